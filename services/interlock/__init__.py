@@ -1,0 +1,1 @@
+"""Interlock: a safety interlock for chains of AI agents."""

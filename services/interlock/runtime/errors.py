@@ -1,0 +1,142 @@
+"""Refusals on the wire: the only place that knows gRPC codes (style.md, Errors; SVC-3).
+
+A refusal travels in three forms, one per boundary, and this module turns each into the next:
+
+* inside a service: ``domain.errors.Refused``, raised;
+* between services: ``common.v1.Refusal``, a value in the response (``answers_refusals`` and ``unwrap``);
+* at the edge: a gRPC status with ``google.rpc.ErrorInfo`` and ``RetryInfo`` (``to_status`` and ``from_rpc_error``).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol, TypeVar
+
+import grpc
+from google.protobuf import any_pb2, duration_pb2
+from google.rpc import error_details_pb2, status_pb2
+from grpc_status import rpc_status
+
+from interlock.api.common.v1 import common_pb2
+from interlock.domain.errors import Kind, Refused, unavailable
+
+DOMAIN = "interlock"
+
+_CODES: Mapping[Kind, grpc.StatusCode] = {
+    Kind.INVALID: grpc.StatusCode.INVALID_ARGUMENT,
+    Kind.UNAUTHENTICATED: grpc.StatusCode.UNAUTHENTICATED,
+    Kind.FORBIDDEN: grpc.StatusCode.PERMISSION_DENIED,
+    Kind.NOT_FOUND: grpc.StatusCode.NOT_FOUND,
+    Kind.CONFLICT: grpc.StatusCode.ABORTED,
+    Kind.HALTED: grpc.StatusCode.FAILED_PRECONDITION,
+    Kind.EXHAUSTED: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    Kind.UNAVAILABLE: grpc.StatusCode.UNAVAILABLE,
+    Kind.INTERNAL: grpc.StatusCode.INTERNAL,
+    Kind.BAD_GATEWAY: grpc.StatusCode.UNAVAILABLE,
+    Kind.TIMEOUT: grpc.StatusCode.DEADLINE_EXCEEDED,
+}
+
+HTTP_CODES: Mapping[Kind, int] = {
+    Kind.INVALID: 400,
+    Kind.UNAUTHENTICATED: 401,
+    Kind.FORBIDDEN: 403,
+    Kind.NOT_FOUND: 404,
+    Kind.CONFLICT: 409,
+    Kind.HALTED: 451,
+    Kind.EXHAUSTED: 429,
+    Kind.UNAVAILABLE: 503,
+    Kind.INTERNAL: 500,
+    Kind.BAD_GATEWAY: 502,
+    Kind.TIMEOUT: 504,
+}
+
+INTERNAL = Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
+
+
+class _Answer(Protocol):
+    """A response message of the mesh: it may carry a refusal."""
+
+    refusal: common_pb2.Refusal
+
+    def HasField(self, field_name: Any) -> bool: ...  # noqa: N802 - protobuf's name
+
+
+A = TypeVar("A", bound=Any)
+Handler = Callable[[Any, Any, Any], Awaitable[A]]
+
+
+def to_message(refused: Refused) -> common_pb2.Refusal:
+    """Return the refusal as a value for a response."""
+    return common_pb2.Refusal(
+        kind=common_pb2.RefusalKind.Name(int(refused.kind)),
+        reason=refused.reason,
+        message=refused.message,
+        metadata=refused.metadata,
+        retry_after_ms=refused.retry_after_ms,
+    )
+
+
+def from_message(refusal: common_pb2.Refusal) -> Refused:
+    """Return the refusal that a response carries, to be raised."""
+    kind = Kind(refusal.kind) if refusal.kind else Kind.INTERNAL
+    return Refused(
+        kind, refusal.reason, refusal.message, metadata=dict(refusal.metadata), retry_after_ms=refusal.retry_after_ms
+    )
+
+
+def unwrap(answer: A) -> A:
+    """Return *answer*, or raise the refusal in it."""
+    if answer.HasField("refusal"):
+        raise from_message(answer.refusal)
+    return answer
+
+
+def answers_refusals(response: Callable[..., A]) -> Callable[[Handler[A]], Handler[A]]:
+    """Decorate a servicer method so that a ``Refused`` becomes the response's refusal."""
+
+    def decorate(handler: Handler[A]) -> Handler[A]:
+        @functools.wraps(handler)
+        async def answer(self: Any, request: Any, context: Any) -> A:
+            try:
+                return await handler(self, request, context)
+            except Refused as refused:
+                return response(refusal=to_message(refused))
+
+        return answer
+
+    return decorate
+
+
+def to_status(refused: Refused) -> Any:
+    """Return the rich status of a refusal, for ``context.abort_with_status``."""
+    details = [_packed(error_details_pb2.ErrorInfo(reason=refused.reason, domain=DOMAIN, metadata=refused.metadata))]
+    if refused.retry_after_ms:
+        delay = duration_pb2.Duration(
+            seconds=refused.retry_after_ms // 1000, nanos=refused.retry_after_ms % 1000 * 1_000_000
+        )
+        details.append(_packed(error_details_pb2.RetryInfo(retry_delay=delay)))
+    code = _CODES[refused.kind]
+    return rpc_status.to_status(status_pb2.Status(code=code.value[0], message=refused.message, details=details))
+
+
+def _packed(message: Any) -> any_pb2.Any:
+    packed = any_pb2.Any()
+    packed.Pack(message)
+    return packed
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, service: str) -> Refused:
+    """Return what a failed call to *service* means to its caller: a refusal with that service's name.
+
+    A peer's ErrorInfo is kept. Without one, everything fails closed as UNAVAILABLE or TIMEOUT.
+    """
+    status = rpc_status.from_call(error)
+    for detail in status.details if status else ():
+        info = error_details_pb2.ErrorInfo()
+        if detail.Is(info.DESCRIPTOR) and detail.Unpack(info):
+            kind = next((k for k, c in _CODES.items() if c == error.code()), Kind.INTERNAL)
+            return Refused(kind, info.reason, status.message, metadata=dict(info.metadata))
+    if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", f"the {service} service ran out of time")
+    return unavailable(f"{service.upper()}_UNAVAILABLE", f"the {service} service cannot answer now")
