@@ -1,7 +1,7 @@
 """Generate services/interlock/api from protos/, or check that what is committed is fresh.
 
-    python scripts/gen_protos.py            write
-    python scripts/gen_protos.py --check    exit 1 when the committed stubs differ
+python scripts/gen_protos.py            write
+python scripts/gen_protos.py --check    exit 1 when the committed stubs differ
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -54,14 +54,6 @@ HTTP_CODES: Mapping[Kind, int] = {
 INTERNAL = Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
 
 
-class _Answer(Protocol):
-    """A response message of the mesh: it may carry a refusal."""
-
-    refusal: common_pb2.Refusal
-
-    def HasField(self, field_name: Any) -> bool: ...  # noqa: N802 - protobuf's name
-
-
 A = TypeVar("A", bound=Any)
 Handler = Callable[[Any, Any, Any], Awaitable[A]]
 
@@ -69,7 +61,7 @@ Handler = Callable[[Any, Any, Any], Awaitable[A]]
 def to_message(refused: Refused) -> common_pb2.Refusal:
     """Return the refusal as a value for a response."""
     return common_pb2.Refusal(
-        kind=common_pb2.RefusalKind.Name(int(refused.kind)),
+        kind=cast("Any", int(refused.kind)),
         reason=refused.reason,
         message=refused.message,
         metadata=refused.metadata,

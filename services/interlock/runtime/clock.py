@@ -1,0 +1,20 @@
+"""Time for those who may not read it themselves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+Clock = Callable[[], int]
+"""Returns microseconds since the Unix epoch."""
+
+
+def system_clock() -> int:
+    """Return the time of this machine, microseconds since the Unix epoch."""
+    return time.time_ns() // 1000
+
+
+def iso8601(micros: int) -> str:
+    """Return a UTC time with six decimals, such as 2026-05-25T10:00:00.000000Z."""
+    return datetime.fromtimestamp(micros / 1_000_000, UTC).strftime("%Y-%m-%dT%H:%M:%S.") + f"{micros % 1_000_000:06d}Z"

@@ -1,0 +1,145 @@
+"""One documented settings model: environment ``INTERLOCK_*`` over a YAML file over defaults that need neither."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict, YamlConfigSettingsSource
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+
+
+class Settings(BaseSettings):
+    """Settings of every Interlock process. Each field says what it does, its unit, and what absence means."""
+
+    model_config = SettingsConfigDict(env_prefix="INTERLOCK_", extra="forbid", frozen=True, yaml_file_encoding="utf-8")
+
+    upstream_base_url: str = Field(
+        default="",
+        description="OpenAI-compatible base URL of the model provider, such as https://host/v1. "
+        "Absent: /v1/chat/completions and Dispatch are refused with UPSTREAM_NOT_CONFIGURED; Check works.",
+    )
+    upstream_api_key: SecretStr | None = Field(
+        default=None,
+        description="Key that the sidecar presents to the provider. Absent: the caller's own bearer token is passed on.",
+    )
+    redis_url: str = Field(
+        default="",
+        description="Redis or Valkey that holds the sessions, redis:// or rediss:// or unix://. Absent: an embedded "
+        "Valkey below state_dir. memory:// keeps sessions in this one process and loses them at its end.",
+    )
+    audit_url: str = Field(
+        default="", description="Database of the audit log, sqlite:///PATH. Absent: audit.db below state_dir."
+    )
+    state_dir: Path = Field(
+        default=Path(".interlock"), description="Folder for embedded state and the generated master key."
+    )
+    master_key: SecretStr | None = Field(
+        default=None,
+        description="Master key, 64 hex digits or more. Absent: one is made once below state_dir, readable by its owner "
+        "only. All services of a mesh need the same one.",
+    )
+    api_keys_file: Path | None = Field(
+        default=None,
+        description="YAML file of accepted API keys: a mapping of name to the key's SHA-256 in hex. Absent: any bearer "
+        "token is accepted, and its hash is the session's scope.",
+    )
+
+    host: str = Field(default="127.0.0.1", description="Address that every server binds.")
+    sidecar_http_port: Port = Field(default=7070, description="Port of the OpenAI HTTP front. 0: any free port.")
+    sidecar_grpc_port: Port = Field(default=7071, description="Port of the sidecar's gRPC front. 0: any free port.")
+    session_port: Port = Field(default=7081, description="Port of the session service. 0: any free port.")
+    policy_port: Port = Field(default=7082, description="Port of the policy service. 0: any free port.")
+    dpe_port: Port = Field(default=7083, description="Port of the dpe service. 0: any free port.")
+    audit_port: Port = Field(default=7084, description="Port of the audit service. 0: any free port.")
+    metrics_port: Port = Field(
+        default=9464, description="Port of /metrics for services without HTTP. 0: any free port."
+    )
+    session_address: str = Field(default="127.0.0.1:7081", description="Where a separate sidecar finds session.")
+    policy_address: str = Field(default="127.0.0.1:7082", description="Where a separate sidecar finds policy.")
+    dpe_address: str = Field(default="127.0.0.1:7083", description="Where a separate sidecar finds dpe.")
+    audit_address: str = Field(default="127.0.0.1:7084", description="Where a separate sidecar finds audit.")
+    public_base_url: str = Field(
+        default="",
+        description="Base of the URIs in CRP-Provenance-Report-URI and CRP-Compliance-Audit-Trail-URI. Absent: the HTTP "
+        "front's own address.",
+    )
+
+    default_policy: str = Field(
+        default="", description="Safety policy of this deployment; every request's policy is joined with it."
+    )
+    decrement_low: float = Field(default=0.00, ge=0.00, le=0.05, description="Cost of a LOW response.")
+    decrement_medium: float = Field(default=0.05, ge=0.02, le=0.10, description="Cost of a MEDIUM response.")
+    decrement_high: float = Field(default=0.15, ge=0.10, le=0.25, description="Cost of a HIGH response.")
+    decrement_critical: float = Field(default=0.35, ge=0.25, le=0.50, description="Cost of a CRITICAL response.")
+    max_windows: int = Field(default=5, ge=1, le=10_000, description="Windows in a row that a session may have.")
+    max_loop_depth: int = Field(default=5, ge=0, le=100, description="Levels of agents below the root.")
+    max_fan_out: int = Field(default=10, ge=1, le=1000, description="Children of one window.")
+    max_dag_nodes: int = Field(default=50, ge=1, le=10_000, description="Windows of one session.")
+    token_lifetime_s: int = Field(default=3600, ge=10, le=86_400, description="Life of a session token, seconds.")
+
+    request_timeout_s: Seconds = Field(default=60, description="Deadline of a governed call without one, seconds.")
+    upstream_timeout_s: Seconds = Field(default=45, description="Deadline of one provider call, seconds.")
+    rpc_timeout_s: Seconds = Field(default=10, description="Deadline of one call between services, seconds.")
+    dpe_timeout_s: Seconds = Field(default=30, description="Deadline of one analysis, seconds.")
+    drain_s: Seconds = Field(default=10, description="Time for calls in flight after a stop signal, seconds.")
+    max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Largest request body or message, bytes.")
+    max_text_bytes: int = Field(default=1_048_576, ge=1024, description="Largest text that is analysed, bytes.")
+    max_json_depth: int = Field(default=64, ge=4, le=512, description="Deepest nesting of a JSON body.")
+    max_facts: int = Field(default=512, ge=1, description="Facts of one envelope; more are refused, never dropped.")
+    max_claims: int = Field(default=512, ge=1, description="Claims of one answer; more are refused, never skipped.")
+    max_choices: int = Field(default=8, ge=1, le=128, description="Largest n of a request.")
+
+    dpe_attribution: Literal["nli", "cosine"] = Field(
+        default="nli",
+        description="How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, the plain "
+        "reading of SPEC-005 §4.3.",
+    )
+    dpe_threads: int = Field(default=2, ge=1, le=64, description="Threads of the embedded models.")
+    nli_model_dir: Path | None = Field(
+        default=None, description="Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."
+    )
+
+    log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level logged.")
+    otlp_endpoint: str = Field(default="", description="OTLP gRPC endpoint for traces. Absent: traces stay in process.")
+
+    @field_validator("redis_url")
+    @classmethod
+    def _known_redis_scheme(cls, value: str) -> str:
+        if value and not value.startswith(("redis://", "rediss://", "unix://", "memory://")):
+            raise ValueError("must start with redis://, rediss://, unix:// or memory://")
+        return value
+
+    @field_validator("audit_url")
+    @classmethod
+    def _known_audit_scheme(cls, value: str) -> str:
+        if value and not value.startswith("sqlite:///"):
+            raise ValueError("must start with sqlite:///")
+        return value
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment over the YAML file named by INTERLOCK_CONFIG_FILE over defaults."""
+        del dotenv_settings, file_secret_settings
+        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls)
+
+
+def load(config_file: Path | None = None) -> Settings:
+    """Return the settings from the environment over *config_file* over defaults."""
+    if config_file is None:
+        return Settings()
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(yaml_file=config_file)
+
+    return FromFile()
