@@ -19,7 +19,7 @@ from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
 from interlock.api.common.v1 import common_pb2
-from interlock.domain.errors import Kind, Refused, unavailable
+from interlock.domain.errors import Kind, Refused, exhausted, unavailable
 
 DOMAIN = "interlock"
 
@@ -51,11 +51,20 @@ HTTP_CODES: Mapping[Kind, int] = {
     Kind.TIMEOUT: 504,
 }
 
-INTERNAL = Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
-
+_KINDS = frozenset(int(kind) for kind in Kind)
 
 A = TypeVar("A", bound=Any)
 Handler = Callable[[Any, Any, Any], Awaitable[A]]
+
+
+def internal() -> Refused:
+    """Return what a caller learns of a defect of ours: nothing but that there was one."""
+    return Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
+
+
+def code_of(refused: Refused) -> grpc.StatusCode:
+    """Return the gRPC code of a refusal."""
+    return _CODES[refused.kind]
 
 
 def to_message(refused: Refused) -> common_pb2.Refusal:
@@ -71,7 +80,8 @@ def to_message(refused: Refused) -> common_pb2.Refusal:
 
 def from_message(refusal: common_pb2.Refusal) -> Refused:
     """Return the refusal that a response carries, to be raised."""
-    kind = Kind(refusal.kind) if refusal.kind else Kind.INTERNAL
+    # A kind that a newer peer knows and we do not must not read as anything milder.
+    kind = Kind(refusal.kind) if refusal.kind in _KINDS else Kind.INTERNAL
     return Refused(
         kind, refusal.reason, refusal.message, metadata=dict(refusal.metadata), retry_after_ms=refusal.retry_after_ms
     )
@@ -121,14 +131,29 @@ def _packed(message: Any) -> any_pb2.Any:
 def from_rpc_error(error: grpc.aio.AioRpcError, service: str) -> Refused:
     """Return what a failed call to *service* means to its caller: a refusal with that service's name.
 
-    A peer's ErrorInfo is kept. Without one, everything fails closed as UNAVAILABLE or TIMEOUT.
+    A peer's ErrorInfo and RetryInfo are kept. Without them, everything fails closed as UNAVAILABLE or TIMEOUT.
     """
-    status = rpc_status.from_call(error)
+    return _from_details(error) or _from_code(error.code(), service)
+
+
+def _from_details(error: grpc.aio.AioRpcError) -> Refused | None:
+    try:
+        status = rpc_status.from_call(error)
+    except ValueError:  # a status whose details contradict it: not one of ours
+        return None
+    info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
     for detail in status.details if status else ():
-        info = error_details_pb2.ErrorInfo()
-        if detail.Is(info.DESCRIPTOR) and detail.Unpack(info):
-            kind = next((k for k, c in _CODES.items() if c == error.code()), Kind.INTERNAL)
-            return Refused(kind, info.reason, status.message, metadata=dict(info.metadata))
-    if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+        _ = detail.Unpack(info) or detail.Unpack(retry)
+    if not info.reason:
+        return None
+    kind = next((k for k, c in _CODES.items() if c == error.code()), Kind.INTERNAL)
+    delay_ms = retry.retry_delay.seconds * 1000 + retry.retry_delay.nanos // 1_000_000
+    return Refused(kind, info.reason, status.message, metadata=dict(info.metadata), retry_after_ms=delay_ms)
+
+
+def _from_code(code: grpc.StatusCode, service: str) -> Refused:
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", f"the {service} service ran out of time")
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
+        return exhausted("MESSAGE_TOO_LARGE", f"the {service} service does not take a message of this size")
     return unavailable(f"{service.upper()}_UNAVAILABLE", f"the {service} service cannot answer now")

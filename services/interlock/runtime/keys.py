@@ -46,7 +46,8 @@ def load_keyring(settings: Settings) -> Keyring:
 
     Refused with MASTER_KEY_WEAK or MASTER_KEY_UNREADABLE; nothing starts on a guessable key.
     """
-    text = settings.master_key.get_secret_value() if settings.master_key else _own_key(settings.state_dir)
+    given = settings.master_key
+    text = given.get_secret_value() if given is not None else _own_key(settings.state_dir)
     return Keyring({1: _decoded(text)})
 
 

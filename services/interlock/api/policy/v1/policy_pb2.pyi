@@ -379,6 +379,7 @@ class DecideRequest(_message.Message):
     REDISPATCHES_FIELD_NUMBER: _builtins.int
     ACCEPT_QUALITY_FIELD_NUMBER: _builtins.int
     NO_STORE_FIELD_NUMBER: _builtins.int
+    WINDOW_NUMBER_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy."""
     report_only_text: _builtins.str
@@ -395,6 +396,8 @@ class DecideRequest(_message.Message):
     """Re-dispatches done for this window so far."""
     no_store: _builtins.bool
     """Whether the caller declared CRP-Context-Cache: no-store."""
+    window_number: _builtins.int
+    """Position of the window, from 1; flow is not defined at 1."""
     @_builtins.property
     def report(self) -> _dpe_pb2.Report:
         """Report of the response."""
@@ -416,10 +419,11 @@ class DecideRequest(_message.Message):
         redispatches: _builtins.int = ...,
         accept_quality: _abc.Iterable[_builtins.str] | None = ...,
         no_store: _builtins.bool = ...,
+        window_number: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

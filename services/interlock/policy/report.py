@@ -1,0 +1,118 @@
+"""Reads a DPE report into findings. Whatever is absent, contradictory or out of range counts as the worst (A-40)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+from typing import TypeVar
+
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.domain.findings import Attribution, Findings
+from interlock.domain.policy import Repetition, Tier
+from interlock.domain.risk import RiskLevel, classify
+
+ATTRIBUTION, FABRICATION, ENTAILMENT = "2", "3a", "4"
+REPETITION, COMPLETENESS, FLOW, PII = "7", "8", "9", "11"
+"""Numbers of the stages that a policy's signals come from (SPEC-005 §2)."""
+
+_UNCHECKED = frozenset({dpe_pb2.CLAIM_TYPE_OPINION, dpe_pb2.CLAIM_TYPE_PROCEDURAL, dpe_pb2.CLAIM_TYPE_META})
+_UNACCEPTABLE = "UNACCEPTABLE"
+
+E = TypeVar("E", bound=Enum)
+
+
+def member(kind: type[E], value: int | str) -> E | None:
+    """Return the member of *kind* with that value; ``None`` for a value that it does not have, zero of a proto too."""
+    try:
+        return kind(value)
+    except ValueError:
+        return None
+
+
+def findings_of(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
+    """Return what *report* shows. A value whose stage is not reported as run is absent, whatever it says.
+
+    Flow is not defined in window 1 (SPEC-005 §11.3); with a window number of 0, which is no position, it is only absent.
+    """
+    ran = _stages_run(report.stages)
+    attributions = _attributions(report.claims) if ATTRIBUTION in ran else None
+    grounding = _score(report, "grounding_pct", ran=ATTRIBUTION in ran)
+    flow = _score(report, "flow_score", ran=FLOW in ran)
+    undefined = set()
+    if grounding is None and attributions == frozenset():
+        undefined.add("grounding")
+    if flow is None and (FLOW in ran or window_number == 1):
+        undefined.add("flow")
+    return Findings(
+        risk=_risk(report),
+        attributions=attributions,
+        grounding=grounding,
+        entailment=_score(report, "entailment_score", ran=ENTAILMENT in ran),
+        flow=flow,
+        completeness=_score(report, "completeness_score", ran=COMPLETENESS in ran),
+        undefined=frozenset(undefined),
+        fabrications=_fabrications(report) if FABRICATION in ran else None,
+        repetition=_repetition(report) if REPETITION in ran else None,
+        pii=_pii(report, ran=PII in ran),
+        tier=member(Tier, report.quality_tier),
+        prohibited=report.eu_ai_act_class == _UNACCEPTABLE,
+    )
+
+
+def _stages_run(stages: Iterable[dpe_pb2.Stage]) -> frozenset[str]:
+    """Return the stages of which every entry says that they ran."""
+    listed = list(stages)
+    not_run = {stage.number for stage in listed if stage.status != dpe_pb2.STAGE_STATUS_RAN}
+    return frozenset(stage.number for stage in listed) - not_run
+
+
+def _risk(report: dpe_pb2.Report) -> RiskLevel:
+    """Return the highest risk that the report states anywhere; a level may lie above its score, never below."""
+    stated = [(report.risk_level, report.composite_score)]
+    stated += [(choice.risk_level, choice.composite_score) for choice in report.choices]
+    return max(max(_level(level), _class(score)) for level, score in stated)
+
+
+def _level(number: int) -> RiskLevel:
+    return member(RiskLevel, number) or RiskLevel.CRITICAL
+
+
+def _class(score: float) -> RiskLevel:
+    return classify(score) if 0.0 <= score <= 1.0 else RiskLevel.CRITICAL
+
+
+def _score(report: dpe_pb2.Report, field: str, *, ran: bool) -> float | None:
+    """Return a score; ``None`` when it is absent, and NaN, which reaches no threshold, when it cannot be one."""
+    if not ran or not report.HasField(field):  # type: ignore[arg-type]
+        return None
+    value: float = getattr(report, field)
+    return value if 0.0 <= value <= 1.0 else math.nan
+
+
+def _attributions(claims: Iterable[dpe_pb2.Claim]) -> frozenset[Attribution]:
+    """Return the attributions of the checked claims; a factual claim without one rests on nothing that is known."""
+    return frozenset(
+        member(Attribution, claim.attribution) or Attribution.UNVERIFIABLE
+        for claim in claims
+        if claim.attribution != dpe_pb2.ATTRIBUTION_UNSPECIFIED or claim.claim_type not in _UNCHECKED
+    )
+
+
+def _fabrications(report: dpe_pb2.Report) -> int:
+    """Return the number of fabricated entities; a negative count counts as one."""
+    count = report.fabrication_count if report.fabrication_count >= 0 else 1
+    return max(count, len(report.fabricated_entities))
+
+
+def _repetition(report: dpe_pb2.Report) -> Repetition | None:
+    if not report.HasField("repetition_level"):
+        return None
+    level = report.repetition_level
+    return Repetition[level] if level in Repetition.__members__ else Repetition.SEVERE
+
+
+def _pii(report: dpe_pb2.Report, *, ran: bool) -> bool | None:
+    if report.pii or report.gdpr_pii_detected:
+        return True
+    return False if ran and report.HasField("gdpr_pii_detected") else None

@@ -1,0 +1,178 @@
+"""The policy service: protobuf messages to domain values and back. It decides nothing itself and keeps no state."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any, cast
+
+import structlog
+from prometheus_client import Counter
+
+from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
+from interlock.domain.breaker import BreakerState
+from interlock.domain.budget import Micros
+from interlock.domain.decision import Situation, Verdict, decide
+from interlock.domain.enforcement import Breach
+from interlock.domain.errors import invalid
+from interlock.domain.policy import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
+from interlock.domain.policy_layers import Layers, resolve
+from interlock.domain.policy_order import relaxations
+from interlock.domain.policy_text import parse
+from interlock.domain.risk import RiskLevel
+from interlock.policy.report import findings_of, member
+from interlock.runtime.errors import answers_refusals
+
+log = structlog.get_logger()
+
+DECISIONS = Counter(
+    "interlock_policy_decisions",
+    "Decisions by action and by the directive or other cause that led to it; none when the response is delivered.",
+    ["directive", "action"],
+)
+COMPLIANCE_WARNINGS = Counter(
+    "interlock_policy_compliance_warnings", "Responses with personal data whose caller did not declare no-store."
+)
+
+CACHED_POLICIES = 1024
+"""Texts kept parsed, each at most 8,192 bytes."""
+
+
+class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
+    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root."""
+
+    def __init__(self, default: Policy) -> None:
+        self._default = default
+        self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
+
+    @answers_refusals(policy_pb2.ParseResponse)
+    async def Parse(  # noqa: N802 - the proto's
+        self, request: policy_pb2.ParseRequest, context: Any
+    ) -> policy_pb2.ParseResponse:
+        """Read one policy."""
+        del context
+        policy = self._parse(request.text)
+        text = canonical(policy)
+        return policy_pb2.ParseResponse(
+            directives=[policy_pb2.Directive(name=name, values=values) for name, values in directives(policy)],
+            canonical_text=text,
+            policy_hash=policy_hash(text),
+        )
+
+    @answers_refusals(policy_pb2.CompareResponse)
+    async def Compare(  # noqa: N802 - the proto's
+        self, request: policy_pb2.CompareRequest, context: Any
+    ) -> policy_pb2.CompareResponse:
+        """Tell in which directives a child is looser than its parent."""
+        del context
+        found = relaxations(self._parse(request.parent_text), self._parse(request.child_text))
+        return policy_pb2.CompareResponse(
+            relaxations=[
+                policy_pb2.Relaxation(
+                    directive=each.directive, parent_value=each.parent_value, child_value=each.child_value
+                )
+                for each in found
+            ]
+        )
+
+    @answers_refusals(policy_pb2.ResolveResponse)
+    async def Resolve(  # noqa: N802 - the proto's
+        self, request: policy_pb2.ResolveRequest, context: Any
+    ) -> policy_pb2.ResolveResponse:
+        """Join the layers of a request."""
+        del context
+        layers = Layers(
+            default=self._default,
+            base=self._read(request.base_text) if request.HasField("base_text") else None,
+            lines=request.policy_texts,
+            mode=request.safety_mode,
+            oversight=request.oversight_mode,
+            report_only_lines=request.report_only_texts,
+            accept_risk=request.accept_risk,
+            accept_quality=request.accept_quality,
+        )
+        effective, report_only = resolve(layers, self._parse)
+        text = canonical(effective)
+        return policy_pb2.ResolveResponse(
+            policy_text=text, policy_hash=policy_hash(text), report_only_text=canonical(report_only)
+        )
+
+    @answers_refusals(policy_pb2.DecideResponse)
+    async def Decide(  # noqa: N802 - the proto's
+        self, request: policy_pb2.DecideRequest, context: Any
+    ) -> policy_pb2.DecideResponse:
+        """Say what happens to a response."""
+        del context
+        if not request.HasField("report"):
+            raise invalid("REPORT_MISSING", "a decision needs the report of the response", field="report")
+        verdict = decide(self._situation(request), findings_of(request.report, window_number=request.window_number))
+        _note(verdict)
+        return policy_pb2.DecideResponse(decision=_decision(verdict))
+
+    def _situation(self, request: policy_pb2.DecideRequest) -> Situation:
+        return Situation(
+            policy=self._read(request.policy_text),
+            report_only=self._read(request.report_only_text),
+            breaker=_breaker(request.breaker),
+            budget=Micros(request.session_budget_micros),
+            charge=Micros(request.charge_micros),
+            accept_risk=_accept_risk(request.accept_risk),
+            accept_quality=frozenset(_tier(name) for name in request.accept_quality),
+            no_store=request.no_store,
+        )
+
+    def _read(self, text: str) -> Policy:
+        """Parse a canonical text, in which the empty one demands nothing."""
+        return self._parse(text) if text else NOTHING
+
+
+def _breaker(number: int) -> BreakerState:
+    state = member(BreakerState, number)
+    if state is None:
+        raise invalid("BREAKER_UNKNOWN", "a decision needs the state of the breaker", field="breaker")
+    return state
+
+
+def _accept_risk(number: int) -> RiskLevel | None:
+    level = member(RiskLevel, number)
+    if number and level is None:
+        raise invalid("ACCEPT_RISK_UNKNOWN", "accept_risk is no risk level", field="accept_risk")
+    return level
+
+
+def _tier(name: str) -> Tier:
+    tier = member(Tier, name.upper())
+    if tier is None:
+        raise invalid("ACCEPT_QUALITY_UNKNOWN", "accept_quality holds what is no tier", field="accept_quality")
+    return tier
+
+
+def _note(verdict: Verdict) -> None:
+    DECISIONS.labels(verdict.outcome.cause, verdict.outcome.action.name).inc()
+    if verdict.unprotected_pii:
+        COMPLIANCE_WARNINGS.inc()
+        log.warning("policy.pii_without_no_store", action=verdict.outcome.action.name)
+
+
+def _decision(verdict: Verdict) -> policy_pb2.Decision:
+    return policy_pb2.Decision(
+        action=cast("Any", int(verdict.outcome.action)),
+        halt_reason=verdict.outcome.halt_reason,
+        reason=verdict.outcome.reason,
+        violations=[
+            *(_violation(breach, report_only=False) for breach in verdict.broken),
+            *(_violation(breach, report_only=True) for breach in verdict.reported),
+        ],
+        oversight_mode=kebab(verdict.oversight),
+        oversight_required=verdict.outcome.oversight_required,
+        warned=verdict.warned,
+    )
+
+
+def _violation(breach: Breach, *, report_only: bool) -> policy_pb2.Violation:
+    return policy_pb2.Violation(
+        directive=breach.directive,
+        type=breach.type,
+        found=breach.found,
+        report_only=report_only,
+        signal_missing=breach.missing,
+    )

@@ -1,0 +1,212 @@
+"""JSON lines on standard error, one event a line, where only what is known to be harmless is written (SVC-5).
+
+Two defences stand behind the rule that nobody logs a token, key, prompt or answer (reliability.md A-43):
+
+* a field is written only when its key is on ``SAFE_KEYS``; everything else becomes ``[redacted]``;
+* what looks like a credential is redacted wherever it stands, and texts are cut.
+
+Exceptions are written as types and places, never as their text: a text may quote what was being handled.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import sys
+from collections.abc import Mapping, MutableMapping
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TextIO
+
+import structlog
+from opentelemetry import trace
+
+REDACTED = "[redacted]"
+LONGEST = 256
+
+SAFE_KEYS = frozenset({
+    # of every line
+    "event", "level", "timestamp", "logger", "trace_id", "where", "exception",
+    # ids: minted by us, checked by shape, never secret
+    "session_id", "root_session_id", "parent_session_id", "window_id", "trail_id", "request_id", "report_id",
+    "agent_type", "scope", "key_version", "root_window_id",
+    # names from our own code and settings
+    "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
+    "action", "decision", "directive", "directives", "level_name", "risk", "risk_level", "strategy", "stage", "stages",
+    "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
+    "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "error_type",
+    "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
+    "what", "operation", "severity", "choice", "journal_mode", "engine", "route", "lifespan", "http_method",
+    # numbers
+    "port", "pid", "count", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
+    "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite",
+    "quality", "threads", "sentences", "choices", "connections", "limit", "remaining", "number", "released",
+})  # fmt: skip
+"""Keys whose values are ids, numbers, enums or names from our own code. Adding one is a decision about content."""
+
+_UNITS = ("_ms", "_s", "_us", "_micros", "_bytes", "_count", "_total", "_port", "_ratio")
+
+_SECRETS = re.compile(
+    r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{8,}){1,2}"  # session tokens and JWTs: base64url of {"
+    r"|\b(?:sk|pk|rk|ghp|xox[abp])[-_][A-Za-z0-9_-]{8,}"  # provider and forge keys
+    r"|(?i:bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"
+    r"|(?<=://)[^/\s@]+@"  # user and password of a URL
+    r"|(?<!sha256:)(?<![0-9a-f])[0-9a-f]{64,}"  # a master key; hashes carry their prefix
+)
+
+_SHORT = 64
+_NUMBERS = frozenset({int, float, bool, type(None)})
+
+_FOREIGN_TEXT = ("uvicorn", "opentelemetry")
+"""Loggers whose messages are fixed templates. Of every other library only the place of the call is written."""
+
+
+def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool = True) -> None:
+    """Send structlog and standard logging to *stream* as JSON lines. Called once, by the process's entry point."""
+    number = logging.getLevelNamesMapping()[level.upper()]
+    structlog.configure(
+        processors=[structlog.contextvars.merge_contextvars, _leveled, *_COMMON],
+        wrapper_class=structlog.make_filtering_bound_logger(number),
+        logger_factory=structlog.WriteLoggerFactory(file=stream or sys.stderr),
+        cache_logger_on_first_use=cache,
+    )
+    handler = _Foreign(stream or sys.stderr)
+    # Libraries speak up from WARNING: below it they narrate, and we have an access line of our own.
+    logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
+        logging.getLogger(name).handlers.clear()
+        logging.getLogger(name).propagate = True
+
+
+def bind(**fields: str) -> None:
+    """Put *fields*, such as session_id and window_id, on every line of this call."""
+    structlog.contextvars.bind_contextvars(**fields)
+
+
+def scrub(text: str) -> str:
+    """Return *text* without what looks like a credential, and cut."""
+    if len(text) < _SHORT and text.isalnum():
+        return text  # a plain word: no pattern above is that short without punctuation
+    clean = _SECRETS.sub(REDACTED, text)
+    return clean if len(clean) <= LONGEST else clean[:LONGEST] + "…"
+
+
+def describe(error: BaseException | None) -> dict[str, Any]:
+    """Return type and places of an exception and of what caused it, without any text of theirs."""
+    if error is None:
+        return {}
+    described: dict[str, Any] = {"type": type(error).__name__, "frames": _frames(error.__traceback__)}
+    if isinstance(error, ImportError) and error.name:
+        described["module"] = error.name
+    cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if cause is not None and cause is not error:
+        described["cause"] = {"type": type(cause).__name__, "frames": _frames(cause.__traceback__)}
+    return described
+
+
+def _frames(traceback: TracebackType | None) -> list[str]:
+    places = []
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith("<frozen"):
+            places.append(f"{_short(code.co_filename)}:{traceback.tb_lineno} {code.co_name}")
+        traceback = traceback.tb_next
+    return places[-20:]
+
+
+def _short(filename: str) -> str:
+    return "/".join(Path(filename).parts[-2:])
+
+
+Event = MutableMapping[str, Any]
+
+
+def _leveled(_logger: Any, method: str, event: Event) -> Event:
+    event["level"] = "error" if method == "exception" else method
+    return event
+
+
+def _stamped(_logger: Any, _method: str, event: Event) -> Event:
+    span = trace.get_current_span().get_span_context()
+    if span.is_valid:
+        event.setdefault("trace_id", f"{span.trace_id:032x}")
+    return _TIMESTAMP(_logger, _method, event)
+
+
+_TIMESTAMP = structlog.processors.TimeStamper(fmt="iso", utc=True)
+
+
+def _exception_described(_logger: Any, _method: str, event: Event) -> Event:
+    given = event.pop("exc_info", None)
+    if given is True:
+        given = sys.exc_info()[1]
+    elif isinstance(given, tuple):
+        given = given[1]
+    if isinstance(given, BaseException):
+        event["exception"] = describe(given)
+    event.pop("stack_info", None)
+    return event
+
+
+def redact(_logger: Any, _method: str, event: Event) -> Event:
+    """Keep what ``SAFE_KEYS`` names, without credentials; replace everything else."""
+    return {key: _kept(key, value) for key, value in event.items()}
+
+
+def _kept(key: str, value: Any) -> Any:
+    if key == "exception":
+        return value if isinstance(value, Mapping) else REDACTED
+    if key in SAFE_KEYS:
+        return _harmless(value)
+    if type(value) in _NUMBERS and key.endswith(_UNITS):
+        return value
+    return REDACTED
+
+
+def _harmless(value: Any) -> Any:
+    if type(value) in _NUMBERS:
+        return value
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, list | tuple | set | frozenset):
+        return [_harmless(item) for item in list(value)[:32]]
+    # A mapping's keys are judged as a line's are; any other object could print anything.
+    return {k: _kept(k, v) for k, v in value.items()} if isinstance(value, Mapping) else REDACTED
+
+
+def _rendered(_logger: Any, _method: str, event: Event) -> str:
+    ordered = {key: event.pop(key) for key in ("timestamp", "level", "event", "trace_id") if key in event}
+    # ASCII only, so that no terminal is steered by a log; DEL is the one control character JSON leaves alone.
+    return json.dumps(ordered | dict(event), ensure_ascii=True).replace("\x7f", "\\u007f")
+
+
+_COMMON = (_exception_described, redact, _stamped, _rendered)
+
+
+class _Foreign(logging.Handler):
+    """Writes the records of libraries through the same processors."""
+
+    def __init__(self, stream: TextIO) -> None:
+        super().__init__()
+        self._stream = stream
+
+    def emit(self, record: logging.LogRecord) -> None:
+        text = str(record.msg) if record.name.split(".")[0] in _FOREIGN_TEXT else "library.message"
+        event: Any = {
+            "event": text.strip(),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "where": f"{_short(record.pathname)}:{record.lineno} {record.funcName}",
+            "exc_info": record.exc_info,
+        }
+        try:
+            for processor in _COMMON:
+                event = processor(None, "", event)
+            self._stream.write(event + "\n")
+        except Exception:  # noqa: BLE001 - logging must not end what is being logged
+            self.handleError(record)

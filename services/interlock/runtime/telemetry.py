@@ -1,0 +1,179 @@
+"""Traces through all hops, in one process and over gRPC (SVC-5; ecosystem.md 3.9).
+
+Without an exporter nothing is recorded, but the context travels on, so that a caller's trace is not cut. Attributes hold
+ids, numbers and enums only; a text that is none of these is not recorded, and neither is an exception's message.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterable, Mapping
+from contextvars import Token
+from enum import Enum
+from random import getrandbits
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from opentelemetry import context, trace
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, SpanKind, Status, StatusCode
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+from interlock.domain.errors import Refused, unavailable
+from interlock.runtime.config import Settings
+from interlock.runtime.logging import scrub
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SpanExporter
+
+CLIENT, INTERNAL, SERVER = SpanKind.CLIENT, SpanKind.INTERNAL, SpanKind.SERVER
+
+NAMES: Mapping[str, str] = {
+    "session_id": "gen_ai.conversation.id",
+    "operation": "gen_ai.operation.name",
+    "provider": "gen_ai.provider.name",
+    "model": "gen_ai.request.model",
+    "agent_type": "gen_ai.agent.name",
+    "rpc_service": "rpc.service",
+    "rpc_method": "rpc.method",
+    "rpc_code": "rpc.response.status_code",
+}
+"""Keyword to attribute name; every other keyword ``a_b`` becomes ``crp.a.b``. gen_ai.* is still in development."""
+
+_ENUM_OR_ID = re.compile(r"[A-Za-z0-9_.:/@-]{0,128}", re.ASCII)
+_PROPAGATOR = TraceContextTextMapPropagator()
+_TRACED = frozenset({"traceparent", "tracestate"})
+
+
+class _Tracing:
+    """The tracer of this process. Without an exporter there is none: nothing would ever look at what it recorded."""
+
+    provider: TracerProvider | None = None
+    tracer: trace.Tracer | None = None
+
+
+def configure(settings: Settings, *, service: str, exporter: SpanExporter | None = None) -> None:
+    """Export this process's spans to the settings' OTLP endpoint, or to *exporter*.
+
+    Refused with OTLP_EXPORTER_MISSING when an endpoint is set and the exporter's package is not installed.
+    """
+    if exporter is None and settings.otlp_endpoint:
+        exporter = _otlp(settings.otlp_endpoint)
+    if exporter is None:
+        return
+    # The SDK is imported here, so that an idle sidecar without an exporter stays small.
+    from opentelemetry.sdk.resources import Resource
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    from opentelemetry.sdk.trace.sampling import ALWAYS_ON, ParentBased
+
+    resource = Resource.create({"service.name": f"interlock-{service}"})
+    provider = TracerProvider(sampler=ParentBased(ALWAYS_ON), resource=resource, shutdown_on_exit=False)
+    provider.add_span_processor(BatchSpanProcessor(exporter))
+    _Tracing.provider, _Tracing.tracer = provider, provider.get_tracer("interlock")
+
+
+def shutdown() -> None:
+    """Send what is waiting and stop exporting. Blocks for as long as the exporter's time limit."""
+    provider, _Tracing.provider, _Tracing.tracer = _Tracing.provider, None, None
+    if provider:
+        provider.shutdown()
+
+
+def flush() -> None:
+    """Hand what is waiting to the exporter now."""
+    if _Tracing.provider:
+        _Tracing.provider.force_flush()
+
+
+def _otlp(endpoint: str) -> SpanExporter:
+    try:
+        module = importlib.import_module("opentelemetry.exporter.otlp.proto.grpc.trace_exporter")
+    except ImportError:
+        raise unavailable(
+            "OTLP_EXPORTER_MISSING",
+            "otlp_endpoint is set, but the exporter is not installed",
+            retry_after_ms=0,
+            hint="pip install 'interlock[otlp]', or unset INTERLOCK_OTLP_ENDPOINT",
+        ) from None
+    exporter: SpanExporter = module.OTLPSpanExporter(endpoint=endpoint, insecure=not endpoint.startswith("https://"))
+    return exporter
+
+
+def span(name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None, **attributes: Any) -> Block:
+    """Return a context manager that runs its block inside a span.
+
+    An exception marks the span as failed by type or reason, never by its text.
+    """
+    return Block(name, kind, parent, attributes)
+
+
+class Block:
+    """A block of code inside a span. Written out, because every call of the mesh goes through it several times."""
+
+    __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")
+
+    def __init__(self, name: str, kind: SpanKind, parent: Context | None, attributes: Mapping[str, Any]) -> None:
+        self._name, self._kind, self._parent, self._attributes = name, kind, parent, attributes
+        self._token: Token[Context] | None = None
+
+    def __enter__(self) -> Span:
+        if _Tracing.tracer is None:
+            self._span = self._carrier()
+        else:
+            self._span = _Tracing.tracer.start_span(self._name, context=self._parent, kind=self._kind)
+            annotate(self._span, **self._attributes)
+        if self._span is not trace.get_current_span():
+            self._token = context.attach(trace.set_span_in_context(self._span))
+        return self._span
+
+    def _carrier(self) -> Span:
+        """Return what carries the trace on where nothing is recorded: a new id at the door, the same one inside."""
+        caller = trace.get_current_span(self._parent).get_span_context()
+        if caller.is_valid and self._parent is None:
+            return trace.get_current_span()
+        trace_id = caller.trace_id if caller.is_valid else getrandbits(128) or 1
+        flags, state = caller.trace_flags, caller.trace_state
+        own = trace.SpanContext(trace_id, getrandbits(64) or 1, is_remote=False, trace_flags=flags, trace_state=state)
+        return trace.NonRecordingSpan(own)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._token is not None:
+            context.detach(self._token)
+        if _Tracing.tracer is not None and self._token is not None:
+            if isinstance(error, Exception):
+                told = error.reason if isinstance(error, Refused) else type(error).__name__
+                self._span.set_status(Status(StatusCode.ERROR, told))
+            self._span.end()
+
+
+def annotate(target: Span, **attributes: Any) -> None:
+    """Set attributes by keyword (see ``NAMES``). A value that is no id, number or enum is left out."""
+    if not target.is_recording():
+        return
+    for key, value in attributes.items():
+        if isinstance(value, Enum):
+            value = value.name  # noqa: PLW2901 - the name is the value from here on
+        if isinstance(value, bool | int | float) or (isinstance(value, str) and _is_harmless(value)):
+            target.set_attribute(NAMES.get(key) or "crp." + key.replace("_", "."), value)
+
+
+def _is_harmless(text: str) -> bool:
+    return bool(_ENUM_OR_ID.fullmatch(text)) and scrub(text) == text
+
+
+def inject() -> tuple[tuple[str, str], ...]:
+    """Return the metadata that carries the current trace to a peer. Baggage never leaves: it could hold a policy."""
+    carrier: dict[str, str] = {}
+    _PROPAGATOR.inject(carrier)
+    return tuple(carrier.items())
+
+
+def extract(metadata: Iterable[tuple[str, str | bytes]] | None) -> Context:
+    """Return the caller's trace context from metadata or headers with lower-case names."""
+    carrier = {key: value for key, value in metadata or () if key in _TRACED and isinstance(value, str)}
+    return _PROPAGATOR.extract(carrier, context=Context()) if carrier else Context()
