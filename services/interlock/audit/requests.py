@@ -1,0 +1,209 @@
+"""What may be appended: requests checked field by field and turned into values (reliability.md A-16, A-17, A-36, A-40)."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain import ids
+from interlock.domain.chain import CHAIN_BROKEN, WINDOW_SEALED, canonical_json, content_hash
+from interlock.domain.errors import exhausted, invalid
+from interlock.domain.risk import RiskLevel
+
+MAX_DATA_BYTES = 65_536
+MAX_DEPTH = 64
+MAX_EVENTS = 512
+MAX_CHARGE_MICROS = 500_000
+STATUSES = frozenset({"COMPLETED", "HALTED", "HELD"})
+OWN_TYPES = frozenset({WINDOW_SEALED, CHAIN_BROKEN})
+"""Events that only this service writes: a caller's would speak for the chain."""
+
+_EVENT_TYPE = re.compile(r"[A-Z][A-Z0-9_]{2,63}", re.ASCII)
+_HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
+_TIMESTAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Note:
+    """An event to append; an empty timestamp means the time of the append."""
+
+    event_type: str
+    severity: int
+    data_json: str
+    timestamp: str
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A window to seal. ``request_hash`` stands for all that was asked: the same id with another one is a conflict."""
+
+    session_id: str
+    window_id: str
+    window_number: int
+    parent_ids: tuple[str, ...]
+    parent_hmacs: tuple[str, ...]
+    response_hash: str
+    report_json: bytes
+    report_hash: str
+    notes: tuple[Note, ...]
+    risk_level: int
+    charge_micros: int
+    status: str
+    settle_json: str
+    request_hash: str
+
+
+def draft(request: audit_pb2.AppendRequest) -> Draft:
+    """Return the window that *request* describes, or refuse it with INVALID."""
+    report_json = _report(request)
+    content: dict[str, Any] = {
+        "session_id": ids.check("crp_sess_", request.session_id),
+        "window_id": ids.check("crp_win_", request.window_id),
+        "window_number": request.window_number,
+        "parent_ids": tuple(sorted(ids.check("crp_win_", parent) for parent in request.parent_ids)),
+        "parent_hmacs": tuple(sorted(_hash("parent_hmacs", parent) for parent in request.parent_hmacs)),
+        "response_hash": _hash("response_hash", request.response_hash),
+        "report_hash": content_hash(report_json),
+        "notes": notes(request.events),
+        "risk_level": _risk(request.risk_level),
+        "charge_micros": _charge(request.charge_micros),
+        "status": _status(request.status),
+        "settle_json": json_object("settle_json", request.settle_json),
+    }
+    _check_parents(content)
+    asked = canonical_json({**content, "notes": [vars(note) for note in content["notes"]]})
+    return Draft(**content, report_json=report_json, request_hash=content_hash(asked.encode()))
+
+
+def _check_parents(content: dict[str, Any]) -> None:
+    parent_ids, number = content["parent_ids"], content["window_number"]
+    if len(parent_ids) != len(content["parent_hmacs"]) or len(set(parent_ids)) != len(parent_ids):
+        raise invalid("INVALID_PARENTS", "each parent is named once and has one HMAC")
+    if number < 1 or bool(parent_ids) != (number > 1):
+        raise invalid("INVALID_WINDOW_NUMBER", "windows are numbered from 1, and only number 1 has no parents")
+
+
+def notes(events: Iterable[audit_pb2.NewEvent]) -> tuple[Note, ...]:
+    """Return the events that a caller wants appended, in order."""
+    found = tuple(_note(event) for event in events)
+    if len(found) > MAX_EVENTS:
+        raise exhausted("TOO_MANY_EVENTS", f"at most {MAX_EVENTS} events at a time")
+    return found
+
+
+def _note(event: audit_pb2.NewEvent) -> Note:
+    if not _EVENT_TYPE.fullmatch(event.event_type):
+        raise invalid("INVALID_EVENT_TYPE", "an event type has 3 to 64 capitals, digits and underscores")
+    if event.event_type in OWN_TYPES:
+        raise invalid("RESERVED_EVENT_TYPE", "this event is written by the audit service alone", type=event.event_type)
+    if not audit_pb2.SEVERITY_DEBUG <= event.severity <= audit_pb2.SEVERITY_CRITICAL:
+        raise invalid("INVALID_SEVERITY", "a severity is one of DEBUG, INFO, WARN, ERROR, CRITICAL")
+    data = json_object("data_json", event.data_json)
+    return Note(event.event_type, int(event.severity), data, _timestamp(event.timestamp))
+
+
+def _timestamp(text: str) -> str:
+    if text and not _is_time(text):
+        raise invalid("INVALID_TIMESTAMP", "a time is ISO 8601 in UTC, such as 2026-05-25T10:00:00Z")
+    return text
+
+
+def _is_time(text: str) -> bool:
+    if not _TIMESTAMP.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
+
+
+def json_object(what: str, text: str) -> str:
+    """Return the canonical text of a JSON object; an empty *text* is an empty object.
+
+    Refused with INVALID_JSON for anything that two parsers could read differently (reliability.md A-21).
+    """
+    if len(text.encode()) > MAX_DATA_BYTES:
+        raise exhausted("JSON_TOO_LARGE", f"{what} has at most {MAX_DATA_BYTES} bytes", field=what)
+    try:
+        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_no_constant)
+        canonical = canonical_json(value)
+        canonical.encode()
+        sound = isinstance(value, dict) and _depth(value) <= MAX_DEPTH
+    except (ValueError, RecursionError):
+        sound = False
+    if not sound:
+        raise invalid(
+            "INVALID_JSON",
+            f"{what} is a JSON object with unique keys, finite numbers and at most {MAX_DEPTH} levels",
+            field=what,
+        )
+    return canonical
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("duplicate key")
+    return found
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _depth(value: Any) -> int:
+    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return 1 + max(map(_depth, inside), default=0) if isinstance(value, dict | list) else 0
+
+
+def _report(request: audit_pb2.AppendRequest) -> bytes:
+    if not request.HasField("report"):
+        raise invalid("REPORT_MISSING", "a window is sealed with its report")
+    if not all(math.isfinite(number) for number in _floats(request.report)):
+        raise invalid("INVALID_NUMBER", "the report holds a number that is not finite", field="report")
+    return canonical_json(MessageToDict(request.report, preserving_proto_field_name=True)).encode()
+
+
+def _floats(value: Any) -> Iterator[float]:
+    if isinstance(value, float):
+        yield value
+    elif isinstance(value, Message):
+        for _, held in value.ListFields():
+            yield from _floats(held)
+    elif not isinstance(value, str | bytes | int):
+        for held in value.values() if hasattr(value, "values") else value:
+            yield from _floats(held)
+
+
+def _hash(what: str, text: str) -> str:
+    if not _HASH.fullmatch(text):
+        raise invalid("INVALID_HASH", f"{what} is sha256: and 64 hex digits", field=what)
+    return text
+
+
+def _risk(level: int) -> int:
+    if level not in RiskLevel.__members__.values():
+        raise invalid("INVALID_RISK_LEVEL", "a window is sealed with its risk")
+    return int(level)
+
+
+def _charge(micros: int) -> int:
+    if not 0 <= micros <= MAX_CHARGE_MICROS:
+        raise invalid("INVALID_CHARGE", f"a charge is 0 to {MAX_CHARGE_MICROS} millionths")
+    return int(micros)
+
+
+def _status(status: str) -> str:
+    if status not in STATUSES:
+        raise invalid("INVALID_STATUS", "a window is COMPLETED, HALTED or HELD")
+    return status

@@ -1,0 +1,171 @@
+"""Sealing windows and recording events: what happens inside the log's transaction (SPEC-011 §2, I4, I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.log import Writing
+from interlock.audit.requests import Draft, Note
+from interlock.audit.verify import ChainBroken, require_sound
+from interlock.domain import ids
+from interlock.domain.chain import (
+    CHAIN_BROKEN,
+    WINDOW_SEALED,
+    EventRecord,
+    Fault,
+    Integrity,
+    WindowRecord,
+    canonical_json,
+    chained,
+    seal_data,
+    unchained_window_hmac,
+    window_hmac,
+)
+from interlock.domain.errors import Refused, conflict, invalid
+from interlock.runtime.clock import Clock, iso8601
+from interlock.runtime.keys import HMAC, Keyring
+
+Head = tuple[int, str]
+"""Sequence and HMAC of a session's last event."""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A window as the log holds it now."""
+
+    window: WindowRecord
+    unchained_hmac: str
+    integrity: Integrity
+    root_window_id: str
+    duplicate: bool
+
+
+@dataclass(frozen=True)
+class Sealer:
+    """Makes the records. ``entropy`` draws random bytes."""
+
+    keyring: Keyring
+    clock: Clock
+    entropy: Callable[[int], bytes]
+
+    def seal(self, writing: Writing, draft: Draft, *, verified: Head) -> Sealed:
+        """Seal a window after the chain that was verified up to *verified*, once per window id.
+
+        The head is compared inside the transaction; if another request came in between, all is verified again here.
+        """
+        if writing.head(draft.session_id) != verified:
+            require_sound(writing.chain(draft.session_id), draft.session_id, self.keyring)
+        before = writing.window(draft.window_id)
+        if before is not None:
+            if before.request_hash != draft.request_hash:
+                raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is sealed with other content")
+            return self._sealed(writing, before, duplicate=True)
+        _check_place(writing, draft)
+        window = self._window(draft)
+        sealing = Note(WINDOW_SEALED, audit_pb2.SEVERITY_INFO, canonical_json(seal_data(window)), window.timestamp)
+        writing.add_window(window, draft.report_json)
+        self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
+        return self._sealed(writing, window, duplicate=False)
+
+    def record(self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note]) -> int:
+        """Append events after the session's last one and return the last sequence."""
+        version, key = self._key(session_id)
+        sequence, previous = writing.head(session_id)
+        now = iso8601(self.clock())
+        events = [
+            EventRecord(
+                session_id, position, window_id, note.event_type, note.severity, note.timestamp or now, note.data_json,
+                version, "",
+            )
+            for position, note in enumerate(notes, sequence + 1)
+        ]  # fmt: skip
+        writing.add_events(list(chained(key, events, previous)))
+        return sequence + len(events)
+
+    def incident(self, writing: Writing, session_id: str, broken: ChainBroken) -> None:
+        """Append one CHAIN_BROKEN event per session (SPEC-004 §16.4).
+
+        It mends nothing: what does not verify before it goes on not verifying. It says when the break was noticed.
+        """
+        if not writing.holds(session_id, CHAIN_BROKEN):
+            data = canonical_json({**broken.metadata, "index": broken.fault.index, "faults": broken.faults})
+            self.record(writing, session_id, "", (Note(CHAIN_BROKEN, audit_pb2.SEVERITY_CRITICAL, data, ""),))
+
+    def _window(self, draft: Draft) -> WindowRecord:
+        version, key = self._key(draft.session_id)
+        timestamp = iso8601(self.clock())
+        return WindowRecord(
+            session_id=draft.session_id,
+            window_id=draft.window_id,
+            window_number=draft.window_number,
+            parent_ids=draft.parent_ids,
+            response_hash=draft.response_hash,
+            report_hash=draft.report_hash,
+            risk_level=draft.risk_level,
+            charge_micros=draft.charge_micros,
+            status=draft.status,
+            settle_json=draft.settle_json,
+            trail_id=ids.mint("crp_trail_", self.entropy(ids.ENTROPY_BYTES)),
+            request_hash=draft.request_hash,
+            timestamp=timestamp,
+            key_version=version,
+            hmac=window_hmac(
+                key,
+                session_id=draft.session_id,
+                window_number=draft.window_number,
+                timestamp=timestamp,
+                response_hash=draft.response_hash,
+                report_hash=draft.report_hash,
+                parent_hmacs=draft.parent_hmacs,
+            ),
+            stored_report_hash=draft.report_hash,
+        )
+
+    def _sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
+        key = self.keyring.derive(window.key_version, window.session_id, HMAC)
+        if key is None:
+            raise ChainBroken(Fault("window", window.window_number, "KEY_UNKNOWN"))
+        return Sealed(
+            window=window,
+            unchained_hmac=unchained_window_hmac(
+                key,
+                session_id=window.session_id,
+                window_number=window.window_number,
+                timestamp=window.timestamp,
+                response_hash=window.response_hash,
+                report_hash=window.report_hash,
+            ),
+            integrity=Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED,
+            root_window_id=writing.root_id(window.session_id),
+            duplicate=duplicate,
+        )
+
+    def _key(self, session_id: str) -> tuple[int, bytes]:
+        version = self.keyring.current
+        key = self.keyring.derive(version, session_id, HMAC)
+        assert key is not None
+        return version, key
+
+
+def _check_place(writing: Writing, draft: Draft) -> None:
+    """Refuse a window that does not follow the session's latest one: of two concurrent seals the first wins."""
+    tip = writing.tip(draft.session_id)
+    if draft.parent_ids != ((tip.window_id,) if tip else ()):
+        raise _misplaced(writing, draft)
+    if tip is None:
+        return
+    if draft.parent_hmacs != (tip.hmac,):
+        raise ChainBroken(Fault("window", tip.window_number, "PARENT_HMAC_MISMATCH"))
+    if draft.window_number != tip.window_number + 1:
+        raise invalid("INVALID_WINDOW_NUMBER", "a window's number is its parent's plus one")
+
+
+def _misplaced(writing: Writing, draft: Draft) -> Refused:
+    """Tell a lost race from a lost record: the session's state may name only what this log has acknowledged."""
+    for parent_id in draft.parent_ids:
+        parent = writing.window(parent_id)
+        if parent is None or parent.session_id != draft.session_id:
+            return ChainBroken(Fault("window", draft.window_number - 1, "MISSING_PARENT"))
+    return conflict("CHAIN_CONFLICT", "another window was sealed first, or this one is a replay")

@@ -1,0 +1,221 @@
+"""The audit service's RPCs: what is acknowledged is durable, and nothing is said on the strength of a broken chain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, TypeVar, cast
+
+import structlog
+from prometheus_client import Counter, Histogram
+
+from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
+from interlock.audit import export, requests
+from interlock.audit.appender import Appender
+from interlock.audit.log import AuditLog, Chain, StoredReport, StoreFailed
+from interlock.audit.requests import Draft
+from interlock.audit.seal import Head, Sealed, Sealer
+from interlock.audit.verify import ChainBroken, examine, require_sound
+from interlock.domain import ids
+from interlock.domain.chain import Fault, Verification, WindowRecord, content_hash
+from interlock.domain.errors import Refused, exhausted, invalid, not_found
+from interlock.runtime.errors import answers_refusals
+
+log = structlog.get_logger()
+
+APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
+CHAIN_BROKEN_TOTAL = Counter("interlock_audit_chain_broken", "Times that a session's chain did not verify.")
+
+READERS = 2
+READ_LIMIT = 1024
+
+T = TypeVar("T")
+
+
+class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
+    """Reads in a few threads, writes through the appender; the event loop does neither."""
+
+    def __init__(self, audit_log: AuditLog, appender: Appender, sealer: Sealer) -> None:
+        self._log, self._appender, self._sealer = audit_log, appender, sealer
+        self._keyring = sealer.keyring
+        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="audit-read")
+        self._reading = 0
+
+    async def close(self) -> None:
+        """Finish what is being read and written, then close the log."""
+        await asyncio.to_thread(self._readers.shutdown)
+        await self._appender.close()
+
+    @answers_refusals(audit_pb2.AppendResponse)
+    async def Append(self, request: audit_pb2.AppendRequest, context: Any) -> audit_pb2.AppendResponse:  # noqa: N802 - gRPC's name
+        """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
+        del context
+        with APPEND_SECONDS.time():
+            async with self._noticing(request.session_id):
+                draft, head = await self.read(partial(self._prepare, request))
+                seal = partial(self._sealer.seal, draft=draft, verified=head)
+                return _answer(await self._appender.submit(seal, size=request.ByteSize()))
+
+    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Head]:
+        draft = requests.draft(request)
+        return draft, self._sound(draft.session_id).head
+
+    @answers_refusals(audit_pb2.RecordResponse)
+    async def Record(self, request: audit_pb2.RecordRequest, context: Any) -> audit_pb2.RecordResponse:  # noqa: N802 - gRPC's name
+        """Append events, to a broken chain too: a record of what went on hides no fault, and its loss might."""
+        del context
+        session_id = ids.check("crp_sess_", request.session_id)
+        window_id = request.window_id and ids.check("crp_win_", request.window_id)
+        notes = requests.notes(request.events)
+        if not notes:
+            raise invalid("NO_EVENTS", "there is nothing to record")
+        record = partial(self._sealer.record, session_id=session_id, window_id=window_id, notes=notes)
+        return audit_pb2.RecordResponse(sequence=await self._appender.submit(record, size=request.ByteSize()))
+
+    @answers_refusals(audit_pb2.GetWindowResponse)
+    async def GetWindow(self, request: audit_pb2.GetWindowRequest, context: Any) -> audit_pb2.GetWindowResponse:  # noqa: N802 - gRPC's name
+        """Read a seal, from a chain that verifies only: its charge is about to be settled."""
+        del context
+        session_id = ids.check("crp_sess_", request.session_id)
+        window_id = ids.check("crp_win_", request.window_id)
+        async with self._noticing(session_id):
+            chain = await self.read(partial(self._sound, session_id))
+        window = next((window for window in chain.windows if window.window_id == window_id), None)
+        if window is None:
+            raise not_found("WINDOW_NOT_SEALED", "the session has no such sealed window")
+        return _seal(window)
+
+    @answers_refusals(audit_pb2.GetReportResponse)
+    async def GetReport(self, request: audit_pb2.GetReportRequest, context: Any) -> audit_pb2.GetReportResponse:  # noqa: N802 - gRPC's name
+        """Read the stored bytes of a report, if they are the ones that were sealed."""
+        del context
+        if bool(request.window_id) == bool(request.trail_id):
+            raise invalid("ONE_NAME_NEEDED", "a report is named by its window or by its trail id")
+        window_id = request.window_id and ids.check("crp_win_", request.window_id)
+        trail_id = request.trail_id and ids.check("crp_trail_", request.trail_id)
+        found = await self.read(partial(self._log.report, window_id=window_id, trail_id=trail_id))
+        if found is None:
+            raise not_found("REPORT_NOT_FOUND", "there is no report of that name")
+        async with self._noticing(found.window.session_id):
+            return _report(found)
+
+    @answers_refusals(audit_pb2.VerifyResponse)
+    async def Verify(self, request: audit_pb2.VerifyRequest, context: Any) -> audit_pb2.VerifyResponse:  # noqa: N802 - gRPC's name
+        """Check a session's chain from the stored bytes and name every fault."""
+        del context
+        session_id = ids.check("crp_sess_", request.session_id)
+        found = await self.read(partial(self._examine, session_id))
+        if found.faults:
+            await self._notice(session_id, ChainBroken(found.faults[0], faults=len(found.faults)))
+        return audit_pb2.VerifyResponse(
+            integrity=cast("Any", int(found.integrity)),
+            events=found.events,
+            windows=found.windows,
+            faults=[audit_pb2.Fault(what=f.what, index=f.index, reason=f.reason) for f in found.faults],
+            chain_tip=export.text(found.chain_tip),
+            charged_micros=found.charged_micros,
+        )
+
+    async def Export(self, request: audit_pb2.ExportRequest, context: Any) -> AsyncIterator[audit_pb2.ExportResponse]:  # noqa: N802 - gRPC's name
+        """Stream a session's events in order, a page at a time."""
+        del context
+        session_id, after = ids.check("crp_sess_", request.session_id), 0
+        while page := await self.read(partial(self._log.events, session_id, after=after, limit=export.PAGE)):
+            for event in page:
+                yield audit_pb2.ExportResponse(event=export.to_message(event))
+            after = page[-1].sequence
+        if not after:
+            raise _no_session()
+
+    async def read(self, reading: Callable[[], T]) -> T:
+        """Run *reading* in a reader thread; refused rather than queued without bound.
+
+        A log that could not be opened so far is tried again, for the next caller.
+        """
+        if self._reading >= READ_LIMIT:
+            raise exhausted("AUDIT_QUEUE_FULL", "too much waits to be read; try again")
+        self._reading += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._readers, reading)
+        except StoreFailed:
+            await self._appender.probe()
+            raise
+        finally:
+            self._reading -= 1
+
+    def _sound(self, session_id: str) -> Chain:
+        chain = self._log.chain(session_id)
+        require_sound(chain, session_id, self._keyring)
+        return chain
+
+    def _examine(self, session_id: str) -> Verification:
+        chain = self._log.chain(session_id)
+        if not chain.events and not chain.windows:
+            raise _no_session()
+        return examine(chain, session_id, self._keyring)
+
+    @contextlib.asynccontextmanager
+    async def _noticing(self, session_id: str) -> AsyncIterator[None]:
+        try:
+            yield
+        except ChainBroken as broken:
+            await self._notice(session_id, broken)
+            raise
+
+    async def _notice(self, session_id: str, broken: ChainBroken) -> None:
+        """Make a break an incident: a metric, a log line, and an event where that can still be written."""
+        CHAIN_BROKEN_TOTAL.inc()
+        log.critical("audit.chain.broken", session_id=session_id, faults=broken.faults, **broken.metadata)
+        try:
+            await self._appender.submit(partial(self._sealer.incident, session_id=session_id, broken=broken))
+        except Exception as error:  # noqa: BLE001 - what was tampered with may not be writable; the answer stays the same
+            log.warning("audit.incident.not_written", session_id=session_id, error=type(error).__name__)
+
+
+def _no_session() -> Refused:
+    return not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
+
+
+def _answer(sealed: Sealed) -> audit_pb2.AppendResponse:
+    window = sealed.window
+    return audit_pb2.AppendResponse(
+        hmac=window.hmac,
+        window_hmac=sealed.unchained_hmac,
+        timestamp=window.timestamp,
+        report_hash=window.report_hash,
+        trail_id=window.trail_id,
+        integrity=cast("Any", int(sealed.integrity)),
+        duplicate=sealed.duplicate,
+        root_window_id=sealed.root_window_id,
+    )
+
+
+def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
+    return audit_pb2.GetWindowResponse(
+        window_number=window.window_number,
+        parent_ids=window.parent_ids,
+        hmac=window.hmac,
+        timestamp=window.timestamp,
+        response_hash=window.response_hash,
+        risk_level=cast("Any", window.risk_level),
+        charge_micros=window.charge_micros,
+        status=window.status,
+        settle_json=window.settle_json,
+        trail_id=window.trail_id,
+    )
+
+
+def _report(found: StoredReport) -> audit_pb2.GetReportResponse:
+    window, stored_hash = found.window, content_hash(found.body)
+    if stored_hash != window.report_hash:
+        raise ChainBroken(Fault("window", window.window_number, "REPORT_HASH_MISMATCH"))
+    return audit_pb2.GetReportResponse(
+        session_id=export.text(window.session_id),
+        window_id=export.text(window.window_id),
+        report_json=found.body,
+        report_hash=stored_hash,
+        hmac=export.text(window.hmac),
+    )

@@ -1,0 +1,199 @@
+"""What every audit log promises, over the SQLite log and its in-memory twin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interlock.audit.log import AuditLog, MemoryLog
+from interlock.audit.log_sql import SqliteLog
+from interlock.domain.chain import EventRecord, WindowRecord, content_hash
+from tests.support.audit import hash_of, session_id, window_id
+
+REPORT = b'{"claims_total":2}'
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[AuditLog]:
+    """An empty log of each kind."""
+    made: AuditLog = MemoryLog() if request.param == "memory" else SqliteLog(tmp_path / "audit.db")
+    made.commit([])
+    yield made
+    made.close()
+
+
+def an_event(sequence: int, session: int = 1, **changes) -> EventRecord:
+    event = EventRecord(
+        session_id(session), sequence, window_id(1), "DPE_COMPLETED", 2, "2026-05-25T10:00:00Z",
+        '{"text":"naïve ␟ \\n"}', 1, hash_of(sequence),
+    )  # fmt: skip
+    return replace(event, **changes)
+
+
+def a_window(number: int, session: int = 1, **changes) -> WindowRecord:
+    window = WindowRecord(
+        session_id=session_id(session),
+        window_id=window_id(number, session),
+        window_number=number,
+        parent_ids=(window_id(number - 1, session),) if number > 1 else (),
+        response_hash=hash_of(1),
+        report_hash=content_hash(REPORT),
+        risk_level=3,
+        charge_micros=150_000,
+        status="COMPLETED",
+        settle_json='{"a":1}',
+        trail_id=f"crp_trail_{session:016x}{number:016x}",
+        request_hash=hash_of(2),
+        timestamp="2026-05-25T10:00:00Z",
+        key_version=1,
+        hmac=hash_of(3),
+        stored_report_hash=content_hash(REPORT),
+    )
+    return replace(window, **changes)
+
+
+def adding(*records: EventRecord | WindowRecord):
+    def work(writing):
+        for record in records:
+            if isinstance(record, EventRecord):
+                writing.add_events([record])
+            else:
+                writing.add_window(record, REPORT)
+        return len(records)
+
+    return work
+
+
+def test_what_was_committed_is_read_back_whole(log):
+    """Every field of every record comes back as it was given, in order."""
+    events = [an_event(1), an_event(2, window_id="")]
+    [outcome] = log.commit([adding(events[0], a_window(1), a_window(2), events[1])])
+
+    chain = log.chain(session_id())
+
+    assert (outcome.value, outcome.error) == (4, None)
+    assert (chain.windows, chain.events) == ((a_window(1), a_window(2)), tuple(events))
+    assert chain.head == (2, hash_of(2))
+
+
+def test_an_unknown_session_is_empty(log):
+    """Nothing is there, and nothing fails."""
+    chain = log.chain(session_id(7))
+
+    assert (chain.windows, chain.events, chain.head) == ((), (), (0, ""))
+    assert log.events(session_id(7), after=0, limit=5) == []
+    assert log.report(window_id=window_id(7)) is None
+    assert log.report(trail_id="crp_trail_" + "0" * 32) is None
+
+
+def test_sessions_are_apart(log):
+    """One session's records are not another's (A-37)."""
+    log.commit([adding(an_event(1), a_window(1)), adding(an_event(1, 2), a_window(1, 2))])
+
+    assert log.chain(session_id(1)).events == (an_event(1),)
+    assert log.chain(session_id(2)).windows == (a_window(1, 2),)
+
+
+def test_events_come_in_pages(log):
+    """After a sequence, up to a limit."""
+    log.commit([adding(*(an_event(n) for n in range(1, 8)))])
+
+    assert [e.sequence for e in log.events(session_id(), after=0, limit=3)] == [1, 2, 3]
+    assert [e.sequence for e in log.events(session_id(), after=3, limit=9)] == [4, 5, 6, 7]
+
+
+def test_a_report_is_found_by_either_name(log):
+    """By window id and by trail id, with the seal."""
+    log.commit([adding(a_window(1), a_window(2))])
+
+    by_window = log.report(window_id=window_id(2))
+    by_trail = log.report(trail_id=a_window(2).trail_id)
+
+    assert by_window == by_trail
+    assert (by_window.window.window_number, by_window.body) == (2, REPORT)
+
+
+@pytest.mark.req("AUD-3")
+def test_a_failing_request_is_undone_alone(log):
+    """What it had already written is gone; the requests before and after it are kept."""
+
+    def half(writing):
+        writing.add_events([an_event(2)])
+        writing.add_window(a_window(1), REPORT)
+        raise ValueError("no")
+
+    outcomes = log.commit([adding(an_event(1)), half, adding(an_event(2, event_type="SAFETY_HALT"))])
+
+    assert [type(outcome.error) for outcome in outcomes] == [type(None), ValueError, type(None)]
+    chain = log.chain(session_id())
+    assert [e.event_type for e in chain.events] == ["DPE_COMPLETED", "SAFETY_HALT"]
+    assert chain.windows == ()
+
+
+def test_a_request_sees_what_the_ones_before_it_wrote(log):
+    """Inside one transaction too, so two seals of one window cannot both be first."""
+    seen = []
+
+    def look(writing):
+        seen.append((writing.head(session_id()), writing.tip(session_id()), writing.root_id(session_id())))
+        seen.append((writing.window(window_id(1)), writing.holds(session_id(), "DPE_COMPLETED")))
+        seen.append(writing.chain(session_id()).head)
+
+    log.commit([look, adding(an_event(1), a_window(1), a_window(2)), look])
+
+    unread = {"stored_report_hash": ""}
+    assert seen[:3] == [((0, ""), None, ""), (None, False), (0, "")]
+    assert seen[3:] == [
+        ((1, hash_of(1)), a_window(2, **unread), window_id(1)),
+        (a_window(1, **unread), True),
+        (1, hash_of(1)),
+    ]
+
+
+@pytest.mark.req("AUD-2")
+@pytest.mark.parametrize(
+    "records",
+    [
+        [an_event(1)],
+        [an_event(3)],
+        [a_window(1)],
+        [a_window(1, session=2, window_id=window_id(1))],
+        [a_window(2, trail_id=a_window(1).trail_id)],
+    ],
+    ids=["event again", "event after a gap", "window again", "window of another session", "trail id again"],
+)
+def test_nothing_is_written_twice_or_after_a_gap(log, records):
+    """The log itself refuses it, whoever asks, and the rest of the transaction is kept."""
+    log.commit([adding(an_event(1), a_window(1))])
+
+    refused, kept = log.commit([adding(*records), adding(an_event(2))])
+
+    assert refused.error is not None
+    assert kept.error is None
+    assert [e.sequence for e in log.chain(session_id()).events] == [1, 2]
+    assert log.chain(session_id()).windows == (a_window(1),)
+
+
+def test_touching_changes_nothing(log):
+    """A probe of writing leaves no record."""
+    log.commit([adding(an_event(1))])
+    before = log.chain(session_id())
+
+    [outcome] = log.commit([lambda writing: writing.touch()])
+
+    assert outcome.error is None
+    assert log.chain(session_id()) == before
+
+
+def test_a_closed_log_opens_again(log):
+    """Closing lets go of files and nothing else."""
+    log.commit([adding(an_event(1))])
+    log.close()
+
+    log.ping()
+    log.commit([adding(an_event(2))])
+
+    assert len(log.chain(session_id()).events) == 2
