@@ -1,0 +1,197 @@
+"""``interlock session``: ask the running session service about a session."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import grpc
+import typer
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.cli.output import Format, Output, print_json, print_refusal
+from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.dag import Node, Seal, lineage_text, violations
+from interlock.domain.errors import Refused
+from interlock.domain.ids import ContinuationId, WindowId, check
+from interlock.domain.risk import RiskLevel
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings, load
+
+app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows.")
+
+SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+
+_COLUMNS = ("#", "window", "risk", "tier", "charge", "budget", "status", "strategy", "hmac")
+
+
+@app.callback()
+def session() -> None:
+    """Show a session: budget, breaker, windows."""
+
+
+@app.command()
+def show(session_id: str = SESSION, output: Output = Format.TEXT) -> None:
+    """Show where a session stands: its budget, its breaker, its windows and their lineage.
+
+    Asks the session service at INTERLOCK_SESSION_ADDRESS. Exit 0: shown. 2: no such session, or no answer.
+    """
+    try:
+        check("crp_sess_", session_id)
+        found = asyncio.run(_fetch(load(), session_id))
+    except Refused as refused:
+        raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None
+    if output is Format.JSON:
+        print_json(_as_json(found))
+    else:
+        typer.echo(_as_text(found))
+
+
+async def _fetch(settings: Settings, session_id: str) -> session_pb2.Session:
+    address = settings.session_address
+    # Calls inside the mesh never take the proxy that the environment names.
+    async with grpc.aio.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        stub = session_pb2_grpc.SessionServiceStub(channel)
+        request = session_pb2.GetSessionRequest(session_id=session_id)
+        try:
+            answer = await ask("session", stub.GetSession(request, timeout=settings.rpc_timeout_s))
+        except Refused as refused:
+            if refused.reason in {"SESSION_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+                refused.metadata["hint"] = (
+                    f"nothing answers on {address}: start it with `interlock serve`, or say where it is with "
+                    "INTERLOCK_SESSION_ADDRESS"
+                )
+            raise
+    found: session_pb2.Session = answer.session
+    return found
+
+
+def _as_json(found: session_pb2.Session) -> dict[str, Any]:
+    return {
+        "session_id": found.session_id,
+        "root_session_id": found.root_session_id,
+        "status": _status(found),
+        "safety_budget_micros": found.safety_budget_micros,
+        "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
+        "budget_warning": warning_of(Micros(found.safety_budget_micros)),
+        "breaker": _breaker(found),
+        "policy_text": found.policy_text,
+        "policy_hash": found.policy_hash,
+        "max_windows": found.max_windows,
+        "scope": found.scope,
+        "loop_depth": found.loop_depth,
+        "created_at": found.created_at,
+        "chain_tip": found.chain_tip,
+        "lineage": [window.window_id for window in found.windows],
+        "dag_violations": list(_violations(found)),
+        "windows": [_window_as_json(window) for window in found.windows],
+    }
+
+
+def _window_as_json(window: session_pb2.Window) -> dict[str, Any]:
+    return {
+        "window_id": window.window_id,
+        "window_number": window.window_number,
+        "parent_ids": list(window.parent_ids),
+        "child_ids": list(window.child_ids),
+        "continuation_id": window.continuation_id or None,
+        "pattern": window.pattern,
+        "strategy": window.strategy,
+        "envelope_etag": window.envelope_etag,
+        "quality_tier": window.quality_tier,
+        "risk_level": _risk(window),
+        "safety_budget_micros": window.safety_budget_micros,
+        "charge_micros": window.charge_micros,
+        "hmac": window.hmac,
+        "timestamp": window.timestamp,
+        "token_count": window.token_count,
+        "response_hash": window.response_hash,
+        "status": window.status,
+    }
+
+
+def _as_text(found: session_pb2.Session) -> str:
+    budget = Micros(found.safety_budget_micros)
+    warning = f" ({warning_of(budget)})" if warning_of(budget) else ""
+    wrong = _violations(found)
+    lines = [
+        f"session  {found.session_id}",
+        f"status   {_status(found)}",
+        f"budget   {as_decimal(budget)} of 1.00{warning}, breaker {_breaker(found)}",
+        f"windows  {len(found.windows)} of {found.max_windows}",
+        f"scope    {found.scope}, created {found.created_at}",
+        f"policy   {found.policy_text or '(none)'}",
+        "",
+        *_table([_COLUMNS, *(_row(window) for window in found.windows)]),
+        "",
+        f"lineage  {lineage_text(window.window_id for window in found.windows) or '(no window yet)'}",
+        f"dag      {'sound' if not wrong else 'BROKEN: ' + ', '.join(wrong)}",
+    ]
+    return "\n".join(_plain(line).rstrip() for line in lines)
+
+
+def _row(window: session_pb2.Window) -> tuple[str, ...]:
+    return (
+        str(window.window_number),
+        window.window_id,
+        _risk(window),
+        window.quality_tier,
+        as_decimal(Micros(window.charge_micros)),
+        as_decimal(Micros(window.safety_budget_micros)),
+        window.status,
+        window.strategy,
+        window.hmac[:19],
+    )
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def _violations(found: session_pb2.Session) -> tuple[str, ...]:
+    """Hold the windows, as this command got them, against the five invariants of SPEC-004 §3.3."""
+    return violations([_node(window) for window in found.windows])
+
+
+def _node(window: session_pb2.Window) -> Node:
+    return Node(
+        window_id=WindowId(window.window_id),
+        window_number=window.window_number,
+        parent_ids=tuple(WindowId(parent) for parent in window.parent_ids),
+        continuation_id=ContinuationId(window.continuation_id) if window.continuation_id else None,
+        pattern=window.pattern,
+        safety_budget=Micros(window.safety_budget_micros),
+        charge=Micros(window.charge_micros),
+        seal=Seal(
+            risk_level=RiskLevel(window.risk_level),
+            hmac=window.hmac,
+            timestamp=window.timestamp,
+            response_hash=window.response_hash,
+            envelope_etag=window.envelope_etag,
+            quality_tier=window.quality_tier,
+            strategy=window.strategy,
+            token_count=window.token_count,
+            status=window.status,
+        ),
+    )
+
+
+def _status(found: session_pb2.Session) -> str:
+    return session_pb2.SessionStatus.Name(found.status).removeprefix("SESSION_STATUS_")
+
+
+def _breaker(found: session_pb2.Session) -> str:
+    return common_pb2.BreakerState.Name(found.breaker).removeprefix("BREAKER_STATE_")
+
+
+def _risk(window: session_pb2.Window) -> str:
+    return common_pb2.RiskLevel.Name(window.risk_level).removeprefix("RISK_LEVEL_")
+
+
+def _plain(line: str) -> str:
+    """Return a line without what could move a terminal's cursor (reliability.md A-17)."""
+    return "".join(char if char.isprintable() else "?" for char in line)

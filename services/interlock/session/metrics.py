@@ -1,0 +1,41 @@
+"""What the session service counts. No session id is ever a label."""
+
+from __future__ import annotations
+
+from prometheus_client import Counter, Histogram
+
+from interlock.domain.breaker import BreakerState
+from interlock.domain.budget import FULL
+from interlock.domain.risk import RiskLevel
+from interlock.domain.session import Committed
+
+DECREMENTS = Counter("interlock_budget_decrements_total", "Windows charged, by risk level.", ["level"])
+REMAINING = Histogram(
+    "interlock_budget_remaining_ratio",
+    "Safety budget of the session after each settled window, 0 to 1.",
+    buckets=(0.0, 0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0),
+)
+SESSIONS = Counter(
+    "interlock_sessions_total", "Sessions by what happened to them: started, halted, completed, terminated.", ["event"]
+)
+TRANSITIONS = Counter("interlock_breaker_transitions_total", "Steps of the circuit breaker.", ["from", "to"])
+SETTLE = Histogram(
+    "interlock_settle_duration_seconds",
+    "Duration of one settle in the store, seconds.",
+    buckets=(0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0),
+)
+
+
+def note_settled(level: RiskLevel, committed: Committed) -> None:
+    """Count a settle; one that had been settled before counts nothing."""
+    if committed.duplicate:
+        return
+    outcome = committed.outcome
+    DECREMENTS.labels(level.name).inc()
+    REMAINING.observe(outcome.session_budget / FULL)
+    for step in outcome.transitions:
+        TRANSITIONS.labels(step.before.name, step.after.name).inc()
+    if outcome.after is BreakerState.OPEN and outcome.before is not BreakerState.OPEN:
+        SESSIONS.labels("halted").inc()
+    elif outcome.index == min(committed.terms.limits.max_windows, committed.terms.limits.max_dag_nodes):
+        SESSIONS.labels("completed").inc()

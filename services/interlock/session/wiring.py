@@ -1,0 +1,67 @@
+"""The session service as one value, made from the settings."""
+
+from __future__ import annotations
+
+import secrets
+
+from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.domain.budget import Decrements, micros
+from interlock.domain.dag import Limits
+from interlock.domain.errors import unavailable
+from interlock.runtime.clock import system_clock
+from interlock.runtime.config import Settings
+from interlock.runtime.keys import load_keyring
+from interlock.runtime.service import Service
+from interlock.session.batcher import TIMEOUT_S, Batcher
+from interlock.session.connection import parse
+from interlock.session.ledger import Ledger, Rules
+from interlock.session.servicer import SessionServicer
+from interlock.session.store import MemoryStore, Store
+from interlock.session.store_redis import RedisStore
+
+FULL_NAME = session_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name
+
+
+async def open_service(settings: Settings) -> Service:
+    """Return the service; the store need not be there yet.
+
+    Refused with REDIS_URL_MISSING, REDIS_URL_INVALID, DECREMENT_OUT_OF_RANGE or for a weak master key. An embedded Valkey
+    is started by the process that runs the service, which puts its URL into the settings.
+    """
+    rules = rules_of(settings)
+    keyring = load_keyring(settings)
+    store = open_store(settings)
+    ledger = Ledger(store, keyring, rules, clock=system_clock, entropy=secrets.token_bytes)
+    return Service(
+        name="session",
+        full_name=FULL_NAME,
+        servicer=SessionServicer(ledger),
+        register=session_pb2_grpc.add_SessionServiceServicer_to_server,
+        missing=store.missing,
+        close=ledger.close,
+    )
+
+
+def rules_of(settings: Settings) -> Rules:
+    """Return what the settings say of every session."""
+    return Rules(
+        limits=Limits(max_windows=settings.max_windows, max_dag_nodes=settings.max_dag_nodes),
+        decrements=Decrements(
+            low=micros(settings.decrement_low),
+            medium=micros(settings.decrement_medium),
+            high=micros(settings.decrement_high),
+            critical=micros(settings.decrement_critical),
+        ),
+        token_lifetime_s=settings.token_lifetime_s,
+        lease_ms=int(settings.request_timeout_s * 1000),
+    )
+
+
+def open_store(settings: Settings) -> Store:
+    """Return the store that the settings name. Nothing is connected yet."""
+    if not settings.redis_url:
+        raise unavailable("REDIS_URL_MISSING", "redis_url is not set and no embedded Valkey runs", retry_after_ms=0)
+    if settings.redis_url.startswith("memory://"):
+        return MemoryStore()
+    batcher = Batcher(parse(settings.redis_url), timeout_s=min(TIMEOUT_S, settings.rpc_timeout_s))
+    return RedisStore(batcher, token_lifetime_s=settings.token_lifetime_s)

@@ -1,0 +1,208 @@
+"""One suite over both stores of sessions: settling."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from interlock.domain.budget import Micros
+from interlock.domain.dag import violations
+from interlock.domain.errors import Kind
+from interlock.domain.session import Status
+from interlock.session.batcher import Batcher
+from interlock.session.connection import parse
+from interlock.session.store import MemoryStore
+from interlock.session.store_redis import RedisStore
+from tests.support.sessions import (
+    CRITICAL,
+    HIGH,
+    LEASE_MS,
+    MEDIUM,
+    NOW_MS,
+    continuation_id,
+    first_ask,
+    line,
+    new_state,
+    next_ask,
+    refused,
+    seal,
+    session_id,
+    settle,
+    window_id,
+)
+
+SESSION = session_id(1)
+
+
+@pytest.fixture(params=["memory", "redis"])
+async def store(request):
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    made = RedisStore(Batcher(parse(request.getfixturevalue("redis_url"))), token_lifetime_s=3600)
+    yield made
+    await made.close()
+
+
+async def started(store, **limits) -> None:
+    await store.start(new_state(**limits))
+
+
+async def state(store):
+    return await store.read(SESSION, SESSION)
+
+
+# Committing
+
+
+@pytest.mark.req("BUD-1", "BUD-5", "DAG-1")
+async def test_a_commit_charges_and_keeps_the_whole_node(store):
+    """Budget, breaker, tip, node fields and continuation after one window."""
+    await started(store)
+    (done,) = await line(store, HIGH)
+    kept = await state(store)
+    (node,) = kept.nodes
+
+    assert (kept.budget, kept.status, kept.lease) == (850_000, Status.ACTIVE, None)
+    assert (node.window_id, node.window_number, node.parent_ids) == (window_id(1), 1, ())
+    assert (node.safety_budget, node.charge, node.seal) == (850_000, HIGH, seal(1))
+    assert (node.continuation_id, node.pattern) == (continuation_id(1), "LINEAR")
+    assert kept.outcomes == (done.outcome,)
+    assert done.terms == kept.terms
+
+
+@pytest.mark.req("BUD-8", "BUD-5")
+async def test_a_window_is_charged_once_however_often_it_is_committed(store):
+    """A repeated commit gets the stored outcome, its first continuation id too, and changes nothing."""
+    await started(store)
+    opened = await store.open(first_ask(1))
+    first = await store.commit(settle(1, opened))
+    before = await state(store)
+    again = await store.commit(settle(1, opened, continuation_id=continuation_id(55)))
+
+    assert again == replace(first, duplicate=True)
+    assert await state(store) == before
+
+
+@pytest.mark.req("BUD-8")
+async def test_a_repeated_commit_of_an_earlier_window_gets_the_outcome_of_its_time(store):
+    """Two windows later the first one is still answered with its own budget, lineage and quality."""
+    await started(store)
+    first, _, _ = await line(store, MEDIUM, HIGH, MEDIUM)
+    again = await store.commit(settle(1))
+
+    assert again == replace(first, duplicate=True)
+    assert (again.lineage, again.outcome.session_budget) == ((window_id(1),), 950_000)
+
+
+@pytest.mark.req("BUD-8")
+@pytest.mark.parametrize("changed", [{"charge": Micros(0)}, {"seal": seal(9)}])
+async def test_a_window_id_is_not_good_for_another_charge_or_seal(store, changed):
+    """The idempotency key answers for one settlement only."""
+    await started(store)
+    await line(store, HIGH)
+    no = await refused(store.commit(settle(1, **{"charge": HIGH, **changed})))
+
+    assert (no.kind, no.reason) == (Kind.CONFLICT, "WINDOW_ID_REUSED")
+    assert (await state(store)).budget == 850_000
+
+
+@pytest.mark.req("DAG-2", "TOK-5")
+async def test_a_commit_whose_parent_is_not_the_tip_loses(store):
+    """Of two siblings the first settles; the other is refused and charged nothing."""
+    await started(store)
+    (done,) = await line(store, MEDIUM)
+    second = await store.open(next_ask(2, done))
+    third = await store.open(next_ask(3, done, now_ms=NOW_MS + LEASE_MS))
+    await store.commit(settle(3, third))
+    no = await refused(store.commit(settle(2, second)))
+
+    assert (no.kind, no.reason) == (Kind.CONFLICT, "PARENT_NOT_TIP")
+    assert [node.window_id for node in (await state(store)).nodes] == [window_id(1), window_id(3)]
+
+
+async def test_a_sealed_window_settles_although_its_lease_was_taken_over(store):
+    """The lease only spares work; whose parent is still the tip is settled. The other's lease stays, and will lose."""
+    await started(store)
+    first = await store.open(first_ask(1))
+    second = await store.open(first_ask(2, now_ms=NOW_MS + LEASE_MS))
+    await store.commit(settle(1, first))
+    kept = await state(store)
+
+    assert (kept.tip.window_id, kept.lease.window_id, kept.unsettled) == (window_id(1), window_id(2), ())
+    assert (await refused(store.commit(settle(2, second)))).reason == "PARENT_NOT_TIP"
+
+
+async def test_a_window_number_that_does_not_follow_its_parent_is_refused(store):
+    """The tip is the parent, and the number is not one further."""
+    await started(store)
+    no = await refused(store.commit(settle(1, window_number=2)))
+
+    assert (no.kind, no.reason) == (Kind.INVALID, "WINDOW_NUMBER_MISMATCH")
+    assert no.metadata == {"expected": "1", "given": "2"}
+
+
+@pytest.mark.req("BUD-9")
+async def test_a_commit_that_is_ahead_of_the_store_shows_a_loss(store):
+    """A sealed window whose parent the store has never seen: writes were lost, nobody lost a race."""
+    await started(store)
+    await line(store, MEDIUM)
+    no = await refused(store.commit(settle(3, parent_ids=(window_id(2),), window_number=3)))
+
+    assert (no.kind, no.reason) == (Kind.UNAVAILABLE, "SESSION_STATE_LOST")
+
+
+@pytest.mark.req("DAG-2")
+@pytest.mark.parametrize("hmac", ["", seal(1).hmac])
+async def test_a_window_without_a_seal_of_its_own_is_refused(store, hmac):
+    """Every window is chained: an absent HMAC, or its parent's, breaks the fourth invariant."""
+    await started(store)
+    (done,) = await line(store, MEDIUM)
+    opened = await store.open(next_ask(2, done))
+    no = await refused(store.commit(settle(2, opened, seal=seal(2, hmac=hmac))))
+
+    assert (no.kind, no.reason) == (Kind.CONFLICT, "DAG_INVARIANT_VIOLATED")
+
+
+@pytest.mark.req("DAG-2", "DAG-3")
+async def test_the_invariants_hold_after_every_window(store):
+    """A line of five windows is acyclic, single-rooted, connected, chained and numbered."""
+    await started(store)
+    await line(store, 0, 0, 0, 0, 0)
+    nodes = (await state(store)).nodes
+
+    assert violations(nodes) == ()
+    assert [node.window_number for node in nodes] == [1, 2, 3, 4, 5]
+    assert {node.pattern for node in nodes} == {"LINEAR"}
+
+
+@pytest.mark.req("DAG-11")
+async def test_the_lineage_grows_by_each_window(store):
+    """A commit tells the path from the root to itself, and the tiers beside it."""
+    await started(store)
+    *_, last = await line(store, 0, 0, 0)
+
+    assert last.lineage == tuple(window_id(n) for n in (1, 2, 3))
+    assert last.quality_history == tuple(seal(n).quality_tier for n in (1, 2, 3))
+
+
+@pytest.mark.req("BUD-9", "BUD-4")
+async def test_the_ceiling_of_a_commit_lowers_the_budget_and_never_lifts_it(store):
+    """What the ledger or the token vouches for caps the path before the charge."""
+    await started(store)
+    opened = await store.open(first_ask(1))
+    low = await store.commit(settle(1, opened, ceiling=Micros(300_000)))
+    second = await store.open(next_ask(2, low))
+    high = await store.commit(settle(2, second, ceiling=Micros(1_000_000), charge=Micros(0)))
+
+    assert (low.outcome.path_budget, high.outcome.path_budget, high.outcome.session_budget) == (250_000,) * 3
+
+
+@pytest.mark.req("BUD-4", "BUD-3")
+async def test_a_budget_stops_at_zero(store):
+    """A charge larger than what is left leaves exactly nothing."""
+    await started(store)
+    *_, last = await line(store, CRITICAL, CRITICAL, CRITICAL)
+
+    assert last.outcome.session_budget == 0
