@@ -1,0 +1,196 @@
+"""What the audit trail says about a call: types, severities and fields of SPEC-011 §1, never a text of anyone's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import Micros, as_decimal
+from interlock.sidecar.propagation import word
+
+INFO = audit_pb2.SEVERITY_INFO
+WARN = audit_pb2.SEVERITY_WARN
+ERROR = audit_pb2.SEVERITY_ERROR
+CRITICAL = audit_pb2.SEVERITY_CRITICAL
+
+LONGEST_LIST = 512
+"""Ids listed in one event; the counts are exact, and the sealed report holds every one."""
+
+
+@dataclass(frozen=True)
+class Dispatch:
+    """How the answer was come by; ``None`` where the request did not say."""
+
+    provider: str
+    model: str
+    strategy: str
+    temperature: float | None
+    token_budget: int | None
+    seed: int | None
+    choices: int
+
+
+def event(kind: str, severity: audit_pb2.Severity.ValueType, /, **data: Any) -> audit_pb2.NewEvent:
+    """Return an event with key fields *data*; what is ``None`` is left out."""
+    fields = {name: value for name, value in data.items() if value is not None}
+    return audit_pb2.NewEvent(
+        event_type=kind, severity=severity, data_json=json.dumps(fields, sort_keys=True, allow_nan=False)
+    )
+
+
+def session_created(session_id: str, scope: str, policy_hash: str) -> audit_pb2.NewEvent:
+    """The scope stands for the key: it is a hash's beginning or a configured name, never a part of the key."""
+    return event("SESSION_CREATED", INFO, session_id=session_id, scope=scope, safety_policy_hash=policy_hash)
+
+
+def session_terminated(reason: str, *, windows: int, budget_micros: int) -> audit_pb2.NewEvent:
+    """The end of a session: by its client, its last window or its open breaker."""
+    return event(
+        "SESSION_TERMINATED",
+        INFO,
+        reason=reason,
+        total_windows=windows,
+        final_safety_budget=as_decimal(Micros(budget_micros)),
+    )
+
+
+def dispatch_failed(reason: str, dispatch: Dispatch) -> audit_pb2.NewEvent:
+    """A provider call that failed; the provider's own words stay out."""
+    return event("DISPATCH_FAILED", ERROR, error_code=reason, provider=dispatch.provider, model=dispatch.model)
+
+
+def of_window(
+    *,
+    opened: session_pb2.OpenedWindow,
+    continuation_id: str | None,
+    dispatch: Dispatch,
+    response_hash: str,
+    tokens_used: int | None,
+    latency_ms: int,
+    report: dpe_pb2.Report,
+    decision: policy_pb2.Decision,
+    no_store: bool,
+    report_uri: str,
+) -> list[audit_pb2.NewEvent]:
+    """Return the events that are sealed with a window, in the order in which they happened."""
+    continued = opened.window_number > 1
+    return [
+        *([_continued(opened, continuation_id)] if continued else []),
+        event(
+            "DISPATCH_STARTED", INFO, strategy=dispatch.strategy, provider=dispatch.provider, model=dispatch.model,
+            temperature=dispatch.temperature, token_budget=dispatch.token_budget, seed=dispatch.seed,
+            choices=dispatch.choices,
+        ),
+        event(
+            "DISPATCH_COMPLETED", INFO, response_hash=response_hash, tokens_used=tokens_used, latency_ms=latency_ms
+        ),
+        *_of_report(report, no_store=no_store),
+        *_of_decision(report, decision, report_uri),
+    ]  # fmt: skip
+
+
+def _continued(opened: session_pb2.OpenedWindow, continuation_id: str | None) -> audit_pb2.NewEvent:
+    return event(
+        "SESSION_CONTINUED", INFO, continuation_id=continuation_id, window_number=opened.window_number,
+        parent_ids=list(opened.parent_ids),
+    )  # fmt: skip
+
+
+def _of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterable[audit_pb2.NewEvent]:
+    yield event(
+        "DPE_COMPLETED", INFO, composite_score=report.composite_score, risk_level=word(common_pb2.RiskLevel, report.risk_level),
+        claim_count=report.claims_total, grounding_pct=report.grounding_pct if report.HasField("grounding_pct") else None,
+        floors=list(report.floors) or None,
+    )  # fmt: skip
+    if report.fabrication_count:
+        yield event(
+            "FABRICATION_DETECTED", WARN, fabrication_count=report.fabrication_count,
+            claim_ids=[claim.claim_id for claim in report.claims if claim.fabrications][:LONGEST_LIST],
+        )  # fmt: skip
+    if report.distortion_count:
+        yield event(
+            "DISTORTION_DETECTED", WARN, distortion_count=report.distortion_count, types=list(report.distortion_types),
+            claim_ids=[claim.claim_id for claim in report.claims if claim.distortions][:LONGEST_LIST],
+        )  # fmt: skip
+    if report.contradiction_count:
+        yield _contradicted(report)
+    if report.gdpr_pii_detected:
+        yield event(
+            "PII_DETECTED", WARN, pii_categories=sorted({finding.category for finding in report.pii}),
+            pii_types=sorted({finding.type for finding in report.pii}), no_store_set=no_store,
+        )  # fmt: skip
+
+
+def _contradicted(report: dpe_pb2.Report) -> audit_pb2.NewEvent:
+    found = list(report.contradictions)
+    order = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
+    return event(
+        "CONTRADICTION_DETECTED", WARN, contradiction_count=report.contradiction_count, scope=report.contradiction_scope,
+        severity=next((level for level in order if any(one.severity == level for one in found)), None),
+        claim_pairs=[[one.claim_id, one.other_claim_id or one.window_id] for one in found][:LONGEST_LIST],
+    )  # fmt: skip
+
+
+def _of_decision(
+    report: dpe_pb2.Report, decision: policy_pb2.Decision, report_uri: str
+) -> Iterable[audit_pb2.NewEvent]:
+    for broken in decision.violations:
+        yield event(
+            "POLICY_VIOLATION", WARN, directive=broken.directive, report_only=broken.report_only,
+            violation_details={"type": broken.type, "found": broken.found, "signal_missing": broken.signal_missing},
+        )  # fmt: skip
+    if decision.action == policy_pb2.ACTION_HOLD or decision.oversight_required:
+        yield event(
+            "OVERSIGHT_TRIGGERED", WARN, trigger_reason=decision.reason or None, oversight_mode=decision.oversight_mode
+        )
+    if decision.action not in {policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_REJECT_QUALITY}:
+        yield safety_halt(report, decision.halt_reason or decision.reason, directive_of(decision), report_uri)
+
+
+def safety_halt(report: dpe_pb2.Report, reason: str, directive: str | None, report_uri: str) -> audit_pb2.NewEvent:
+    """A response that was not released. Its report's address stands for the trail, whose id the seal itself makes."""
+    return event(
+        "SAFETY_HALT", CRITICAL, risk_level=word(common_pb2.RiskLevel, report.risk_level), halt_reason=reason,
+        policy_directive_violated=directive, audit_trail_uri=report_uri,
+    )  # fmt: skip
+
+
+def directive_of(decision: policy_pb2.Decision) -> str | None:
+    """Return the first enforced directive that a response broke."""
+    return next((broken.directive for broken in decision.violations if not broken.report_only), None)
+
+
+def of_transitions(settled: session_pb2.CommitWindowResponse, *, window_number: int) -> list[audit_pb2.NewEvent]:
+    """Return the events of what a settlement moved: each step of the breaker, depletion, the end (BRK-3, BRK-5)."""
+    found = [event("BREAKER_TRANSITION", WARN, **_transition(step)) for step in settled.transitions]
+    budget = settled.session_budget_micros
+    if any(step.to_state == common_pb2.BREAKER_STATE_OPEN for step in settled.transitions):
+        found.append(
+            event(
+                "SAFETY_BUDGET_DEPLETED",
+                CRITICAL,
+                remaining_budget=as_decimal(Micros(budget)),
+                windows_processed=window_number,
+            )
+        )
+    if settled.terminated:
+        opened = settled.breaker == common_pb2.BREAKER_STATE_OPEN
+        reason = "SAFETY_BUDGET_DEPLETED" if opened else "LAST_WINDOW"
+        found.append(session_terminated(reason, windows=window_number, budget_micros=budget))
+    return found
+
+
+def _transition(step: session_pb2.BreakerTransition) -> Mapping[str, Any]:
+    return {
+        "session_id": step.session_id,
+        "from_state": word(common_pb2.BreakerState, step.from_state),
+        "to_state": word(common_pb2.BreakerState, step.to_state),
+        "safety_budget": as_decimal(Micros(step.safety_budget_micros)),
+    }

@@ -1,0 +1,311 @@
+"""The governed call: admit, dispatch, analyse, decide, seal, settle, release (design.md, One dispatch).
+
+Every front comes through here, so that nothing depends on the way in (I14). Any step that cannot be done ends in a
+refusal, and what is refused is not released. The order is the safety argument: an answer is analysed before it is decided
+about, its charge is durable before it is spent, and it is spent before anything is released (I3, I4).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from functools import partial
+
+import structlog
+from prometheus_client import Histogram
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import OPEN_AT
+from interlock.domain.errors import Kind, Refused
+from interlock.domain.headers import Asked
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.runtime.telemetry import span
+from interlock.sidecar import events, propagation, requests
+from interlock.sidecar.admission import Admission, Admitted
+from interlock.sidecar.completion import Answer
+from interlock.sidecar.envelope import Envelope
+from interlock.sidecar.propagation import Known, word
+from interlock.sidecar.requests import Judged
+from interlock.sidecar.verdict import checked_report, depleted, refusal_of
+from interlock.sidecar.waiting import Deadline, insist
+
+log = structlog.get_logger()
+
+OVERHEAD = Histogram("interlock_overhead_seconds", "Time of a governed call without the model provider's, seconds.")
+
+MAX_IN_FLIGHT = 256
+
+_IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"})
+"""Failures after which a seal may be in the log all the same: nobody said whether it is."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call to govern, however it came."""
+
+    entry: str
+    """http, grpc or check: for the access line, never for a decision."""
+    scope: str
+    asked: Asked
+    envelope: Envelope
+    dispatch: events.Dispatch
+    complete: Callable[[float], Awaitable[Answer]]
+    """Gets the answer, within the seconds given."""
+    known: Known
+
+
+@dataclass(frozen=True)
+class Governed:
+    """A call that was decided, sealed and settled. Only ``released`` gives its answer away."""
+
+    judged: Judged
+    settled: session_pb2.CommitWindowResponse
+    integrity: common_pb2.ChainIntegrity.ValueType
+    refusal: Refused | None
+    """Why the answer may not be released; ``None`` when it may."""
+
+    def released(self) -> Answer:
+        """Return the answer, or raise why it is not released."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self.judged.answer
+
+
+@dataclass
+class _Run:
+    """One call while it runs."""
+
+    call: Call
+    deadline: Deadline
+    started: float
+    model_s: float = 0.0
+    asking: asyncio.Task[Answer] | None = None
+    caller_left: bool = False
+
+    def leave(self) -> None:
+        """Note that nobody waits any more. Only the provider's work is cut short: what begins after it, ends."""
+        self.caller_left = True
+        if self.asking:
+            self.asking.cancel()
+
+
+class Guard:
+    """Governs calls."""
+
+    def __init__(
+        self, settings: Settings, mesh: Mesh, admission: Admission, base_url: str, *, max_in_flight: int = MAX_IN_FLIGHT
+    ) -> None:
+        self._settings, self._mesh, self._admission, self._base_url = settings, mesh, admission, base_url
+        self._max_in_flight = max_in_flight
+        self._running: set[asyncio.Task[Governed]] = set()
+
+    async def govern(self, call: Call) -> Governed:
+        """Take *call* through every step and return how it ended, a halt too.
+
+        A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed, or
+        whoever hangs up in time would not be charged. Refused with OVERLOADED before anything is begun.
+        """
+        if len(self._running) >= self._max_in_flight:
+            message = f"{self._max_in_flight} calls are in flight; try again"
+            raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
+        run = _Run(call, Deadline(self._settings.request_timeout_s), time.perf_counter())
+        task = asyncio.create_task(self._noted(run))
+        self._running.add(task)
+        task.add_done_callback(partial(self._ended, run))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            run.leave()
+            raise
+
+    def _ended(self, run: _Run, task: asyncio.Task[Governed]) -> None:
+        """Let go of a call. What became of one whose caller has left is nobody's to raise; a defect is logged."""
+        self._running.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and run.caller_left and not isinstance(error, Refused):
+            log.error("call.defect", session_id=run.call.known.session_id, exc_info=error)
+
+    async def drain(self) -> None:
+        """Wait for the calls in flight, those of callers that have left too, for as long as ``drain_s``."""
+        if self._running:
+            await asyncio.wait(self._running, timeout=self._settings.drain_s)
+
+    async def _steps(self, run: _Run) -> Governed:
+        admitted = await self._admit(run)
+        try:
+            answer = await self._dispatch(run)
+            judged = await self._decide(run, admitted, answer)
+        except BaseException as failure:
+            await self._fail(run, admitted, failure)
+            raise
+        commit = requests.to_settle(admitted, judged)
+        sealed = await self._seal(run, admitted, judged, commit)
+        commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
+        settled = await self._settle(run, admitted, commit)
+        judged = await self._outspent(run, judged, commit, settled)
+        refusal = refusal_of(judged.decision, settled, sealed.integrity, run.call.known)
+        return Governed(judged, settled, sealed.integrity, refusal)
+
+    async def _admit(self, run: _Run) -> Admitted:
+        call = run.call
+        with span("crp.admit"):
+            return await self._admission.admit(call.scope, call.asked, call.known, run.deadline)
+
+    async def _dispatch(self, run: _Run) -> Answer:
+        timeout_s = run.deadline.within(self._settings.upstream_timeout_s)
+        started = time.perf_counter()
+        with span("crp.dispatch", provider=run.call.dispatch.provider, model=run.call.dispatch.model):
+            run.asking = asyncio.ensure_future(run.call.complete(timeout_s))
+            if run.caller_left:
+                run.asking.cancel()
+            try:
+                return await run.asking
+            except asyncio.CancelledError:
+                raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
+            finally:
+                run.model_s = time.perf_counter() - started
+
+    async def _decide(self, run: _Run, admitted: Admitted, answer: Answer) -> Judged:
+        """Analyse every output and decide what happens to the answer."""
+        known = run.call.known
+        to_analyse = requests.to_analyse(admitted, run.call.envelope, answer.outputs)
+        with span("crp.analyse"):
+            timeout = run.deadline.within(self._settings.dpe_timeout_s)
+            report = (await ask("dpe", self._mesh.dpe.Analyze(to_analyse, timeout=timeout))).report
+        known.learn(propagation.of_report(checked_report(report, answer)))
+        to_decide = requests.to_decide(admitted, run.call.asked, report)
+        with span("crp.decide"):
+            timeout = run.deadline.within(self._settings.rpc_timeout_s)
+            decision = (await ask("policy", self._mesh.policy.Decide(to_decide, timeout=timeout))).decision
+        known.learn(propagation.of_decision(decision))
+        return Judged(answer, report, decision)
+
+    async def _fail(self, run: _Run, admitted: Admitted, failure: BaseException) -> None:
+        """Give the lease back and write down what failed. Nothing was released, so that nothing is charged."""
+        opened = admitted.opened
+        await self._admission.give_back(opened)
+        reason = failure.reason if isinstance(failure, Refused) else "INTERNAL"
+        failed = [events.dispatch_failed(reason, run.call.dispatch)]
+        deadline = Deadline(self._settings.rpc_timeout_s)
+        try:
+            await self._admission.record(opened.session_id, opened.window_id, failed, deadline)
+        except Refused as lost:
+            log.warning(
+                "audit.event_lost", session_id=opened.session_id, event_type="DISPATCH_FAILED", reason=lost.reason
+            )
+
+    async def _seal(
+        self, run: _Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+    ) -> audit_pb2.AppendResponse:
+        """Make the window's record durable, its charge in it.
+
+        When nobody can tell whether it is, the lease stays taken. The call that finds it run out looks the record up and
+        settles it, so that no charge is lost between the two.
+        """
+        record = requests.to_seal(admitted, judged, commit, self._events(run, admitted, judged, commit))
+        known = run.call.known
+        try:
+            with span("crp.seal"):
+                sealed = await insist(lambda: ask("audit", self._mesh.audit.Append(record, timeout=self._rpc(run))))
+        except Refused as refused:
+            if refused.reason == "CHAIN_BROKEN":
+                known.learn({"CRP-Provenance-Chain-Integrity": "BROKEN"})
+            if refused.reason not in _IN_DOUBT:
+                await self._fail(run, admitted, refused)
+            raise
+        known.trail_uri = propagation.trail_uri(self._base_url, sealed.trail_id)
+        known.learn(propagation.of_seal(sealed, commit.window_id, self._base_url))
+        return sealed
+
+    def _events(
+        self, run: _Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+    ) -> list[audit_pb2.NewEvent]:
+        return events.of_window(
+            opened=admitted.opened,
+            continuation_id=run.call.asked.continuation_id,
+            dispatch=run.call.dispatch,
+            response_hash=commit.response_hash,
+            tokens_used=judged.answer.tokens_used,
+            latency_ms=round(run.model_s * 1000),
+            report=judged.report,
+            decision=judged.decision,
+            no_store=run.call.asked.no_store,
+            report_uri=propagation.report_uri(self._base_url, commit.window_id),
+        )
+
+    async def _settle(
+        self, run: _Run, admitted: Admitted, commit: session_pb2.CommitWindowRequest
+    ) -> session_pb2.CommitWindowResponse:
+        """Charge the sealed window, once per window id, and write down what that moved. Only then may it be released."""
+        with span("crp.settle"):
+            settled = await insist(
+                lambda: ask("session", self._mesh.session.CommitWindow(commit, timeout=self._rpc(run)))
+            )
+        run.call.known.learn(propagation.of_settlement(settled, commit.window_number, admitted.opened.max_windows))
+        moved = events.of_transitions(settled, window_number=commit.window_number)
+        if moved:
+            await self._admission.record(commit.session_id, commit.window_id, moved, run.deadline)
+        return settled
+
+    async def _outspent(
+        self,
+        run: _Run,
+        judged: Judged,
+        commit: session_pb2.CommitWindowRequest,
+        settled: session_pb2.CommitWindowResponse,
+    ) -> Judged:
+        """Stop an answer that the settled budget no longer covers, whatever was decided before it was settled (I2)."""
+        if judged.decision.action != policy_pb2.ACTION_DELIVER or settled.session_budget_micros > OPEN_AT:
+            return judged
+        report_uri = propagation.report_uri(self._base_url, commit.window_id)
+        halt = events.safety_halt(judged.report, "SAFETY_BUDGET_DEPLETED", None, report_uri)
+        await self._admission.record(commit.session_id, commit.window_id, [halt], run.deadline)
+        return replace(judged, decision=depleted(judged.decision))
+
+    def _rpc(self, run: _Run) -> float:
+        return run.deadline.within(self._settings.rpc_timeout_s)
+
+    async def _noted(self, run: _Run) -> Governed:
+        """Run the steps and leave one line and the figures behind, however they end."""
+        outcome, governed = "INTERNAL", None
+        try:
+            governed = await self._steps(run)
+        except Refused as refused:
+            outcome = refused.reason
+            raise
+        else:
+            outcome = governed.refusal.reason if governed.refusal else "DELIVERED"
+            return governed
+        finally:
+            took_s = time.perf_counter() - run.started
+            OVERHEAD.observe(max(0.0, took_s - run.model_s))
+            _write_line(run, governed, outcome, took_s)
+
+
+def _write_line(run: _Run, governed: Governed | None, outcome: str, took_s: float) -> None:
+    """Write the access line: ids, numbers and words of fixed lists, nothing that anybody wrote (SVC-5)."""
+    call, known = run.call, run.call.known
+    decided: dict[str, object] = {}
+    if governed is not None:
+        report, decision = governed.judged.report, governed.judged.decision
+        decided = {
+            "action": word(policy_pb2.Action, decision.action),
+            "risk": word(common_pb2.RiskLevel, report.risk_level),
+            "composite": round(report.composite_score, 3),
+            "claims": report.claims_total,
+            "choices": len(report.choices),
+            "budget_micros": governed.settled.session_budget_micros,
+            "breaker": word(common_pb2.BreakerState, governed.settled.breaker),
+            "integrity": word(common_pb2.ChainIntegrity, governed.integrity),
+        }
+    log.info(
+        "call.governed", route=call.entry, scope=call.scope, session_id=known.session_id, window_id=known.window_id,
+        outcome=outcome, took_ms=round(took_s * 1000, 1), model_ms=round(run.model_s * 1000, 1), **decided,
+    )  # fmt: skip

@@ -1,0 +1,248 @@
+"""The OpenAI HTTP front (SVC-2; ecosystem.md 3.1): routes, reading, answering. What is decided, the guard decides.
+
+Paths are taken from the scope, never from a URL put together with the Host header (reliability.md A-20).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from functools import partial, wraps
+from typing import Any, TypeVar
+
+import structlog
+from google.protobuf import json_format
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from interlock.api.session.v1 import session_pb2
+from interlock.domain import headers, ids
+from interlock.domain.errors import Kind, Refused, invalid, not_found, unauthenticated
+from interlock.runtime import telemetry
+from interlock.runtime.errors import internal
+from interlock.runtime.web import operations
+from interlock.sidecar import sse, wellknown
+from interlock.sidecar.front import Front, too_large
+from interlock.sidecar.identity import Caller
+from interlock.sidecar.propagation import Known
+from interlock.sidecar.responses import SAFE, json_response, refused_response
+
+log = structlog.get_logger()
+
+A = TypeVar("A")
+Readiness = Callable[[], Awaitable[Mapping[str, str]]]
+Endpoint = Callable[[Front, Request, Known], Coroutine[Any, Any, Response]]
+
+MAX_HEADER_BYTES = 32_768
+BODY_TIMEOUT_S = 30.0
+CLIENT_GONE = 499
+
+_JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
+
+
+class _CallerGone(Exception):  # noqa: N818 - not an error: nobody is there to be answered
+    """The client closed the connection."""
+
+
+def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
+    """Return the ASGI application."""
+    described = wellknown.document(front.settings, base_url)
+
+    async def well_known(_request: Request) -> Response:
+        return json_response(described)
+
+    def route(path: str, endpoint: Endpoint, *methods: str) -> Route:
+        return Route(path, _answered(path, partial(endpoint, front)), methods=list(methods))
+
+    app = Starlette(
+        routes=[
+            *operations(readiness).routes,
+            Route("/.well-known/crp-gateway.json", well_known),
+            route(wellknown.CHAT, _chat, "POST"),
+            route(wellknown.MODELS, _models, "GET"),
+            route("/crp/v3/session/{session_id}", _session, "GET", "DELETE"),
+            route("/crp/v3/reports/{window_id}", _report, "GET"),
+            route("/crp/v3/trails/{trail_id}", _trail, "GET"),
+            Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
+        ],
+        exception_handlers={HTTPException: _http_exception},
+    )
+    app.router.redirect_slashes = False  # a redirect would be put together from the Host header
+    return app
+
+
+def _answered(
+    path: str, endpoint: Callable[[Request, Known], Awaitable[Response]]
+) -> Callable[[Request], Awaitable[Response]]:
+    """Answer every end of *endpoint*: refusals with their reason, defects with constant text and a line in the log."""
+
+    @wraps(endpoint)
+    async def answer(request: Request) -> Response:
+        known = Known()
+        trace = telemetry.extract([(name, value) for name, value in request.headers.items()])
+        with telemetry.span(f"{request.method} {path}", kind=telemetry.SERVER, parent=trace):
+            try:
+                return await endpoint(request, known)
+            except Refused as refused:
+                return refused_response(refused, known)
+            except (_CallerGone, ClientDisconnect):
+                return Response(status_code=CLIENT_GONE)
+            except Exception:
+                log.exception("http.defect", route=path)
+                return refused_response(internal(), known)
+
+    return answer
+
+
+async def _chat(front: Front, request: Request, known: Known) -> Response:
+    caller, asked = _read_headers(front, request)
+    if asked.terminate:
+        return await _terminate(front, caller, asked.session_token)
+    front.upstream.require()
+    chat = front.read_chat(await _body(request, front.settings.max_body_bytes))
+    governed = await _while_connected(request, front.chat("http", caller, asked, chat, known))
+    answer = governed.released()
+    if not chat.stream:
+        return Response(answer.body, headers={**known.headers, **SAFE}, media_type="application/json")
+    stream = sse.encode(answer.completion, include_usage=chat.include_usage)
+    return Response(stream, headers={**known.headers, **SAFE}, media_type="text/event-stream")
+
+
+async def _models(front: Front, request: Request, _known: Known) -> Response:
+    caller, _ = _read_headers(front, request)
+    return json_response(await front.upstream.models(key=caller.key))
+
+
+async def _session(front: Front, request: Request, _known: Known) -> Response:
+    """GET shows and DELETE ends a session; both need its token, and the id in the path must be the token's."""
+    caller, asked = _read_headers(front, request)
+    token = _token(asked.session_token)
+    session = await front.sessions.of_token(token, caller.scope)
+    if session.session_id != ids.check("crp_sess_", request.path_params["session_id"]):
+        raise not_found("SESSION_NOT_FOUND", "the token is of another session")
+    if request.method == "DELETE":
+        return await _terminate(front, caller, token)
+    return json_response(_shown(session))
+
+
+async def _terminate(front: Front, caller: Caller, token: str | None) -> Response:
+    return json_response(_shown(await front.sessions.terminate(_token(token), caller.scope)))
+
+
+def _token(token: str | None) -> str:
+    if token is None:
+        raise unauthenticated("SESSION_TOKEN_REQUIRED", "this needs CRP-Session-Token")
+    return token
+
+
+async def _report(front: Front, request: Request, _known: Known) -> Response:
+    caller, _ = _read_headers(front, request)
+    window_id = ids.check("crp_win_", request.path_params["window_id"])
+    found = await front.sessions.report(caller.scope, window_id=window_id)
+    return Response(
+        found.report_json, headers={**SAFE, "etag": f'"{found.report_hash}"'}, media_type="application/json"
+    )
+
+
+async def _trail(front: Front, request: Request, _known: Known) -> Response:
+    """The record of a call: its ids and hashes around the report."""
+    caller, _ = _read_headers(front, request)
+    trail_id = ids.check("crp_trail_", request.path_params["trail_id"])
+    found = await front.sessions.report(caller.scope, trail_id=trail_id)
+    record = {
+        "trail_id": trail_id,
+        "session_id": found.session_id,
+        "window_id": found.window_id,
+        "window_hmac": found.hmac,
+        "report_hash": found.report_hash,
+        "report_json": found.report_json.decode(),
+    }
+    return json_response(record)
+
+
+async def _unsupported(request: Request) -> Response:
+    """Say plainly what is not there, instead of passing it on unscanned (ecosystem.md headline 3)."""
+    path = request.scope["path"]
+    if path in {wellknown.CHAT, wellknown.MODELS}:
+        return _method_not_allowed()
+    message = f"{path} is not supported; nothing is passed on unscanned. Supported: POST {wellknown.CHAT}, GET {wellknown.MODELS}"
+    return refused_response(Refused(Kind.INVALID, "ENDPOINT_NOT_SUPPORTED", message), Known())
+
+
+async def _http_exception(_request: Request, error: Exception) -> Response:
+    if isinstance(error, HTTPException) and error.status_code == 405:
+        return _method_not_allowed()
+    return refused_response(not_found("PATH_NOT_FOUND", "there is nothing here"), Known())
+
+
+def _method_not_allowed() -> Response:
+    return refused_response(invalid("METHOD_NOT_ALLOWED", "this method is not allowed here"), Known())
+
+
+def _read_headers(front: Front, request: Request) -> tuple[Caller, headers.Asked]:
+    """Return who calls and what the CRP headers ask for, from the raw header lines."""
+    raw = request.headers.raw
+    if sum(len(name) + len(value) for name, value in raw) > MAX_HEADER_BYTES:
+        raise invalid("HEADER_TOO_LARGE", f"the headers exceed {MAX_HEADER_BYTES} bytes in all")
+    lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+    caller = front.keys.caller([value for name, value in lines if name == "authorization"])
+    return caller, headers.read(lines)
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """Return the body, counted while it comes in. Refused as 413, 415 or 408 without reading on."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise invalid("UNSUPPORTED_ENCODING", "the body must not be compressed")
+    types = request.headers.getlist("content-type")
+    if len(types) != 1 or not _JSON.fullmatch(types[0]):
+        raise invalid("UNSUPPORTED_MEDIA_TYPE", "the body must be application/json in UTF-8")
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > limit:
+                    raise too_large(limit)
+    except TimeoutError:
+        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
+    return bytes(data)
+
+
+async def _while_connected(request: Request, work: Coroutine[Any, Any, A]) -> A:
+    """Return what *work* gives; when the client hangs up first, tell *work* by cancelling it."""
+    task, gone = asyncio.create_task(work), asyncio.create_task(_hung_up(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            return await task
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
+        raise _CallerGone
+    finally:
+        gone.cancel()
+        task.cancel()
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _shown(session: session_pb2.Session) -> dict[str, Any]:
+    """Return a session as JSON; millionths stay numbers."""
+    shown: dict[str, Any] = _with_numbers(
+        json_format.MessageToDict(session, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+    )
+    return shown
+
+
+def _with_numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: int(v) if k.endswith("_micros") else _with_numbers(v) for k, v in value.items()}
+    return [_with_numbers(item) for item in value] if isinstance(value, list) else value

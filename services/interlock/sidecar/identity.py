@@ -1,0 +1,92 @@
+"""Who is calling: the caller's key becomes a scope, and never anything else (SPEC-007 §5.4; reliability.md A-08)."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import yaml
+
+from interlock.domain.errors import Refused, unauthenticated, unavailable
+
+ANONYMOUS = "anonymous"
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_SHA256 = re.compile(r"[0-9a-f]{64}", re.ASCII)
+_KEY = re.compile(r"[\x21-\x7e]{1,4096}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A caller: the scope of its sessions, and its key for the provider. The key is never logged or stored."""
+
+    scope: str
+    key: str | None = field(repr=False)
+
+
+class ApiKeys:
+    """Turns an Authorization header into a caller, with or without a list of accepted keys.
+
+    Keys are found by their hash, so that looking one up takes the same time however much of it is right (A-11).
+    """
+
+    def __init__(self, names_by_hash: Mapping[str, str] | None) -> None:
+        self._names = names_by_hash
+
+    def caller(self, authorization: Sequence[str]) -> Caller:
+        """Return the caller of a request with these Authorization header values.
+
+        Refused with API_KEY_INVALID: two headers, another scheme, a malformed key, or one that is not accepted.
+        """
+        if len(authorization) > 1:
+            raise _rejected("the Authorization header was sent more than once")
+        if not authorization:
+            if self._names is not None:
+                raise _rejected("an API key is needed: Authorization: Bearer <key>")
+            return Caller(ANONYMOUS, None)
+        scheme, _, key = authorization[0].partition(" ")
+        if scheme.lower() != "bearer" or not _KEY.fullmatch(key):
+            raise _rejected("the Authorization header must be: Bearer <key>")
+        digest = hashlib.sha256(key.encode()).hexdigest()
+        if self._names is None:
+            return Caller(f"key_{digest[:24]}", key)
+        name = self._names.get(digest)
+        if name is None:
+            raise _rejected("this API key is not accepted")
+        return Caller(name, key)
+
+
+def load_api_keys(path: Path | None) -> ApiKeys:
+    """Return the accepted keys of a YAML file of name to SHA-256; without a file every key is its own scope.
+
+    Refused with API_KEYS_FILE_INVALID, naming what is wrong; nothing starts on a list that cannot be read.
+    """
+    if path is None:
+        return ApiKeys(None)
+    try:
+        listed = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise _broken(path, type(error).__name__) from None
+    if not isinstance(listed, dict) or not listed:
+        raise _broken(path, "it must map at least one name to the SHA-256 of its key")
+    names: dict[str, str] = {}
+    for name, digest in listed.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == ANONYMOUS or name.startswith("key_"):
+            raise _broken(path, "a name must be 1 to 64 letters, digits, dots, hyphens or underscores, and not key_…")
+        if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
+            raise _broken(path, f"the value of {name} must be 64 lower-case hex digits")
+        if digest in names:
+            raise _broken(path, f"{names[digest]} and {name} have the same key")
+        names[digest] = name
+    return ApiKeys(names)
+
+
+def _rejected(message: str) -> Refused:
+    return unauthenticated("API_KEY_INVALID", message)
+
+
+def _broken(path: Path, why: str) -> Refused:
+    return unavailable("API_KEYS_FILE_INVALID", f"{path}: {why}", retry_after_ms=0)

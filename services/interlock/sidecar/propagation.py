@@ -1,0 +1,167 @@
+"""Response headers out of what each step of a call has learned (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
+
+Every value is a number, an id or a word of a fixed list; ``headers.admissible`` leaves out what is not. A signal that is
+absent has no header: it never reads as a good value. Nothing here is sent to a provider (SPEC-012 §3.3, HDR-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain import headers
+from interlock.domain.budget import Micros, as_decimal, warning_of
+
+STRATEGY = "push"
+"""The one dispatch strategy that exists by now; it is reported whatever was preferred (SPEC-002 §4.14)."""
+
+LONGEST_METADATA = 2048
+"""Longest value in trailing metadata: clients take 8 KiB of metadata in all by default. The message has every header."""
+
+
+@dataclass
+class Known:
+    """What a call's response can say so far. It grows with every step, so that a refusal says all that is known."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    session_id: str = ""
+    window_id: str = ""
+    trail_uri: str = ""
+
+    def learn(self, values: Mapping[str, str | None]) -> None:
+        """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
+        for name in values:
+            self.headers.pop(name, None)
+        self.headers.update(headers.admissible(values))
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers as trailing metadata, in lower case."""
+        short = {name: value for name, value in self.headers.items() if len(value) <= LONGEST_METADATA}
+        return tuple((name.lower(), value) for name, value in short.items())
+
+
+def of_session(session: session_pb2.Session, token: str) -> dict[str, str | None]:
+    """Return the headers of a session that has just been made."""
+    return {
+        "CRP-Context-Session-Id": session.session_id,
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+        "CRP-Set-Session": headers.set_session(token, max_age_s=None, window=None, quality=()),
+    }
+
+
+def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
+    """Return the headers of an admitted call."""
+    return {
+        "CRP-Context-Protocol-Version": headers.PROTOCOL_VERSION,
+        "CRP-Context-Session-Id": opened.session_id,
+        "CRP-Context-Window": f"{opened.window_number}/{opened.max_windows}",
+        "CRP-Context-Strategy": STRATEGY,
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(opened.safety_budget_micros)),
+        "CRP-Agent-Loop-Depth": str(opened.loop_depth),
+        "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
+    }
+
+
+def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
+    """Return the headers that the analysis fills (SPEC-005 §20)."""
+    ran = {stage.number for stage in report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN}
+    return {
+        "CRP-Context-Quality-Tier": report.quality_tier or None,
+        "CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total}",
+        "CRP-Context-Tokens-Used": str(report.envelope_tokens),
+        "CRP-Context-ETag": report.envelope_etag or None,
+        "CRP-Safety-Hallucination-Risk": word(common_pb2.RiskLevel, report.risk_level),
+        "CRP-Safety-Hallucination-Score": headers.fraction(report.composite_score),
+        "CRP-Provenance-Claim-Count": str(report.claims_total) if "1" in ran else None,
+        "CRP-Safety-Attribution": word(dpe_pb2.Attribution, report.attribution_dominant) if "2" in ran else None,
+        **_scores(report),
+        **_findings(report, ran),
+        "CRP-Compliance-EU-AI-Act": report.eu_ai_act_class if report.HasField("eu_ai_act_class") else "UNKNOWN",
+    }
+
+
+def _scores(report: dpe_pb2.Report) -> dict[str, str | None]:
+    grounding = headers.fraction(report.grounding_pct) if report.HasField("grounding_pct") else None
+    return {
+        "CRP-Safety-Grounding-Pct": grounding,
+        "CRP-Provenance-Attribution-Score": grounding,
+        "CRP-Provenance-Fidelity-Score": (
+            headers.fraction(report.fidelity_score) if report.HasField("fidelity_score") else None
+        ),
+        "CRP-Safety-Entailment-Score": (
+            headers.fraction(report.entailment_score) if report.HasField("entailment_score") else None
+        ),
+    }
+
+
+def _findings(report: dpe_pb2.Report, ran: set[str]) -> dict[str, str | None]:
+    pii = report.HasField("gdpr_pii_detected")
+    return {
+        "CRP-Safety-Fabrications": str(report.fabrication_count) if "3a" in ran else None,
+        "CRP-Safety-Distortions": (
+            headers.distortions(report.distortion_count, report.distortion_types) if "3b" in ran else None
+        ),
+        "CRP-Safety-Contradictions": (
+            headers.contradictions(report.contradiction_count, report.contradiction_scope) if "3c" in ran else None
+        ),
+        "CRP-Safety-Omissions": headers.omissions(report.omission_summary) if "10" in ran else None,
+        "CRP-Compliance-GDPR-PII": str(report.gdpr_pii_detected).lower() if pii and "11" in ran else None,
+    }
+
+
+def of_decision(decision: policy_pb2.Decision) -> dict[str, str | None]:
+    """Return the headers of the decision."""
+    return {"CRP-Safety-Oversight-Mode": decision.oversight_mode or None}
+
+
+def of_seal(sealed: audit_pb2.AppendResponse, window_id: str, base_url: str) -> dict[str, str | None]:
+    """Return the headers of the window's record."""
+    return {
+        "CRP-Provenance-HMAC": sealed.hmac,
+        "CRP-Provenance-Window-HMAC": sealed.window_hmac,
+        "CRP-Provenance-DAG-Root": f"dag:{sealed.root_window_id}",
+        "CRP-Provenance-Chain-Integrity": word(common_pb2.ChainIntegrity, sealed.integrity),
+        "CRP-Provenance-Report-URI": report_uri(base_url, window_id),
+        "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
+        "CRP-Compliance-Audit-Trail-URI": trail_uri(base_url, sealed.trail_id),
+    }
+
+
+def of_settlement(
+    settled: session_pb2.CommitWindowResponse, window_number: int, max_windows: int
+) -> dict[str, str | None]:
+    """Return the headers of the settled window: the budget after it and the token for the next."""
+    return {
+        "CRP-Context-Window": f"{window_number}/{max_windows}",
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(settled.safety_budget_micros)),
+        "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
+        "CRP-Context-Continuation-Id": settled.continuation_id or None,
+        "CRP-Safety-Nonce": settled.nonce or None,
+        "CRP-Provenance-Window-Lineage": headers.lineage(settled.lineage),
+        "CRP-Set-Session": headers.set_session(
+            settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history
+        ),
+    }
+
+
+def report_uri(base_url: str, window_id: str) -> str:
+    """Return where the report of a window is served."""
+    return f"{base_url}/crp/v3/reports/{window_id}"
+
+
+def trail_uri(base_url: str, trail_id: str) -> str:
+    """Return where the record of a call is served."""
+    return f"{base_url}/crp/v3/trails/{trail_id}"
+
+
+def word(kind: Any, number: int) -> str | None:
+    """Return the specification's word for an enum value; ``None`` when it is not set or not known here."""
+    if not number or number not in kind.values():
+        return None
+    return str(kind.Name(number)).removeprefix(str(kind.Name(0)).removesuffix("UNSPECIFIED"))

@@ -1,0 +1,123 @@
+"""What the guard asks the services: pure builders, one per step."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from google.protobuf import json_format
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.headers import Asked
+from interlock.sidecar.admission import Admitted
+from interlock.sidecar.completion import Answer
+from interlock.sidecar.envelope import Envelope
+from interlock.sidecar.propagation import STRATEGY
+
+REMEDIES_SPENT = 2
+"""There is no remedy to try yet: a policy that would dispatch again decides as it does after the last try."""
+
+_STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HELD"}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """An answer with what was found in it and what happens to it."""
+
+    answer: Answer
+    report: dpe_pb2.Report
+    decision: policy_pb2.Decision
+
+
+def to_analyse(admitted: Admitted, envelope: Envelope, outputs: Sequence[dpe_pb2.Output]) -> dpe_pb2.AnalyzeRequest:
+    """Ask for the analysis of every output."""
+    opened = admitted.opened
+    return dpe_pb2.AnalyzeRequest(
+        session_id=opened.session_id,
+        window_id=opened.window_id,
+        window_number=opened.window_number,
+        query=envelope.query,
+        prompt=envelope.prompt,
+        facts=envelope.facts,
+        outputs=outputs,
+        loop_depth=opened.loop_depth,
+    )
+
+
+def to_decide(admitted: Admitted, asked: Asked, report: dpe_pb2.Report) -> policy_pb2.DecideRequest:
+    """Ask for the decision about a report."""
+    return policy_pb2.DecideRequest(
+        report=report,
+        policy_text=admitted.policy.policy_text,
+        report_only_text=admitted.policy.report_only_text,
+        breaker=cast("Any", admitted.breaker.value),
+        session_budget_micros=admitted.budget,
+        charge_micros=charge(admitted, report),
+        accept_risk=cast("Any", asked.accept_risk.value if asked.accept_risk else 0),
+        redispatches=REMEDIES_SPENT,
+        accept_quality=asked.accept_quality,
+        no_store=asked.no_store,
+        window_number=admitted.opened.window_number,
+    )
+
+
+def charge(admitted: Admitted, report: dpe_pb2.Report) -> int:
+    """Return what the response costs, millionths; a risk that is not known costs as CRITICAL."""
+    cost = admitted.opened.decrements
+    return {
+        common_pb2.RISK_LEVEL_LOW: cost.low_micros,
+        common_pb2.RISK_LEVEL_MEDIUM: cost.medium_micros,
+        common_pb2.RISK_LEVEL_HIGH: cost.high_micros,
+    }.get(report.risk_level, cost.critical_micros)
+
+
+def to_settle(admitted: Admitted, judged: Judged) -> session_pb2.CommitWindowRequest:
+    """Ask for the settlement; HMAC and time come from the seal. Halted and held responses are charged too (reading 3)."""
+    opened, report = admitted.opened, judged.report
+    return session_pb2.CommitWindowRequest(
+        session_id=opened.session_id,
+        root_session_id=opened.root_session_id,
+        window_id=opened.window_id,
+        parent_ids=opened.parent_ids,
+        window_number=opened.window_number,
+        risk_level=report.risk_level,
+        charge_micros=charge(admitted, report),
+        ceiling_micros=admitted.budget,
+        response_hash="sha256:" + hashlib.sha256(judged.answer.body).hexdigest(),
+        envelope_etag=report.envelope_etag,
+        quality_tier=report.quality_tier,
+        strategy=STRATEGY,
+        token_count=report.envelope_tokens,
+        status=_STATUSES.get(judged.decision.action, "HALTED"),
+        policy_text=admitted.policy.policy_text,
+        policy_hash=admitted.policy.policy_hash,
+    )
+
+
+def to_seal(
+    admitted: Admitted,
+    judged: Judged,
+    commit: session_pb2.CommitWindowRequest,
+    noted: Sequence[audit_pb2.NewEvent],
+) -> audit_pb2.AppendRequest:
+    """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good."""
+    return audit_pb2.AppendRequest(
+        session_id=commit.session_id,
+        window_id=commit.window_id,
+        window_number=commit.window_number,
+        parent_ids=commit.parent_ids,
+        parent_hmacs=admitted.opened.parent_hmacs,
+        response_hash=commit.response_hash,
+        report=judged.report,
+        events=noted,
+        risk_level=commit.risk_level,
+        charge_micros=commit.charge_micros,
+        status=commit.status,
+        settle_json=json_format.MessageToJson(commit, indent=None),
+    )

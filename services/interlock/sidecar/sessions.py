@@ -1,0 +1,63 @@
+"""Looking at sessions and ending them, for whoever holds their token or made them (SPEC-016 §2.2)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import Kind, Refused, not_found
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.sidecar import events
+from interlock.sidecar.admission import Admission
+from interlock.sidecar.waiting import Deadline
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """Reads sessions and reports within the caller's scope; what is not the caller's does not exist."""
+
+    settings: Settings
+    mesh: Mesh
+    admission: Admission
+
+    async def of_token(self, token: str, scope: str) -> session_pb2.Session:
+        """Return the session of a token."""
+        return await self._session(session_pb2.GetSessionRequest(token=token, scope=scope))
+
+    async def terminate(self, token: str, scope: str) -> session_pb2.Session:
+        """End the session of a token for good.
+
+        The event comes first: of a crash between the two, an end that is on record twice is the better trace.
+        """
+        session = await self.of_token(token, scope)
+        if session.status != session_pb2.SESSION_STATUS_TERMINATED:
+            ended = events.session_terminated(
+                "CLIENT", windows=len(session.windows), budget_micros=session.safety_budget_micros
+            )
+            await self.admission.record(session.session_id, "", [ended], Deadline(self.settings.request_timeout_s))
+        request = session_pb2.TerminateSessionRequest(token=token, scope=scope)
+        call = self.mesh.session.TerminateSession(request, timeout=self.settings.rpc_timeout_s)
+        return (await ask("session", call)).session
+
+    async def report(self, scope: str, *, window_id: str = "", trail_id: str = "") -> audit_pb2.GetReportResponse:
+        """Return a stored report when its session is the caller's.
+
+        Refused with REPORT_NOT_FOUND, the same for a report that does not exist and for one of somebody else (A-10).
+        """
+        request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
+        try:
+            found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
+            await self._session(session_pb2.GetSessionRequest(session_id=found.session_id, scope=scope))
+        except Refused as refused:
+            if refused.kind in {Kind.NOT_FOUND, Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
+                raise not_found("REPORT_NOT_FOUND", "there is no such report for this caller") from None
+            raise
+        return found
+
+    async def _session(self, request: session_pb2.GetSessionRequest) -> session_pb2.Session:
+        return (
+            await ask("session", self.mesh.session.GetSession(request, timeout=self.settings.rpc_timeout_s))
+        ).session

@@ -1,0 +1,88 @@
+"""JSON that can be read in one way only (reliability.md A-21).
+
+Duplicate keys, NaN, deep nesting, lone surrogates and bytes that are not UTF-8 are refused, because a provider's parser
+might read them differently from ours.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from interlock.domain.errors import Refused, invalid
+
+_STEPS = tuple((byte in b"[{") - (byte in b"]}") for byte in range(256))
+_NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_STRING = re.compile(rb'"[^"]*"')
+
+
+def loads(data: bytes, *, max_depth: int) -> Any:
+    """Return the value of *data*. Refused with INVALID_UTF8, JSON_TOO_DEEP, DUPLICATE_KEY or INVALID_JSON."""
+    if _depth(data) > max_depth:
+        raise invalid("JSON_TOO_DEEP", f"the JSON is nested deeper than {max_depth} levels", limit=str(max_depth))
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise invalid("INVALID_UTF8", "the body is not UTF-8", position=str(error.start)) from None
+    try:
+        value = json.loads(
+            text, object_pairs_hook=_unique, parse_constant=_no_constant, parse_float=_finite, parse_int=_integer
+        )
+    except json.JSONDecodeError as error:
+        raise invalid("INVALID_JSON", f"the body is not JSON: {error.msg}", position=str(error.pos)) from None
+    if b"\\ud" in data or b"\\uD" in data:
+        _no_lone_surrogate(value)
+    return value
+
+
+def dumps(value: Any) -> bytes:
+    """Return *value* as compact UTF-8."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+
+
+def _depth(data: bytes) -> int:
+    """Return the deepest nesting by brackets alone, so that no parser recurses first.
+
+    Escapes go before strings, strings before brackets. What is no JSON may count wrong; it is refused either way.
+    """
+    bare = _STRING.sub(b"", data.replace(rb"\\", b"").replace(rb"\"", b"")).translate(None, _NOT_BRACKETS)
+    return max(itertools.accumulate(map(_STEPS.__getitem__, bare)), default=0)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise invalid("DUPLICATE_KEY", "an object of the body has a key twice")
+    return found
+
+
+def _no_constant(_name: str) -> NoReturn:
+    raise _not_a_number()
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise _not_a_number()
+    return value
+
+
+def _integer(text: str) -> int:
+    # 20 digits hold every 64-bit integer; longer ones are read differently by different parsers.
+    if len(text) > 20:
+        raise _not_a_number()
+    return int(text)
+
+
+def _not_a_number() -> Refused:
+    return invalid("INVALID_JSON", "the body holds NaN, Infinity or a number out of range")
+
+
+def _no_lone_surrogate(value: Any) -> None:
+    try:
+        dumps(value)
+    except UnicodeEncodeError:
+        raise invalid("INVALID_UTF8", "the body holds half of a surrogate pair") from None

@@ -1,0 +1,87 @@
+"""The sidecar, wired in one place."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+import structlog
+from starlette.types import ASGIApp
+
+from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
+from interlock.domain import headers
+from interlock.domain.errors import unavailable
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.runtime.service import Service
+from interlock.sidecar.admission import Admission
+from interlock.sidecar.front import Front
+from interlock.sidecar.guard import MAX_IN_FLIGHT, Guard
+from interlock.sidecar.http import make_app
+from interlock.sidecar.identity import load_api_keys
+from interlock.sidecar.propagation import report_uri
+from interlock.sidecar.servicer import SidecarServicer
+from interlock.sidecar.sessions import Sessions
+from interlock.sidecar.upstream import Upstream
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Sidecar:
+    """The opened sidecar: its gRPC service, its HTTP front, how to end it."""
+
+    service: Service
+    http_app: ASGIApp
+    close: Callable[[], Awaitable[None]]
+
+
+async def open_sidecar(
+    settings: Settings,
+    mesh: Mesh,
+    readiness: Callable[[], Awaitable[Mapping[str, str]]],
+    *,
+    max_in_flight: int = MAX_IN_FLIGHT,
+) -> Sidecar:
+    """Open the sidecar over *mesh*. Refused with API_KEYS_FILE_INVALID, UPSTREAM_URL_INVALID or PUBLIC_BASE_URL_INVALID.
+
+    *readiness* tells what the process misses, for /readyz.
+    """
+    base_url = _base_url(settings)
+    upstream = Upstream(settings)
+    admission = Admission(settings, mesh)
+    guard = Guard(settings, mesh, admission, base_url, max_in_flight=max_in_flight)
+    front = Front(
+        settings=settings,
+        keys=load_api_keys(settings.api_keys_file),
+        guard=guard,
+        admission=admission,
+        sessions=Sessions(settings, mesh, admission),
+        upstream=upstream,
+    )
+
+    async def close() -> None:
+        """End after the calls in flight, those of callers that have left among them."""
+        await guard.drain()
+        await upstream.close()
+
+    service = Service(
+        name="sidecar",
+        full_name=sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
+        servicer=SidecarServicer(front),
+        register=sidecar_pb2_grpc.add_SidecarServiceServicer_to_server,
+        missing=readiness,
+        close=close,
+    )
+    # SPEC-002 §12.5: an AI system that nobody registered is of unknown class, and that is worth a line.
+    log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN until a system can be registered")
+    return Sidecar(service, make_app(front, readiness, base_url), close)
+
+
+def _base_url(settings: Settings) -> str:
+    """Return the base of the URIs in our headers; one that no header could carry would go missing without a word."""
+    base_url = settings.public_base_url.rstrip("/") or f"http://{settings.host}:{settings.sidecar_http_port}"
+    example = report_uri(base_url, "crp_win_" + "0" * 32)
+    if not headers.admissible({"CRP-Provenance-Report-URI": example}):
+        raise unavailable("PUBLIC_BASE_URL_INVALID", "public_base_url must be http(s)://host/path", retry_after_ms=0)
+    return base_url
