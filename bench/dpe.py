@@ -1,0 +1,172 @@
+"""What the engine costs beside its models: the pipeline's time over the time of the bare model calls for the same texts.
+
+python bench/dpe.py [--rounds N]
+
+Every call of onnxruntime and spaCy that the pipeline makes is recorded, then made again alone: the same inputs, on the
+same number of threads. The answers (dpe_answers.jsonl) are made from documents of SummEdits (Laban et al. 2023,
+Apache-2.0). Prints JSON; the target is a ratio of 1.25 or less.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from interlock.cli.dpe import request_of
+from interlock.dpe.intake import Request
+from interlock.dpe.pipeline import DURATION, Pipeline
+from interlock.dpe.wiring import open_pipeline
+from interlock.runtime.config import Settings
+
+ANSWERS = Path(__file__).with_name("dpe_answers.jsonl")
+
+
+class Session:
+    """An onnxruntime session that remembers what it was asked."""
+
+    def __init__(self, session: Any) -> None:
+        self.session = session
+        self.calls: list[tuple[Any, Any]] = []
+
+    def run(self, names: Any, feed: Any) -> Any:
+        self.calls.append((self.session, feed))
+        return self.session.run(names, feed)
+
+
+class Nlp:
+    """A spaCy pipeline, and its part that finds names, that remember what they were asked."""
+
+    def __init__(self, nlp: Any) -> None:
+        self.nlp = nlp
+        self.calls: list[tuple[Any, list[Any]]] = []
+
+    def pipe(self, texts: Any, **options: Any) -> Any:
+        given = list(texts)
+        self.calls.append((self.nlp, given))
+        return self.nlp.pipe(given, **options)
+
+    def get_pipe(self, name: str) -> Any:
+        return Names(self, self.nlp.get_pipe(name))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.nlp, name)
+
+
+class Names:
+    """The part that finds names."""
+
+    def __init__(self, owner: Nlp, part: Any) -> None:
+        self.owner, self.part = owner, part
+
+    def pipe(self, docs: Any, **options: Any) -> Any:
+        given = list(docs)
+        self.owner.calls.append((self.part, [doc.text for doc in given]))
+        return self.part.pipe(given, **options)
+
+
+class Recorder:
+    """The recorded model calls of one analysis, and how long they take alone."""
+
+    def __init__(self, pipeline: Pipeline) -> None:
+        inference = pipeline.inference
+        self.sessions = [Session(model._session) for model in (inference._nli, inference._embed)]
+        inference._nli._session, inference._embed._session = self.sessions
+        self.nlp = Nlp(pipeline.language.nlp)
+        pipeline.language.nlp = self.nlp
+
+    def clear(self) -> None:
+        for part in (*self.sessions, self.nlp):
+            part.calls.clear()
+
+    def replay(self, threads: int) -> dict[str, float]:
+        """Return the seconds that the recorded calls take by themselves."""
+        started = time.perf_counter()
+        for part, texts in self.nlp.calls:
+            given = texts if part is self.nlp.nlp else [self.nlp.nlp.make_doc(text) for text in texts]
+            for _ in part.pipe(given, batch_size=16):
+                pass
+        parsed = time.perf_counter()
+        for session in self.sessions:
+            order = sorted(session.calls, key=lambda call: call[1]["input_ids"].size)
+            with ThreadPoolExecutor(threads) as pool:
+                list(pool.map(_run_all, [order[n::threads] for n in range(threads)]))
+        return {"spacy_s": parsed - started, "onnx_s": time.perf_counter() - parsed}
+
+
+def _run_all(calls: list[tuple[Any, Any]]) -> None:
+    for session, feed in calls:
+        session.run(None, feed)
+
+
+async def measure(pipeline: Pipeline, recorder: Recorder, request: Request, threads: int) -> dict[str, float]:
+    """Return one analysis beside its bare model calls."""
+    recorder.clear()
+    started = time.perf_counter()
+    report = await pipeline.analyse(request)
+    total = time.perf_counter() - started
+    bare = recorder.replay(threads)
+    return {
+        "words": len(request.outputs[0].text.split()),
+        "facts": len(request.facts),
+        "claims": report.claims_total,
+        "pairs": len(recorder.sessions[0].calls),
+        "total_s": total,
+        "bare_s": sum(bare.values()),
+        **bare,
+    }
+
+
+def stages() -> dict[str, float]:
+    """Return the seconds spent in each stage so far."""
+    return {
+        sample.labels["stage"]: sample.value
+        for metric in DURATION.collect()
+        for sample in metric.samples
+        if sample.name.endswith("_sum")
+    }
+
+
+async def run(rounds: int) -> dict[str, Any]:
+    settings = Settings()
+    requests = [request_of(json.loads(line)) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    rows: list[dict[str, float]] = []
+    spent: dict[str, float] = {}
+    for _ in range(rounds):
+        pipeline = open_pipeline(settings)  # a fresh one: nothing is remembered from the last round
+        recorder = Recorder(pipeline)
+        await pipeline.analyse(request_of({"response": "Warm up.", "facts": [{"content": "It warms up."}]}))
+        before = stages()
+        rows += [await measure(pipeline, recorder, request, settings.dpe_threads) for request in requests]
+        for stage, value in stages().items():
+            spent[stage] = spent.get(stage, 0.0) + value - before.get(stage, 0.0)
+        pipeline.close()
+    total, bare = sum(row["total_s"] for row in rows), sum(row["bare_s"] for row in rows)
+    times = sorted(row["total_s"] for row in rows)
+    return {
+        "bench": "dpe",
+        "ratio": round(total / bare, 3),
+        "target": 1.25,
+        "answers": len(rows),
+        "mean": {key: round(statistics.mean(row[key] for row in rows), 4) for key in rows[0]},
+        "p50_s": round(statistics.median(times), 4),
+        "p95_s": round(times[int(0.95 * (len(times) - 1))], 4),
+        "stage_share": {stage: round(value / total, 3) for stage, value in sorted(spent.items())},
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=2)
+    print(json.dumps(asyncio.run(run(parser.parse_args().rounds)), indent=1))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,115 @@
+"""Alignment: where a claim copies a source sentence, and where it departs from it.
+
+Both sentences become rows of words and values, in which a value equals every other way of writing it. What is left
+when the common parts are taken away are the edits: the places in which a copy says something else.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage, stem
+from interlock.dpe.lexing import SYMBOL
+from interlock.dpe.names import plain
+from interlock.dpe.quantities import Value, same
+
+# Alignment is quadratic: longer sentences, which no prose has, are left to the comparison by words.
+_MOST_ELEMENTS = 200
+_WORTH_ALIGNING = 0.5
+_CANDIDATES = 2
+
+
+@dataclass(frozen=True)
+class Element:
+    """A word or a value of a sentence, with the tokens that it takes."""
+
+    key: str
+    first: int
+    last: int
+    value: Value | None = None
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A place where a claim departs from its source; either side may be empty."""
+
+    claim: tuple[Element, ...]
+    source: tuple[Element, ...]
+
+
+@dataclass(frozen=True)
+class Alignment:
+    """A claim's sentence beside the source sentence that it copies best."""
+
+    source: Sentence
+    edits: tuple[Edit, ...]
+    copied: float  # share of the claim's elements that the source has in the same order
+
+
+def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
+    """Align a sentence of a claim with the source sentence that it copies best, or None when it copies none."""
+    mine = _elements(sentence, claim, "mine")
+    if not mine or len(mine) > _MOST_ELEMENTS:
+        return None
+    bag = sentence.bag
+    ranked = sorted(fact.sentences, key=lambda other: -coverage(bag, other, fact))[:_CANDIDATES]
+    best: Alignment | None = None
+    for other in ranked:
+        if coverage(bag, other, fact) < _WORTH_ALIGNING:
+            continue
+        found = _aligned(mine, other, fact)
+        if found is not None and (best is None or found.copied > best.copied):
+            best = found
+    return best
+
+
+def _aligned(mine: Sequence[Element], source: Sentence, fact: Frame) -> Alignment | None:
+    its = _elements(source, fact, "its")
+    if len(its) > _MOST_ELEMENTS:
+        return None
+    mine = _renamed(mine, its)
+    matcher = SequenceMatcher(None, [element.key for element in mine], [element.key for element in its], autojunk=False)
+    edits: list[Edit] = []
+    copied = 0
+    for tag, i1, i2, j1, j2 in matcher.get_opcodes():
+        if tag == "equal":
+            copied += i2 - i1
+        else:
+            edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2])))
+    return Alignment(source, tuple(edits), copied / max(1, len(mine)))
+
+
+def _elements(sentence: Sentence, frame: Frame, side: str) -> list[Element]:
+    """Return the words and values of a sentence; punctuation says nothing here."""
+    elements: list[Element] = []
+    values = {value.first: value for value in sentence.values}
+    index = sentence.first
+    while index < sentence.last:
+        value = values.get(index)
+        if value is not None:
+            elements.append(Element(f"#{side}{value.first}", value.first, value.last, value))
+            index = value.last
+            continue
+        token = frame.tokens[index]
+        if token.kind != SYMBOL:
+            low = token.low
+            key = plain(low) if low in STOP or low in DIRECTIONS else stem(low)
+            elements.append(Element(key, index, index + 1))
+        index += 1
+    return elements
+
+
+def _renamed(mine: Sequence[Element], its: Sequence[Element]) -> list[Element]:
+    """Give each value the key of the source value that it equals: the same unit first, and each of them once."""
+    free = [element for element in its if element.value is not None]
+    renamed: list[Element] = []
+    for element in mine:
+        equal = [other for other in free if element.value and other.value and same(element.value, other.value)]
+        if equal and element.value:
+            factor = element.value.factor
+            other = min(equal, key=lambda each: (each.value is None or each.value.factor != factor, each.first))
+            free.remove(other)
+            renamed.append(Element(other.key, element.first, element.last, element.value))
+        else:
+            renamed.append(element)
+    return renamed

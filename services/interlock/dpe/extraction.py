@@ -1,0 +1,72 @@
+"""Values of a text, normalised: every number, percentage, amount, measure, ordinal and date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from interlock.dpe import dates, labels
+from interlock.dpe.figures import read_figure
+from interlock.dpe.folding import Folded, fold
+from interlock.dpe.lexing import NUMBER, Token, at, lex
+from interlock.dpe.moments import DateRead, Moment
+from interlock.dpe.quantities import DATE, Value
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text that was read: folded, cut into tokens, with its values in order."""
+
+    text: str
+    folded: Folded
+    tokens: Sequence[Token]
+    values: tuple[Value, ...]
+
+
+def extract(text: str) -> tuple[Value, ...]:
+    """Return the values of a text, in order."""
+    return read(text).values
+
+
+def read(text: str) -> Reading:
+    """Fold, cut and read a text, once and from left to right."""
+    folded = fold(text)
+    tokens = lex(folded)
+    values: list[Value] = []
+    index = 0
+    while index < len(tokens):
+        found, end = _read_at(tokens, index)
+        values.extend(_placed(value, text, folded, tokens) for value in found)
+        index = max(end, index + 1)
+    return Reading(text, folded, tokens, tuple(values))
+
+
+def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Token]) -> Value:
+    start, end = folded.original(tokens[value.first].start, tokens[value.last - 1].end)
+    return replace(value, text=text[start:end], start=start, end=end)
+
+
+def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
+    """Return the values that begin at a token and the index of the first token after them."""
+    if labels.is_list_marker(tokens, index):
+        return [], index + 1
+    after_name = labels.name_end(tokens, index) or labels.reference_end(tokens, index)
+    if after_name:
+        return [], after_name
+    date = dates.read_date(tokens, index)
+    if date:
+        return _dated(tokens, index, date)
+    return labels.read_label(tokens, index) or read_figure(tokens, index)
+
+
+def _dated(tokens: Sequence[Token], index: int, date: DateRead) -> tuple[list[Value], int]:
+    """Return a date and, for 2019-21, the year at the other end."""
+    plain = date.end == index + 1 and tokens[index].kind == NUMBER
+    value = Value(DATE, "", 0, 0, moment=date.moment, plain=plain, first=index, last=date.end)
+    mark, other = at(tokens, date.end), at(tokens, date.end + 1)
+    short = mark.text in {"-", "/"} and mark.glued and other.glued and other.text.isdigit() and len(other.text) == 2
+    if not (plain and short and date.moment.years):
+        return [value], date.end
+    year = date.moment.years[0] // 100 * 100 + int(other.text)
+    if year <= date.moment.years[0]:
+        return [value], date.end
+    later = Value(DATE, "", 0, 0, moment=Moment((year, year)), first=date.end + 1, last=date.end + 2)
+    return [value, later], date.end + 2

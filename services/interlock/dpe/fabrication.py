@@ -1,0 +1,217 @@
+"""Stage 3a, fabrication: names, figures and citations of an answer that have no basis in its envelope (SPEC-005 §5.2).
+
+What the user's query names is no fabrication, nor are entities that need no source (data/common_knowledge.txt).
+Figures are traced, not derived: a sum that the answer worked out itself counts as having no basis.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from interlock.dpe.document import Claim, Entity
+from interlock.dpe.evidence import Evidence
+from interlock.dpe.extraction import Reading, read
+from interlock.dpe.folding import fold
+from interlock.dpe.frames import taken_by_values
+from interlock.dpe.lexing import SYMBOL, WORD, Token, at, lex
+from interlock.dpe.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.patterns import pattern
+from interlock.dpe.values import EnvelopeValues, untraced
+
+# Labels of the NER model that name something; the others are values, which are read by rule.
+_NAMING = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW"})
+_ADDRESS = pattern(
+    r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    ignore_case=True,
+)
+_NAME = r"\p{Lu}[\p{L}'’-]+"
+_CITATION = pattern(
+    rf"{_NAME}(?:,? et al\.?|(?:,? (?:and|&) {_NAME}))?,? \(?(?:1[89]|20)\d\d[a-z]?\)?|{_NAME} et al\.?"
+)  # fmt: skip
+_CITES = pattern(r"\(\d{4}[a-z]?\)|, \d{4}|et al")
+_CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}}")
+_REFERENCE = pattern(r"\[\d{1,3}\]")
+_TRAILING = ".,;:!?'\""
+
+
+@dataclass(frozen=True)
+class EnvelopeIndex:
+    """All that an envelope and a query name and state, ready to be searched."""
+
+    evidence: Evidence
+    values: EnvelopeValues
+    text: str  # folded, in lower case, for addresses and references
+    facts: int
+
+    @staticmethod
+    def of(fact_texts: Sequence[str], fact_entities: Sequence[Entity], query: str) -> "EnvelopeIndex":
+        """Index the facts, the entities that the NER model found in them, and the query."""
+        texts = [*fact_texts, query]
+        folded = [fold(text) for text in (*texts, *(entity.text for entity in fact_entities))]
+        return EnvelopeIndex(
+            evidence=Evidence.of([lex(each) for each in folded]),
+            values=EnvelopeValues.of(texts),
+            text="\n".join(each.text for each in folded[: len(texts)]).lower(),
+            facts=len(fact_texts),
+        )
+
+    def cites(self, address: str) -> bool:
+        """Whether an address or a reference stands in the envelope as it is written."""
+        return (
+            fold(address).text.lower().removeprefix("https://").removeprefix("http://").removeprefix("www.").rstrip("/")
+            in self.text
+        )
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Something without a basis, with its place in the claim."""
+
+    text: str
+    start: int
+    end: int
+
+
+def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:
+    """Return the fabricated entities of each claim that has any, as the claim writes them."""
+    found = {claim.claim_id: _in_claim(claim, envelope) for claim in claims}
+    return {claim_id: entities for claim_id, entities in found.items() if entities}
+
+
+def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
+    found: list[_Found] = []
+    for each in (*_cited(claim.text, envelope), *_named(claim, envelope), *_stated(claim.text, envelope)):
+        if not any(each.start < other.end and other.start < each.end for other in found):
+            found.append(each)
+    return tuple(dict.fromkeys(each.text for each in sorted(found, key=lambda each: each.start)))
+
+
+def _cited(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield addresses, citations, cases and references that the envelope does not have."""
+    for match in _ADDRESS.finditer(text):
+        written = match.group().rstrip(_TRAILING)
+        if not envelope.cites(written):
+            yield _Found(written, match.start(), match.start() + len(written))
+    for match in _REFERENCE.finditer(text):
+        number = int(match.group()[1:-1])
+        if number > envelope.facts and not envelope.cites(match.group()):  # [1] may point at the first fact
+            yield _Found(match.group(), match.start(), match.end())
+    for citing in (_CASE, _CITATION):
+        for match in citing.finditer(text):
+            written = _tidy(match.group())
+            is_citation = citing is _CASE or _CITES.search(written) is not None
+            if is_citation and not _has_parts(written, envelope):
+                start = text.index(written, match.start())
+                yield _Found(written, start, start + len(written))
+
+
+def _tidy(written: str) -> str:
+    """Return a citation without the words that lead to it (In, See) and without an unmatched bracket."""
+    head, _, rest = written.partition(" ")
+    while rest and plain(head) in COMMON_WORDS:
+        written = rest
+        head, _, rest = written.partition(" ")
+    written = written.rstrip(_TRAILING)
+    return written if "(" in written else written.rstrip(")")
+
+
+def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope has the names of a citation and its year."""
+    tokens = lex(fold(written))
+    words = [plain(token.text) for token in tokens if token.kind == WORD and token.capital and token.low not in TITLES]
+    if not words or words[0] in COMMON_WORDS or (words[0],) in KNOWN:
+        return True  # May 2021, France 2024
+    return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
+
+
+def _named(claim: Claim, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield names that the envelope does not know: what the NER model took for one, and runs of capitals."""
+    reading = read(claim.text)
+    tokens = reading.tokens
+    taken = taken_by_values(reading)
+    spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
+    modelled = _modelled(claim, reading)
+    for first, last in modelled:
+        if not _has_basis(tokens[first:last], envelope):
+            yield _placed(reading, first, last)
+    for first, last in spans:
+        inside = [span for span in modelled if span[0] < last and first < span[1]]
+        if not inside and not _has_basis(tokens[first:last], envelope) and not _defined(tokens, first, last, envelope):
+            yield _placed(reading, first, last)
+
+
+def _modelled(claim: Claim, reading: Reading) -> list[tuple[int, int]]:
+    """Return the tokens of the names that the NER model found, without titles and small words at their ends."""
+    spans: list[tuple[int, int]] = []
+    place = 0
+    for entity in claim.entities:
+        start = claim.text.find(entity.text, place)
+        start = claim.text.find(entity.text) if start < 0 else start
+        if entity.label not in _NAMING or start < 0:
+            continue
+        place = start
+        span = _trimmed(reading, start, start + len(entity.text))
+        if span is not None and span not in spans:
+            spans.append(span)
+    return spans
+
+
+def _trimmed(reading: Reading, start: int, end: int) -> tuple[int, int] | None:
+    """Return the tokens of a span of the original text, from the first to the last that can be part of a name."""
+    places = reading.folded.places
+    inside = [
+        index for index, token in enumerate(reading.tokens) if places[token.start] >= start and places[token.end - 1] < end
+    ]  # fmt: skip
+    parts = [index for index in inside if _is_name_word(reading.tokens[index])]
+    if not parts:
+        return None
+    last = parts[-1] + 1
+    return parts[0], last
+
+
+def _is_name_word(token: Token) -> bool:
+    return (
+        token.kind != SYMBOL
+        and token.text[0].isupper()
+        and token.low not in TITLES
+        and token.low not in {"the", "a", "an"}
+    )
+
+
+def _has_basis(tokens: Sequence[Token], envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope knows a name, or everyone does."""
+    for index, token in enumerate(tokens[:-1], start=1):
+        if token.low.endswith("'s"):  # the European Union's Commission: two names
+            return _has_basis(tokens[:index], envelope) and _has_basis(tokens[index:], envelope)
+    words = significant(tokens)
+    if not words or words in KNOWN or all(_is_known(word) for word in words):
+        return True
+    single_word = len(words) == 1 and words[0] in COMMON_WORDS
+    return single_word or envelope.evidence.knows(words)
+
+
+def _is_known(word: str) -> bool:
+    return (word,) in KNOWN or (word.removesuffix("s"),) in KNOWN or word.isdigit()
+
+
+def _defined(tokens: Sequence[Token], first: int, last: int, envelope: EnvelopeIndex) -> bool:
+    """Whether a run is an abbreviation that the claim itself spells out: large language models (LLMs)."""
+    if at(tokens, first - 1).text != "(" or at(tokens, last).text != ")" or last - first != 1:
+        return False
+    letters = tokens[first].low.removesuffix("s") if not tokens[first].text.isupper() else tokens[first].low
+    words = [token for token in tokens[max(0, first - 2 * len(letters) - 2) : first - 1] if token.kind == WORD]
+    long_form = [token for token in words if token.low not in {"of", "the", "and", "for", "in"}][-len(letters) :]
+    spelled = "".join(token.low[0] for token in long_form) == letters
+    return spelled and all(token.text.islower() or plain(token.text) in envelope.evidence.words for token in long_form)
+
+
+def _placed(reading: Reading, first: int, last: int) -> _Found:
+    start, end = reading.folded.original(reading.tokens[first].start, reading.tokens[last - 1].end)
+    written = reading.text[start:end]
+    trimmed = written.removesuffix("'s").removesuffix("’s")
+    return _Found(trimmed, start, start + len(trimmed))
+
+
+def _stated(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield figures and dates that the envelope does not state."""
+    for value in untraced(text, envelope.values):
+        yield _Found(value.text, value.start, value.end)

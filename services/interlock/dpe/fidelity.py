@@ -1,0 +1,95 @@
+"""Stages 3a and 3b together: what each claim makes up, and what it bends (SPEC-005 §5.2, §5.3).
+
+A claim is compared with its nearest unit. Where that shows a distortion, the next nearest get a second look: one that
+supports the claim by itself, and says nothing otherwise, clears it, for then the claim is about that one. Last year's
+figure is no distortion of this year's.
+
+A value of the source that was changed is a distortion; it is not counted as a fabrication too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from interlock.dpe import distortion, fabrication
+from interlock.dpe.attribution import GROUNDED_ENTAILMENT, Evidence, scored
+from interlock.dpe.document import Claim, Distortion, Entity, Fact, NliScores
+from interlock.dpe.inference import Inference
+from interlock.dpe.language import Cancelled, Language
+from interlock.dpe.wording import hypothesis
+
+_VALUE_TYPES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED", "DATE_SHIFTED"})
+
+
+@dataclass(frozen=True)
+class Flaws:
+    """What is made up and what is bent, by claim; a claim without flaws is in neither."""
+
+    fabrications: Mapping[str, tuple[str, ...]]
+    distortions: Mapping[str, tuple[Distortion, ...]]
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a claim may take its names and values from: the facts, what they name, and what the user asked."""
+
+    texts: Sequence[str]
+    named: Sequence[Entity]
+    query: str
+
+
+async def fabrications(claims: Sequence[Claim], index: Index, language: Language) -> dict[str, tuple[str, ...]]:
+    """Return what has no basis in the facts, as written, by claim."""
+
+    def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
+        return fabrication.find(claims, fabrication.EnvelopeIndex.of(index.texts, index.named, index.query))
+
+    return await language.run(find)
+
+
+async def distortions(
+    claims: Sequence[Claim], evidence: Mapping[str, Evidence], inference: Inference, language: Language
+) -> dict[str, tuple[Distortion, ...]]:
+    """Return the distortions of each claim that has any and that no other unit clears."""
+
+    def first_look(left: Cancelled) -> dict[str, tuple[Distortion, ...]]:
+        looked = {c.claim_id: _against(c, evidence[c.claim_id]) for c in claims if not left()}
+        return {name: found for name, found in looked.items() if found}
+
+    bent = await language.run(first_look)
+    doubtful = [
+        (claim, other) for claim in claims if claim.claim_id in bent for other in evidence[claim.claim_id].others
+    ]
+    scores = scored(await inference.nli([(text, hypothesis(claim.text)) for claim, (_, text) in doubtful]))
+
+    def second_look(left: Cancelled) -> set[str]:
+        looked = zip(doubtful, scores, strict=True)
+        return {claim.claim_id for (claim, other), one in looked if not left() and _clears(claim, other, one)}
+
+    cleared = await language.run(second_look)
+    return {name: found for name, found in bent.items() if name not in cleared}
+
+
+def flaws(made_up: Mapping[str, tuple[str, ...]], bent: Mapping[str, tuple[Distortion, ...]]) -> Flaws:
+    """Return both, no changed value counted twice."""
+    remaining = {name: _unexplained(texts, bent.get(name, ())) for name, texts in made_up.items()}
+    return Flaws({name: texts for name, texts in remaining.items() if texts}, dict(bent))
+
+
+def _against(claim: Claim, found: Evidence) -> tuple[Distortion, ...]:
+    if not found.source:
+        return ()
+    return distortion.find(claim, Fact(found.fact_id, found.source, 0.0), found.source_scores)
+
+
+def _clears(claim: Claim, other: tuple[str, str], scores: NliScores) -> bool:
+    fact_id, text = other
+    if scores.entailment < GROUNDED_ENTAILMENT:
+        return False
+    return not distortion.find(claim, Fact(fact_id, text, 0.0), scores)
+
+
+def _unexplained(made_up: Sequence[str], bent: Sequence[Distortion]) -> tuple[str, ...]:
+    changed = [found.claim_value for found in bent if found.type in _VALUE_TYPES]
+    return tuple(text for text in made_up if not any(text in value or value in text for value in changed))

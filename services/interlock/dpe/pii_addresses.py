@@ -1,0 +1,56 @@
+"""Postal addresses: a street with its number, and what makes it the address of somebody."""
+
+from collections.abc import Iterator
+
+from interlock.dpe import pii_patterns as shapes
+from interlock.dpe.patterns import pattern
+from interlock.dpe.pii_recognizers import LinearRecognizer
+
+_DATE_LIKE = pattern(rf"^(?:{shapes.MONTH}|in|on|by|since|until)\b|\b(?:19|20)\d\d\.?$", ignore_case=True)
+
+
+class AddressRecognizer(LinearRecognizer):
+    """Recognises postal addresses: a street with its number, and a postcode, a flat or the word beside it."""
+
+    def __init__(self) -> None:
+        """Compile streets and what completes them."""
+        super().__init__("STREET_ADDRESS", shapes.QUASI)
+        self._streets = [
+            pattern(expression, ignore_case=index in {5, 6}) for index, expression in enumerate(shapes.STREETS)
+        ]
+        self._postcode, self._unit = (
+            pattern(shapes.POSTCODE_AFTER, ignore_case=True),
+            pattern(shapes.UNIT_AFTER, ignore_case=True),
+        )
+        self._near, self._of = (
+            pattern(shapes.ADDRESS_NEAR, ignore_case=True),
+            pattern(shapes.ADDRESS_OF, ignore_case=True),
+        )
+        self._numbered, self._named = pattern(shapes.NUMBERED_STREET), pattern(shapes.NAMED_STREET)
+        self._with_unit = pattern(shapes.STREET_WITH_UNIT)
+
+    def found(self, text: str) -> Iterator[tuple[int, int, float]]:
+        """Yield streets that something completes to an address."""
+        for each in self._streets:
+            for match in each.finditer(text):
+                start, end = match.span()
+                after = text[end : end + 90]
+                postcode, unit = self._postcode.search(after), self._unit.search(after)
+                near = self._near.search(text[max(0, start - 60) : start])
+                if postcode or unit or near:
+                    last = max((found.end() for found in (postcode, unit) if found), default=0)
+                    yield start, end + last, 0.5 + 0.2 * bool(postcode) + 0.1 * bool(unit) + 0.15 * bool(near)
+        yield from self._bare(text)
+
+    def _bare(self, text: str) -> Iterator[tuple[int, int, float]]:
+        """Yield streets without a word for one, which a flat, a postcode on the next line, or an address cue completes."""
+        for match in self._with_unit.finditer(text):
+            yield (*match.span(), 0.65)
+        for each, numbered in ((self._numbered, True), (self._named, False)):
+            for match in each.finditer(text):
+                start, end = match.span()
+                if not numbered and _DATE_LIKE.search(match.group()):
+                    continue
+                postcode = numbered and "\n" in text[end : end + 3] and self._postcode.search(text[end : end + 90])
+                if postcode or self._of.search(text[max(0, start - 60) : start]):
+                    yield start, end, 0.65

