@@ -36,7 +36,7 @@ SAFE_KEYS = frozenset({
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "risk", "risk_level", "strategy", "stage", "stages",
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
-    "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "error_type",
+    "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
     "what", "operation", "severity", "choice", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
@@ -45,6 +45,9 @@ SAFE_KEYS = frozenset({
     "quality", "threads", "sentences", "choices", "connections", "limit", "remaining", "number", "released",
 })  # fmt: skip
 """Keys whose values are ids, numbers, enums or names from our own code. Adding one is a decision about content."""
+
+TYPE_NAMES = frozenset({"error", "error_type"})
+"""Keys whose value is the name of an exception's type. Its text, which may quote anything, does not pass for one."""
 
 _UNITS = ("_ms", "_s", "_us", "_micros", "_bytes", "_count", "_total", "_port", "_ratio")
 
@@ -159,6 +162,8 @@ def redact(_logger: Any, _method: str, event: Event) -> Event:
 def _kept(key: str, value: Any) -> Any:
     if key == "exception":
         return value if isinstance(value, Mapping) else REDACTED
+    if key in TYPE_NAMES:
+        return value if isinstance(value, str) and value.isidentifier() and value[0].isupper() else REDACTED
     if key in SAFE_KEYS:
         return _harmless(value)
     if type(value) in _NUMBERS and key.endswith(_UNITS):

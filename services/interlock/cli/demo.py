@@ -1,0 +1,52 @@
+"""``interlock demo``: a governed conversation on this machine, without a key, that ends in a halt and a verified chain."""
+
+from __future__ import annotations
+
+import signal
+from typing import NoReturn
+
+import typer
+
+from interlock.cli.output import NEGATIVE, REFUSED, Format, Output, print_json
+
+INTERRUPTED = 130
+
+
+def demo(output: Output = Format.TEXT) -> None:
+    """Run a recorded conversation through the whole mesh and show every decision.
+
+    Needs no key and no network. Ends with exit code 0 only when everything shown was as promised, 1 otherwise. With -o json
+    the conversation is shown on standard error, and one document about it goes to standard output.
+
+    Examples: interlock demo | NO_COLOR=1 interlock demo | interlock demo -o json
+    """
+    try:
+        from interlock.demo.run import run
+    except ModuleNotFoundError as error:
+        if error.name != "openai":
+            raise
+        typer.echo("interlock demo needs the openai client: pip install 'openai>=2,<4'", err=True)
+        raise typer.Exit(REFUSED) from None
+    from interlock.demo.mesh import MeshFailedError
+    from interlock.demo.view import console
+
+    out = console(stderr=output is Format.JSON)
+    signal.signal(signal.SIGTERM, _interrupted)
+    try:
+        shown = run(out)
+    except MeshFailedError as error:
+        out.print(f"\nThe mesh failed: {error}", markup=False)
+        raise typer.Exit(REFUSED) from None
+    except KeyboardInterrupt:
+        out.print("\nStopped; everything that was started has ended.")
+        raise typer.Exit(INTERRUPTED) from None
+    for sentence in shown.broken:
+        out.print(f"NOT AS PROMISED: {sentence}", style="bold red", markup=False)
+    if output is Format.JSON:
+        print_json(shown.as_json())
+    if shown.broken:
+        raise typer.Exit(NEGATIVE)
+
+
+def _interrupted(_number: int, _frame: object) -> NoReturn:
+    raise KeyboardInterrupt

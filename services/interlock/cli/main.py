@@ -1,0 +1,107 @@
+"""``interlock``: one command, whose parts are imported when they are used, so that an idle sidecar stays small."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from interlock.cli.output import EXIT_CODES, print_refusal, wants_json
+from interlock.domain.errors import Refused
+
+COMMANDS = {
+    "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service of it."),
+    "check": ("interlock.cli.check", "check", "Find what is missing or wrong, with a hint for each."),
+    "demo": ("interlock.cli.demo", "demo", "Show a governed conversation that ends in a halt. No key, no network."),
+    "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's with its parent's."),
+    "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows."),
+    "audit": ("interlock.cli.audit", "app", "Verify and export the audit chain of a session."),
+    "dpe": ("interlock.cli.dpe", "app", "Analyze answers against their facts."),
+}
+"""Command → module, what to take from it (a function or a typer app), one line of help."""
+
+
+class LazyGroup(TyperGroup):
+    """Knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names in the order of use."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import and return one command; ``None`` for a name that is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        module, attribute, _ = COMMANDS[cmd_name]
+        found = getattr(importlib.import_module(module), attribute)
+        parent = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False)
+        if isinstance(found, typer.Typer):
+            parent.add_typer(found, name=cmd_name)
+            return typer.main.get_group(parent).commands[cmd_name]
+        parent.command(cmd_name)(found)
+        return typer.main.get_command(parent)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """List the commands without importing them."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, help_text) for name, (_, _, help_text) in COMMANDS.items()])
+
+
+app = typer.Typer(
+    cls=LazyGroup,
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=EXIT_CODES,
+)
+
+
+def _print_version(value: bool) -> None:
+    if value:
+        typer.echo(f"interlock {version('interlock')}")
+        raise typer.Exit
+
+
+@app.callback()
+def interlock(
+    config: Annotated[
+        Path | None, typer.Option("--config", help="YAML file of settings; INTERLOCK_* variables go over it.")
+    ] = None,
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
+    ] = False,
+) -> None:
+    """A safety interlock for chains of AI agents.
+
+    Start everything with `interlock serve`, point an agent at it with OPENAI_BASE_URL=http://127.0.0.1:7070/v1, and ask
+    `interlock check` when something does not work. Every command takes -o json.
+    """
+    from interlock.runtime import logging
+
+    logging.configure("warning")  # standard output is the command's own
+    if config is not None:
+        os.environ["INTERLOCK_CONFIG_FILE"] = str(config)
+
+
+def run() -> None:
+    """Run the command line of this process. A refusal is one line and a hint, never a traceback."""
+    # We never fork without exec; gRPC's fork handlers would only print that they were skipped. Read at its import.
+    os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+    try:
+        app(prog_name="interlock")
+    except Refused as refused:
+        sys.exit(print_refusal(refused, as_json=wants_json(sys.argv[1:])))
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,291 @@
+"""``interlock serve``: the whole mesh in one process, or one service of it, wired in one place."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from enum import StrEnum
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Annotated, Any
+
+import structlog
+import typer
+import uvloop
+from prometheus_client import disable_created_metrics
+
+from interlock.cli.output import DEFECT, OK, Format, Output, print_json, print_refusal
+from interlock.domain.errors import Refused, unavailable
+from interlock.runtime import logging, telemetry
+from interlock.runtime.config import Settings, load, unknown_variables, without_password
+from interlock.runtime.errors import internal
+from interlock.runtime.health import Readiness, missing_of
+from interlock.runtime.mesh import Mesh
+from interlock.runtime.server import Server, address
+from interlock.runtime.service import Service
+from interlock.runtime.web import WebServer, listen, operations
+
+if TYPE_CHECKING:
+    from interlock.sidecar.wiring import Sidecar
+
+log = structlog.get_logger()
+
+MESH = ("session", "policy", "dpe", "audit")
+# What the agents' front takes beside the body itself: facts, headers and framing.
+FRONT_MARGIN_BYTES = 262_144
+
+Ready = Callable[[], Awaitable[Mapping[str, str]]]
+
+
+class Part(StrEnum):
+    """What one process serves."""
+
+    SESSION = "session"
+    POLICY = "policy"
+    DPE = "dpe"
+    AUDIT = "audit"
+    SIDECAR = "sidecar"
+
+
+def serve(
+    name: Annotated[Part | None, typer.Argument(help="One service; without it, all of them in one process.")] = None,
+    output: Output = Format.TEXT,
+) -> None:
+    """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
+
+    Without NAME the whole mesh runs in one process; what no setting names is embedded. Logs and progress go to standard
+    error. Once everything listens, one line {"event": "ready", "ports": …} goes to standard output when that is no terminal.
+
+    Examples: interlock serve | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
+    """
+    settings = load()
+    logging.configure(settings.log_level)
+    disable_created_metrics()  # type: ignore[no-untyped-call]
+    try:
+        code = uvloop.run(_Process(settings, name, as_json=output is Format.JSON).run())
+    except Refused as refused:
+        code = print_refusal(refused, as_json=output is Format.JSON)
+    except Exception:  # a defect: where it was goes to the log, its text could hold anything
+        log.exception("serve.defect")
+        print_refusal(internal(), as_json=output is Format.JSON)
+        code = DEFECT
+    sys.exit(code)
+
+
+class _Process:
+    """One process while it starts, serves and ends. What was opened is closed in reverse, however far it came."""
+
+    def __init__(self, settings: Settings, name: Part | None, *, as_json: bool) -> None:
+        self.settings, self.name, self.as_json = settings, name, as_json
+        self.ports: dict[str, int] = {}
+        self._fronts: list[Server | WebServer] = []
+        self._servers: list[Server | WebServer] = []
+        self._ends = AsyncExitStack()
+        self._stop = asyncio.Event()
+        self._serving = False
+
+    async def run(self) -> int:
+        """Start, serve until a signal, end. Returns the exit code."""
+        self._catch_signals(asyncio.current_task())
+        self._say(f"interlock {version('interlock')}, state in {self.settings.state_dir}")
+        for variable in unknown_variables(os.environ):
+            log.warning("setting.unknown", setting=variable, hint="no setting has this name; see docs/configuration.md")
+        async with self._ends:
+            telemetry.configure(self.settings, service=self.name or "mesh")
+            self._ends.push_async_callback(asyncio.to_thread, telemetry.shutdown)
+            try:
+                readiness = await (self._start_mesh() if self.name is None else self._start_one(self.name))
+                await self._tell_ready(await readiness())
+            except asyncio.CancelledError:
+                self._say("stopped while starting")
+                return OK
+            await self._stop.wait()
+            self._say(f"stopping: calls in flight have {self.settings.drain_s:g} s")
+        self._say("stopped")
+        return OK
+
+    async def _start_mesh(self) -> Ready:
+        self._probe_ports("sidecar_grpc", *MESH)
+        listener = self._listener("sidecar_http")
+        await self._embed_valkey()
+        services = {name: await self._open(name) for name in MESH}
+        inner: list[Readiness] = []
+        readiness = self._until_stopped(lambda: missing_of(inner))
+        sidecar = await self._open_sidecar(Mesh.local(**services), readiness, listener)
+        self._ends.push_async_callback(self._drain)
+        for name, service in services.items():
+            inner.append((await self._serve_grpc(name, service)).readiness)
+        await self._serve_fronts(sidecar, listener)
+        return readiness
+
+    async def _start_one(self, name: Part) -> Ready:
+        if name is Part.SIDECAR:
+            return await self._start_sidecar()
+        self._probe_ports(name)
+        listener = self._metrics_listener()
+        if name is Part.SESSION:
+            await self._embed_valkey()
+        service = await self._open(name)
+        self._ends.push_async_callback(self._drain)
+        readiness = self._until_stopped((await self._serve_grpc(name, service)).readiness.missing)
+        await self._serve_http("metrics", operations(readiness), listener)
+        return readiness
+
+    async def _start_sidecar(self) -> Ready:
+        self._probe_ports("sidecar_grpc")
+        listener = self._listener("sidecar_http")
+        mesh = Mesh.remote(self.settings)
+        self._ends.push_async_callback(mesh.close)
+        readiness = self._until_stopped(mesh.missing)
+        sidecar = await self._open_sidecar(mesh, readiness, listener)
+        self._ends.push_async_callback(self._drain)
+        await self._serve_fronts(sidecar, listener)
+        return readiness
+
+    async def _embed_valkey(self) -> None:
+        if self.settings.redis_url:
+            self._say(f"  sessions in {without_password(self.settings.redis_url)}")
+            return
+        from interlock.runtime.embedded import EmbeddedValkey
+
+        valkey = EmbeddedValkey()
+        url = await valkey.start(self.settings.state_dir)
+        self._ends.push_async_callback(valkey.stop)
+        self.settings = self.settings.model_copy(update={"redis_url": url})
+        self._say(f"  sessions in {without_password(url)}, an embedded Valkey")
+
+    async def _open(self, name: str) -> Service:
+        begin = time.monotonic()
+        try:
+            service: Service = await importlib.import_module(f"interlock.{name}.wiring").open_service(self.settings)
+        except ModuleNotFoundError as error:
+            raise _missing_package(name, error) from None
+        self._ends.push_async_callback(service.close)
+        self._say(f"  {name} opened in {time.monotonic() - begin:.1f} s")
+        return service
+
+    async def _open_sidecar(self, mesh: Mesh, readiness: Ready, listener: socket.socket) -> Sidecar:
+        from interlock.sidecar.wiring import open_sidecar
+
+        if not self.settings.public_base_url:
+            base = f"http://{address(self.settings.host, listener.getsockname()[1])}"
+            self.settings = self.settings.model_copy(update={"public_base_url": base})
+        sidecar = await open_sidecar(self.settings, mesh, readiness)
+        self._ends.push_async_callback(sidecar.close)
+        return sidecar
+
+    async def _serve_fronts(self, sidecar: Sidecar, listener: socket.socket) -> None:
+        largest = self.settings.max_body_bytes + FRONT_MARGIN_BYTES
+        self._fronts.append(await self._serve_grpc("sidecar_grpc", sidecar.service, largest_request=largest))
+        self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener))
+
+    async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> Server:
+        port = getattr(self.settings, f"{name}_port")
+        server = Server([service], self.settings, port=port, largest_request=largest_request)
+        self.ports[name] = await server.start()
+        self._servers.append(server)
+        self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
+        return server
+
+    async def _serve_http(self, name: str, app: Any, listener: socket.socket) -> WebServer:
+        web = WebServer(app, self.settings, listener)
+        self.ports[name] = await web.start()
+        self._servers.append(web)
+        self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
+        return web
+
+    async def _drain(self) -> None:
+        """End the agents' fronts first: the calls in flight there still need the services behind them."""
+        await asyncio.gather(*(server.leave() for server in self._servers if isinstance(server, Server)))
+        await asyncio.gather(*(front.drain() for front in self._fronts))
+        await asyncio.gather(*(server.drain() for server in self._servers if server not in self._fronts))
+
+    def _until_stopped(self, readiness: Ready) -> Ready:
+        async def missing() -> Mapping[str, str]:
+            return {"process": "it is ending"} if self._stop.is_set() else await readiness()
+
+        return missing
+
+    def _probe_ports(self, *names: str) -> None:
+        """Refuse a taken port now, and not after the models are loaded."""
+        for name in names:
+            if getattr(self.settings, f"{name}_port"):
+                self._listener(name).close()
+
+    def _listener(self, name: str, port: int | None = None) -> socket.socket:
+        wanted = getattr(self.settings, f"{name}_port") if port is None else port
+        listener = listen(self.settings, wanted, f"{name}_port")
+        self._ends.callback(listener.close)
+        return listener
+
+    def _metrics_listener(self) -> socket.socket:
+        """Listen for /metrics. Four services on one machine have the same default port: three of them move aside."""
+        try:
+            return self._listener("metrics")
+        except Refused:
+            if "metrics_port" in self.settings.model_fields_set:
+                raise
+            log.info("metrics.port_moved", port=self.settings.metrics_port, hint="INTERLOCK_METRICS_PORT fixes one")
+            return self._listener("metrics", 0)
+
+    def _catch_signals(self, starting: asyncio.Task[Any] | None) -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_log_stray)
+
+        def stop(number: int) -> None:
+            if self._stop.is_set():
+                os._exit(128 + number)  # asked twice: now
+            self._stop.set()
+            if not self._serving and starting:
+                starting.cancel()
+
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, stop, number)
+
+    async def _tell_ready(self, missing: Mapping[str, str]) -> None:
+        # What is loaded stays: the collector need not look at it again during every call.
+        gc.collect()
+        gc.freeze()
+        self._serving = True
+        for dependency, hint in missing.items():
+            self._say(f"  waiting for {dependency}: {hint}")
+        if self.as_json or not sys.stdout.isatty():
+            print_json({"event": "ready", "pid": os.getpid(), "ports": self.ports, "missing": dict(missing)})
+        log.info("serve.ready", ready=not missing, missing=sorted(missing))
+        if "sidecar_http" not in self.ports:
+            self._say("ready" if not missing else "serving, and not ready yet")
+            return
+        base = f"http://{address(self.settings.host, self.ports['sidecar_http'])}/v1"
+        self._say(f"{'serving, and not ready yet' if missing else 'ready'}: OPENAI_BASE_URL={base}")
+        if not self.settings.upstream_base_url:
+            self._say("note: INTERLOCK_UPSTREAM_BASE_URL is not set; until it is, chat completions are refused")
+
+    def _say(self, line: str) -> None:
+        """Tell people how far it is. Programs read the log and the ready line."""
+        if not self.as_json:
+            sys.stderr.write(line + "\n")
+            sys.stderr.flush()
+
+
+def _missing_package(name: str, error: ModuleNotFoundError) -> Refused:
+    package = (error.name or "").split(".")[0]
+    if package == "interlock":
+        raise error
+    return unavailable(
+        "PACKAGE_MISSING",
+        f"the {name} service needs the package {package}",
+        retry_after_ms=0,
+        hint=f"pip install 'interlock[{'dpe' if name == 'dpe' else 'all'}]'",
+    )
+
+
+def _log_stray(_loop: Any, context: dict[str, Any]) -> None:
+    """Log what no task took care of, by type and place: its text could hold a prompt."""
+    log.error("loop.stray_exception", exc_info=context.get("exception"))

@@ -1,0 +1,113 @@
+"""The mesh as a child process: ``interlock serve`` on free ports, with its state in a folder of the demonstration."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+# The console script by its entry point, so that it is the Interlock of this very interpreter.
+COMMAND = (sys.executable, "-c", "from interlock.cli.main import run; run()")
+START_S = 180.0
+STOP_S = 20.0
+POLL_S = 0.1
+LOG_LINES = 20
+
+
+class MeshFailedError(RuntimeError):
+    """The mesh did not start, or gave an answer that no agent can use; the text holds the end of its log."""
+
+
+def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return this process's environment with the demonstration's settings and no other INTERLOCK_ ones."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
+    servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "SESSION", "POLICY", "DPE", "AUDIT", "METRICS")
+    ports = {f"INTERLOCK_{name}_PORT": "0" for name in servers}
+    return {**inherited, **ports, "INTERLOCK_STATE_DIR": str(state_dir), **settings}
+
+
+class Mesh:
+    """``interlock serve`` for as long as the ``with`` block lasts."""
+
+    def __init__(self, state_dir: Path, settings: Mapping[str, str]) -> None:
+        self.env = environment(state_dir, settings)
+        self._log = state_dir / "serve.log"
+        self._process: subprocess.Popen[str] | None = None
+        self._ports: Mapping[str, int] = {}
+
+    @property
+    def base_url(self) -> str:
+        """Base URL for an OpenAI client."""
+        return f"http://127.0.0.1:{self._ports['sidecar_http']}/v1"
+
+    @property
+    def grpc_address(self) -> str:
+        """Address of the gRPC front."""
+        return f"127.0.0.1:{self._ports['sidecar_grpc']}"
+
+    def __enter__(self) -> Self:
+        """Start the process; ``wait_ready`` waits for it."""
+        with self._log.open("wb") as log:
+            # A session of its own: Ctrl-C reaches this process alone, which then asks the mesh once to stop.
+            self._process = subprocess.Popen(  # noqa: S603 - our own command
+                [*COMMAND, "serve"], env=self.env, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
+            )
+        return self
+
+    def wait_ready(self, progress: Callable[[str], None]) -> float:
+        """Return the seconds until the mesh said that it is ready, telling *progress* each thing that it says before."""
+        begin = time.monotonic()
+        while (waited := time.monotonic() - begin) < START_S:
+            progress(self._latest())
+            line = self._line()
+            if line == "":
+                break
+            if line is not None and (said := json.loads(line))["event"] == "ready" and not said["missing"]:
+                self._ports = said["ports"]
+                return waited
+        raise self.failed("it did not become ready")
+
+    def failed(self, why: str) -> MeshFailedError:
+        """Return the error to raise when it is of no use, with the end of its log."""
+        return MeshFailedError("\n".join([why, *self._lines()[-LOG_LINES:]]))
+
+    def _line(self) -> str | None:
+        """Return the next line of its output, empty at its end, ``None`` when there is none yet."""
+        if self._process is None or self._process.stdout is None:
+            return ""
+        readable, _, _ = select.select([self._process.stdout], [], [], POLL_S)
+        return self._process.stdout.readline() if readable else None
+
+    def _latest(self) -> str:
+        """Return the latest line for people in its log; the JSON lines beside them are for programs."""
+        lines = [line.strip() for line in self._lines() if not line.startswith("{")]
+        return lines[-1] if lines else "starting"
+
+    def _lines(self) -> list[str]:
+        return self._log.read_text(encoding="utf-8", errors="replace").splitlines()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """Ask it to stop; one that does not is killed."""
+        if self._process is None:
+            return
+        self._process.terminate()
+        try:
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run an ``interlock`` command on the state of this mesh and return what it said."""
+        return subprocess.run(  # noqa: S603 - our own command
+            [*COMMAND, *arguments], env=self.env, capture_output=True, text=True, timeout=60, check=False
+        )

@@ -1,0 +1,36 @@
+"""What the demonstration promises: each promise that a run did not keep is named, and the run fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from interlock.demo.agent import HALTED, Window
+
+FEWEST_WINDOWS = 5
+
+
+def broken(windows: Sequence[Window], *, provider_calls: int, crp_headers: set[str]) -> Iterator[str]:
+    """Yield a sentence for every promise that does not hold."""
+    if len(windows) < FEWEST_WINDOWS:
+        yield f"only {len(windows)} windows, at least {FEWEST_WINDOWS} were promised"
+    if not windows or windows[-1].status != HALTED:
+        yield "the last window was not halted"
+    if provider_calls != len(windows):
+        yield f"the provider was called {provider_calls} times for {len(windows)} windows"
+    if crp_headers:
+        yield f"CRP headers reached the provider: {', '.join(sorted(crp_headers))}"
+    for before, after in pairwise(windows):
+        if after.budget_micros > before.budget_micros:
+            yield f"the budget rose in window {after.number}"
+    for window in windows:
+        yield from _broken_in(window)
+
+
+def _broken_in(window: Window) -> Iterator[str]:
+    if window.answer is not None and window.answer != window.turn.answer:
+        yield f"window {window.number}: the answer is not the recorded one"
+    if window.status == HALTED and not (window.body or {}).get("crp_halt_reason"):
+        yield f"window {window.number}: the 451 body names no reason"
+    if window.chain not in {"VALID", "UNVERIFIED"} or (window.chain == "UNVERIFIED" and window.number > 1):
+        yield f"window {window.number}: the chain is {window.chain or 'not reported'}"

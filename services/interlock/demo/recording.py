@@ -1,0 +1,49 @@
+"""The recorded conversation: real model answers over one real passage, as labelled by the people of the data set."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One recorded answer. The question is the demonstration's; the answer and its label are the data set's."""
+
+    item: str
+    source_set: str
+    licence: str
+    consistent: bool
+    question: str
+    answer: str
+
+
+@dataclass(frozen=True)
+class Recording:
+    """One conversation about one passage."""
+
+    title: str
+    origin: str
+    licence: str
+    citation: str
+    passage_id: str
+    passage: str
+    turns: tuple[Turn, ...]
+
+    def answer_to(self, question: str) -> Turn | None:
+        """Return the turn that was recorded for *question*, compared without surrounding white space."""
+        return next((turn for turn in self.turns if turn.question == question.strip()), None)
+
+
+def parse(text: str) -> Recording:
+    """Return the recording in the JSON *text* that ``scripts/make_demo_data.py`` writes."""
+    data: dict[str, Any] = json.loads(text)
+    turns = tuple(Turn(**turn) for turn in data.pop("turns"))
+    return Recording(**data, turns=turns)
+
+
+def load() -> Recording:
+    """Return the recording that is shipped with the package."""
+    return parse(resources.files(__package__).joinpath("conversation.json").read_text(encoding="utf-8"))

@@ -1,0 +1,93 @@
+"""The pages say what is so: links lead somewhere, and the commands they name exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+
+import pytest
+from typer.testing import CliRunner
+
+from interlock.cli.main import app
+from interlock.runtime.config import Settings
+from tests.repo.tree import ROOT, texts
+
+PAGES = {str(path): text for path, text in texts() if path.suffix == ".md"}
+SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\[[^\]]*\]\((?!https?://|#)([^)#]+)")
+SETTING = re.compile(r"\bINTERLOCK_([A-Z0-9_]+)\b")
+TARGET = re.compile(r"^([a-z-]+):", re.MULTILINE)
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Yield page and line of every shell line, comments and continuation aside."""
+    for page, text in PAGES.items():
+        for block in SHELL.findall(text):
+            for line in block.replace("\\\n", " ").splitlines():
+                if line.strip():
+                    yield page, line
+
+
+def words(line: str) -> list[str]:
+    """Return the words of *line* without leading assignments and trailing comment."""
+    every = shlex.split(line, comments=True)
+    return every[next((i for i, word in enumerate(every) if "=" not in word), len(every)) :]
+
+
+INTERLOCK = sorted({tuple(w) for _, line in commands() if (w := words(line)) and w[0].endswith("interlock")})
+MAKE = sorted({w[1] for _, line in commands() if (w := words(line)) and w[0] == "make" and len(w) > 1})
+
+
+@pytest.mark.parametrize("page", sorted(PAGES))
+def test_every_link_to_a_file_leads_somewhere(page):
+    """A link inside the repository points to a file that is there."""
+    broken = [link for link in LINK.findall(PAGES[page]) if not (ROOT / page).parent.joinpath(link).exists()]
+
+    assert not broken
+
+
+@pytest.mark.parametrize("command", INTERLOCK, ids=" ".join)
+def test_every_interlock_command_on_a_page_exists(command):
+    """The longest run of plain words is a command that answers --help."""
+    path = [word for word in command[1:3] if re.fullmatch(r"[a-z]+", word)]
+    path = path if path[:1] != ["serve"] else path[:1]
+    said = CliRunner().invoke(app, [*path, "--help"])
+
+    assert said.exit_code == 0, said.output
+
+
+def test_the_pages_name_commands_at_all():
+    """The two tests beside this one have something to look at."""
+    assert len(INTERLOCK) > 5
+    assert {"demo", "test", "check", "bench"} <= set(MAKE)
+
+
+@pytest.mark.parametrize("target", MAKE)
+def test_every_make_target_on_a_page_exists(target):
+    """What a page tells a person to make is in the Makefile."""
+    assert target in TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8"))
+
+
+def test_every_setting_on_a_page_exists():
+    """A setting that was renamed is renamed on the pages."""
+    known = {name.upper() for name in Settings.model_fields} | {"CONFIG_FILE", "FAILPOINTS"}
+    named = {(page, name) for page, text in PAGES.items() for name in SETTING.findall(text) if name != ""}
+
+    assert not {(page, name) for page, name in named if name not in known}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["policy", "parse", "halt-on CRITICAL; warn-on HIGH"], 0, "halt-on CRITICAL"),
+        (["policy", "compare", "halt-on HIGH", "halt-on CRITICAL"], 1, "halt-on"),
+    ],
+    ids=lambda value: value[1] if isinstance(value, list) else None,
+)
+def test_the_commands_of_the_readme_do_what_it_says(arguments, code, said):
+    """Commands of the README that need no mesh are run, and end as its comments say."""
+    assert shlex.join(arguments[:2]) in PAGES["README.md"]
+    answer = CliRunner().invoke(app, arguments)
+
+    assert (answer.exit_code, said in answer.output) == (code, True)

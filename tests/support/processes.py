@@ -1,0 +1,152 @@
+"""Real ``interlock serve`` processes: start, wait for the ready line, read ports, kill -9, start again on the same state."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+COMMAND = [sys.executable, "-m", "interlock.cli.main"]
+START_S = 90.0
+STOP_S = 20.0
+
+# A child of a test hears nothing of the developer's own INTERLOCK_ settings, and speaks plainly.
+_BARE = {name: value for name, value in os.environ.items() if not name.startswith(("INTERLOCK_", "OTEL_"))}
+
+ANY_PORT = {
+    f"INTERLOCK_{name}_PORT": "0"
+    for name in ("SIDECAR_HTTP", "SIDECAR_GRPC", "SESSION", "POLICY", "DPE", "AUDIT", "METRICS")
+}
+
+
+def environment(state_dir: Path, settings: Mapping[str, Any] | None = None) -> dict[str, str]:
+    """Return the environment of a child: any free ports, its own state, and *settings* by their names in lower case."""
+    named = {f"INTERLOCK_{name.upper()}": str(value) for name, value in (settings or {}).items()}
+    plain = {"NO_COLOR": "1", "OTEL_BSP_SCHEDULE_DELAY": "200"}
+    return {**_BARE, **ANY_PORT, **plain, "INTERLOCK_STATE_DIR": str(state_dir), **named}
+
+
+def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    """Run an ``interlock`` command to its end."""
+    return subprocess.run([*COMMAND, *arguments], env=dict(env), capture_output=True, text=True, timeout=timeout_s)
+
+
+class Process:
+    """One ``interlock serve`` child. What it printed is in ``stdout`` and ``stderr`` files of its own."""
+
+    def __init__(self, folder: Path, name: str | None, env: Mapping[str, str]) -> None:
+        self.name, self.env, self.ports = name, dict(env), {}
+        self.out, self.err = folder / f"{name or 'mesh'}.out", folder / f"{name or 'mesh'}.err"
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> Process:
+        """Start it. ``wait`` tells when it serves."""
+        out, err = self.out.open("ab"), self.err.open("ab")
+        self._seen = self.out.stat().st_size
+        arguments = ["serve", *([self.name] if self.name else [])]
+        self._child = subprocess.Popen([*COMMAND, *arguments], env=self.env, stdout=out, stderr=err)
+        out.close()
+        err.close()
+        return self
+
+    def wait(self) -> Process:
+        """Wait for the ready line and read the ports from it. From then on it keeps its ports over a restart."""
+        deadline = time.monotonic() + START_S
+        while time.monotonic() < deadline:
+            for line in self.out.read_bytes()[self._seen :].splitlines():
+                self.ready = json.loads(line)
+                self.ports = self.ready["ports"]
+                self.env.update({f"INTERLOCK_{name.upper()}_PORT": str(port) for name, port in self.ports.items()})
+                return self
+            if self.child.poll() is not None:
+                raise AssertionError(
+                    f"serve {self.name or ''} ended with {self.child.returncode}\n{self.log()[-4000:]}"
+                )
+            time.sleep(0.05)
+        raise AssertionError(f"serve {self.name or ''} is not ready after {START_S} s\n{self.log()[-4000:]}")
+
+    @property
+    def child(self) -> subprocess.Popen[bytes]:
+        assert self._child, "not started"
+        return self._child
+
+    def log(self) -> str:
+        """Everything on standard error so far."""
+        return self.err.read_text(errors="replace")
+
+    def everything(self) -> str:
+        """Everything on both outputs so far."""
+        return self.out.read_text(errors="replace") + self.log()
+
+    def kill(self) -> None:
+        """kill -9, as a machine dies."""
+        self.child.send_signal(signal.SIGKILL)
+        self.child.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal, such as SIGSTOP and SIGCONT."""
+        self.child.send_signal(number)
+
+    def stop(self) -> int:
+        """SIGTERM; return the exit code. One that does not end is killed and fails the test."""
+        if self.child.poll() is None:
+            self.child.send_signal(signal.SIGCONT)
+            self.child.send_signal(signal.SIGTERM)
+        try:
+            return self.child.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise AssertionError(f"serve {self.name or ''} did not end on SIGTERM\n{self.log()[-4000:]}") from None
+
+    def restart(self) -> Process:
+        """Start it again on the same state and ports."""
+        return self.start().wait()
+
+
+class Processes:
+    """The processes of one test below one folder; all of them end with it."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, Any] | None = None) -> None:
+        self.folder, self.settings = folder, dict(settings or {})
+        self.all: dict[str, Process] = {}
+
+    def process(self, name: str | None = None, **settings: Any) -> Process:
+        """Return a new, unstarted process of one service, or of the whole mesh."""
+        env = environment(self.folder / "state", {**self.settings, **settings})
+        made = self.all[name or "mesh"] = Process(self.folder, name, env)
+        return made
+
+    def mesh(self, **settings: Any) -> Process:
+        """Start the whole mesh in one process and wait for it."""
+        return self.process(None, **settings).start().wait()
+
+    def separate(self, **settings: Any) -> Process:
+        """Start four services and a sidecar, one process each, and return the sidecar once all of them serve."""
+        services = [self.process(name, **settings).start() for name in ("session", "policy", "dpe", "audit")]
+        addresses = {
+            f"{service.name}_address": f"127.0.0.1:{service.wait().ports[str(service.name)]}" for service in services
+        }
+        return self.process("sidecar", **settings, **addresses).start().wait()
+
+    def everything(self) -> str:
+        """Everything that any of them printed."""
+        return "".join(process.everything() for process in self.all.values())
+
+    def __enter__(self) -> Processes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        started = [process for process in self.all.values() if process._child]
+        # Together: each waits for its own calls in flight.
+        threads = [Thread(target=process.stop) for process in started]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
