@@ -216,7 +216,7 @@ async def test_a_server_that_is_down_or_silent_is_missing_with_a_hint():
         await reader.read()
 
     async with listening(silent) as port:
-        batcher = Batcher(parse(f"redis://127.0.0.1:{port}"), timeout_s=0.1)
+        batcher = Batcher(parse(f"redis://127.0.0.1:{port}"), timeout_s=0.5)
         hung = await missing(batcher)
     down = await missing(batcher)
     await batcher.close()

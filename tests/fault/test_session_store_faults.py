@@ -140,7 +140,7 @@ def service_request():
 
 async def test_a_store_that_hangs_is_given_up_within_the_time_limit(server):
     """SIGSTOP: refused, not waited for; after SIGCONT the same client goes on."""
-    store = store_at(server.url, timeout_s=0.2)
+    store = store_at(server.url, timeout_s=1.0)
     await store.start(new_state())
     server.signal(signal.SIGSTOP)
     try:

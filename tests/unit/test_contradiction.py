@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.contradiction import contradictions
+from interlock.dpe.contradiction import contradictions, neighbours, probabilities
 from interlock.dpe.document import Entity
 from tests.support.dpe import WordInference, claim
 
@@ -15,7 +15,8 @@ def names(*texts: str) -> tuple[Entity, ...]:
 
 async def compare(*claims):
     twin = WordInference()
-    return await contradictions(claims, await twin.embed([c.text for c in claims]), twin)
+    pairs = neighbours(claims, await twin.embed([c.text for c in claims]))
+    return contradictions(claims, pairs, await probabilities(claims, pairs, twin))
 
 
 @pytest.mark.req("DPE-3")

@@ -104,7 +104,9 @@ class RunningProvider:
 
     def __init__(self, replay: Replay) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
-        self._server = uvicorn.Server(uvicorn.Config(replay.app(), log_level="critical", lifespan="off"))
+        # Without a log configuration: the process that this runs in has its own.
+        config = uvicorn.Config(replay.app(), log_config=None, access_log=False, lifespan="off")
+        self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
 
     @property

@@ -15,7 +15,8 @@ from interlock.dpe.quantities import Value, same
 
 # Alignment is quadratic: longer sentences, which no prose has, are left to the comparison by words.
 _MOST_ELEMENTS = 200
-_WORTH_ALIGNING = 0.5
+_WORTH_ALIGNING = 0.4
+_NEARLY_ALL = 0.7
 _CANDIDATES = 2
 
 
@@ -43,7 +44,16 @@ class Alignment:
 
     source: Sentence
     edits: tuple[Edit, ...]
-    copied: float  # share of the claim's elements that the source has in the same order
+    kept: int  # the claim's elements that the source has in the same order
+    copied: float  # their share of the claim
+
+    @property
+    def is_copy(self) -> bool:
+        """Whether the claim copies its source: nearly all of it, or but for one place no longer than the rest."""
+        if self.copied >= _NEARLY_ALL or not self.edits:
+            return self.copied >= _NEARLY_ALL
+        longest = max(max(len(edit.claim), len(edit.source)) for edit in self.edits)
+        return len(self.edits) == 1 and self.kept >= max(2, longest)
 
 
 def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
@@ -51,7 +61,8 @@ def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
     mine = _elements(sentence, claim, "mine")
     if not mine or len(mine) > _MOST_ELEMENTS:
         return None
-    bag = sentence.bag
+    named = {index for name in sentence.names for index in range(name.first, name.last)}
+    bag = {word for index, word in sentence.stems if index not in named}
     ranked = sorted(fact.sentences, key=lambda other: -coverage(bag, other, fact))[:_CANDIDATES]
     best: Alignment | None = None
     for other in ranked:
@@ -76,7 +87,7 @@ def _aligned(mine: Sequence[Element], source: Sentence, fact: Frame) -> Alignmen
             copied += i2 - i1
         else:
             edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2])))
-    return Alignment(source, tuple(edits), copied / max(1, len(mine)))
+    return Alignment(source, tuple(edits), copied, copied / max(1, len(mine)))
 
 
 def _elements(sentence: Sentence, frame: Frame, side: str) -> list[Element]:
@@ -92,11 +103,17 @@ def _elements(sentence: Sentence, frame: Frame, side: str) -> list[Element]:
             continue
         token = frame.tokens[index]
         if token.kind != SYMBOL:
-            low = token.low
-            key = plain(low) if low in STOP or low in DIRECTIONS else stem(low)
-            elements.append(Element(key, index, index + 1))
+            elements.append(Element(_key(token.low), index, index + 1))
         index += 1
     return elements
+
+
+def _key(low: str) -> str:
+    """Return what makes words the same here: their stem, and the side that they take."""
+    if low in DIRECTIONS:
+        family, side = DIRECTIONS[low]
+        return f"{family}{side}"
+    return plain(low) if low in STOP else stem(low)
 
 
 def _renamed(mine: Sequence[Element], its: Sequence[Element]) -> list[Element]:

@@ -11,11 +11,11 @@ from interlock.dpe.alignment import Alignment, Edit, Element
 from interlock.dpe.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
 from interlock.dpe.evidence import may_be_one
 from interlock.dpe.frames import STOP, Frame, Sentence
+from interlock.dpe.lexing import at
 from interlock.dpe.names import TITLES, opens_sentence, plain
 from interlock.dpe.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
 from interlock.dpe.slots import contradicted_values, replaced_name
 
-_COPY = 0.7  # share of a claim that must be copied for an edit to mean something
 _FAITHFUL_COPY = 0.85
 _LONGEST_EDIT = 6
 _MOST_BESIDE = 2  # other words in an edit that replaces a name
@@ -23,7 +23,7 @@ _MOST_BESIDE = 2  # other words in an edit that replaces a name
 
 def sentence_conflicts(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield each value and name of a claim's sentence that its source states otherwise."""
-    edits = alignment.edits if alignment and alignment.copied >= _COPY else ()
+    edits = alignment.edits if alignment and alignment.is_copy else ()
     values = [pair for edit in edits for pair in _edited_values(edit)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
@@ -90,7 +90,7 @@ def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
 
 def _is_name_part(element: Element, frame: Frame) -> bool:
     token = frame.tokens[element.first]
-    if not token.capital or token.low in STOP or token.low in TITLES:
+    if not token.capital or token.low in STOP or (token.low in TITLES and not at(frame.tokens, element.first - 1).capital):
         return False
     certain = any(name.sure and name.first <= element.first < name.last for name in frame.names)
     return certain or not opens_sentence(frame.tokens, element.first)

@@ -15,7 +15,7 @@ import numpy as np
 from interlock.dpe.document import Claim
 from interlock.dpe.envelope import content_words
 from interlock.dpe.inference import CONTRADICTION, Floats, Inference
-from interlock.dpe.values import conflicts, extract
+from interlock.dpe.values import compare, extract, frame
 from interlock.dpe.wording import hypothesis
 
 CONTRADICTED_ABOVE = 0.75
@@ -58,21 +58,18 @@ def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[tuple[int, int]
     return sorted(pair for pair in pairs if _same_subject(claims[pair[0]], claims[pair[1]]))
 
 
-async def contradictions(claims: Sequence[Claim], vectors: Floats, inference: Inference) -> list[Contradiction]:
-    """Return the contradictions within one answer."""
-    pairs = neighbours(claims, vectors)
+async def probabilities(claims: Sequence[Claim], pairs: Sequence[tuple[int, int]], inference: Inference) -> list[float]:
+    """Return P(contradiction) of each pair.
+
+    A contradiction holds both ways; what only one direction shows is an accident of the model. So the lower one counts,
+    and the second is asked for only where the first is high enough.
+    """
     texts = [hypothesis(claim.text) for claim in claims]
-    forward = await _contradicted([(texts[a], texts[b]) for a, b in pairs], inference)
-    # A contradiction holds both ways; what only one direction shows is an accident of the model.
-    suspected = [row for row, probability in enumerate(forward) if probability > CONTRADICTED_ABOVE]
+    found = await _contradicted([(texts[a], texts[b]) for a, b in pairs], inference)
+    suspected = [row for row, probability in enumerate(found) if probability > CONTRADICTED_ABOVE]
     backward = await _contradicted([(texts[pairs[row][1]], texts[pairs[row][0]]) for row in suspected], inference)
     for row, probability in zip(suspected, backward, strict=True):
-        forward[row] = min(forward[row], probability)
-    found = []
-    for (a, b), probability in zip(pairs, forward, strict=True):
-        if judged := _judged(claims[a], claims[b], probability):
-            method, severity, sure = judged
-            found.append(Contradiction(claims[a].claim_id, claims[b].claim_id, claims[b].text, sure, severity, method))
+        found[row] = min(found[row], probability)
     return found
 
 
@@ -80,12 +77,25 @@ async def _contradicted(pairs: Sequence[tuple[str, str]], inference: Inference) 
     return [float(row[CONTRADICTION]) for row in await inference.nli(pairs)]
 
 
-def _judged(one: Claim, other: Claim, probability: float) -> tuple[str, str, float] | None:
+def contradictions(
+    claims: Sequence[Claim], pairs: Sequence[tuple[int, int]], likely: Sequence[float]
+) -> list[Contradiction]:
+    """Return the contradictions among *pairs*, given how likely the model finds each."""
+    frames = {number: frame(claims[number].text) for number in {number for pair in pairs for number in pair}}
+    found = []
+    for (a, b), probability in zip(pairs, likely, strict=True):
+        kinds = {conflict.type for conflict in compare(frames[b], frames[a])}
+        if judged := _judged(claims[a], claims[b], kinds, probability):
+            method, severity, sure = judged
+            found.append(Contradiction(claims[a].claim_id, claims[b].claim_id, claims[b].text, sure, severity, method))
+    return found
+
+
+def _judged(one: Claim, other: Claim, kinds: set[str], probability: float) -> tuple[str, str, float] | None:
     """Return method, severity and probability of a contradiction; ``None`` when there is none."""
-    kinds = {conflict.type for conflict in conflicts(other.text, one.text)}
     if _other_occasion(kinds):
         return None
-    if _same_words(one.text, other.text):
+    if kinds and _same_words(one.text, other.text):
         for kind, (method, severity) in _RULES.items():
             if kind in kinds:
                 return method, severity, max(probability, CONTRADICTED_ABOVE)

@@ -240,7 +240,7 @@ def _is_year(tokens: Sequence[Token], index: int) -> bool:
         return False
     if (
         before.low == "from"
-        and after.low in {"to", "-"}
+        and after.low == "to"
         and year_at(tokens, index + 2) is None
         and at(tokens, index + 2).kind == NUMBER
     ):

@@ -9,7 +9,7 @@ from interlock.dpe.numerals import Number
 from interlock.dpe.quantities import MONEY, NUMBER, ORDINAL, PERCENT, QUANTITY, Value
 from interlock.dpe.wordlists import word_set
 
-_APPROXIMATE = word_set(
+APPROXIMATE = word_set(
     "about around approximately approx roughly nearly almost some circa ca estimated ~ ≈ just near virtually well"
 )
 _ABOVE = frozenset(
@@ -105,7 +105,7 @@ def _modifiers(tokens: Sequence[Token], index: int) -> tuple[bool, str, int]:
             sign = _PHRASES[phrase]
             return sign == "~", sign.strip("~"), first
     bound = ">" if before.low in _ABOVE else "<" if before.low in _BELOW else ""
-    return before.low in _APPROXIMATE, bound, first
+    return before.low in APPROXIMATE, bound, first
 
 
 def _is_minus(tokens: Sequence[Token], index: int) -> bool:

@@ -30,6 +30,7 @@ STOP = word_set(
 # A word found in another sentence of the source counts for less than one beside the compared one.
 _ELSEWHERE = 0.6
 _NEAR = 4
+_ENDINGS = (("ing", 3), ("ed", 3), ("es", 3), ("ly", 4), ("s", 3))  # with the letters that must be left
 
 
 def _directions() -> dict[str, tuple[str, int]]:
@@ -54,8 +55,8 @@ def stem(word: str) -> str:
     word = root(plain(word))
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
-    for ending in ("ing", "ed", "es", "ly", "s"):
-        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+    for ending, least in _ENDINGS:
+        if word.endswith(ending) and len(word) - len(ending) >= least and not word.endswith("ss"):
             word = word.removesuffix(ending)
             break
     if len(word) > 4 and word[-1] == word[-2] and word[-1] not in "sl":

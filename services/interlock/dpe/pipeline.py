@@ -22,6 +22,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.composite import Amplifier, Calibration
 from interlock.dpe import attribution, contradiction, entailment, envelope, fidelity, omission
 from interlock.dpe.attribution import Attribution, Evidence
+from interlock.dpe.contradiction import Contradiction
 from interlock.dpe.document import Entity, PiiFinding
 from interlock.dpe.envelope import Cut, Envelope
 from interlock.dpe.fidelity import Flaws
@@ -151,8 +152,7 @@ class Pipeline:
             for claim in reading.checked
         }
         with _timed("3c"):
-            vectors = await self.inference.embed([claim.text for claim in reading.checked])
-            pairs = await contradiction.contradictions(reading.checked, vectors, self.inference)
+            pairs = await self._contradictions(reading)
         with _timed("4"):
             weakest = entailment.weakest([found.scores for found in mine.values()])
         with _timed("10"):
@@ -175,6 +175,12 @@ class Pipeline:
             fabrications=fabrications, distortions=distortions, contradictions=pairs, omissions=left_out,
             weakest=weakest, risk=risk,
         )  # fmt: skip
+
+    async def _contradictions(self, reading: Reading) -> list[Contradiction]:
+        claims = reading.checked
+        pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
+        likely = await contradiction.probabilities(claims, pairs, self.inference)
+        return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely))
 
     async def _context(self, request: Request, base: Envelope, personal: Sequence[PiiFinding]) -> Context:
         relevance = 0.0

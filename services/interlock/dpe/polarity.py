@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from interlock.dpe.alignment import Alignment, Edit, Element
 from interlock.dpe.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
+from interlock.dpe.figures import APPROXIMATE
 from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
 from interlock.dpe.wordlists import word_set
 
@@ -40,10 +41,10 @@ _CONDITIONS = word_set("if unless pending provided subject except until continge
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
+_ROUNDING = frozenset({"nearly", "almost", "some"})
 _BOUNDS = frozenset({"up", "least"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
-_COPY = 0.7
-_CERTAIN_COPY = 0.75
+_CERTAIN_COPY = 0.6
 _FRAME_AGREES = 0.75
 
 
@@ -54,7 +55,7 @@ def is_negator(word: str) -> bool:
 
 def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence says the contrary of its source."""
-    if alignment is not None and alignment.copied >= _COPY:
+    if alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment, claim, fact)
     elif (source := _framed(sentence, fact)) is not None:
         mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
@@ -116,7 +117,7 @@ def _are_opposite(one: str, other: str) -> bool:
 def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
     """Whether an edit holds nothing but what turns the sense, and small words."""
     paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
-    return all(word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
+    return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
 
 
 def _negators_near(sentence: Sentence, frame: Frame, words: frozenset[str]) -> list[str]:
@@ -154,14 +155,18 @@ def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
 
 def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence drops a limit that its source states."""
-    if alignment is not None and alignment.copied >= _COPY:
+    if alignment is not None and alignment.is_copy:
         kept = {HEDGES[word] for edit in alignment.edits for word in _words(edit.claim, claim) if word in HEDGES}
         certain = alignment.copied >= _CERTAIN_COPY
         for edit in alignment.edits:
             cue = _stripped_edit(edit, kept, fact)
             if cue is not None:
-                simple = len(alignment.edits) == 1 and _only_hedges(edit, claim, fact)
-                yield Cue(CONTEXT_STRIPPED, cue, " ".join(_words(edit.claim, claim)), certain=certain and simple)
+                mine = _words(edit.claim, claim)
+                rounding = _rounds_value(edit, fact)
+                if rounding and any(word in APPROXIMATE for word in mine):
+                    continue  # nearly 50 %, about 50 %
+                simple = len(alignment.edits) == 1 and not rounding and _only_hedges(mine, _words(edit.source, fact))
+                yield Cue(CONTEXT_STRIPPED, cue, " ".join(mine), certain=certain and simple)
                 return
     elif (source := _framed(sentence, fact)) is not None:
         kept = {HEDGES[token.low] for token in claim.tokens[sentence.first : sentence.last] if token.low in HEDGES}
@@ -186,8 +191,6 @@ def _stripped_edit(edit: Edit, kept: set[str], fact: Frame) -> str | None:
     condition = its[limits[0]] in _CONDITIONS and limits[0] <= 1
     if not condition and sum(_is_content(word) and word not in HEDGES for word in its) > 1:
         return None  # a whole phrase was dropped, and its limits with it
-    if _rounds_value(edit, limits[0], its):
-        return None
     return fact.written(edit.source[limits[0]].first, edit.source[-1].last)
 
 
@@ -200,17 +203,13 @@ def _limits(its: Sequence[str], index: int) -> bool:
     )
 
 
-def _rounds_value(edit: Edit, limit: int, its: Sequence[str]) -> bool:
-    """Whether the limit only rounds a figure: nearly 50 %, some 300."""
-    return (
-        its[limit] in {"nearly", "almost", "some"}
-        and limit + 1 < len(edit.source)
-        and edit.source[limit + 1].value is not None
-    )
+def _rounds_value(edit: Edit, fact: Frame) -> bool:
+    """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
+    starts = {value.first for value in fact.values}
+    return all(fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None)
 
 
-def _only_hedges(edit: Edit, claim: Frame, fact: Frame) -> bool:
-    mine, its = _words(edit.claim, claim), _words(edit.source, fact)
-    return all(word in HEDGES or word in _AUXILIARIES for word in its) and all(
-        word in _STRENGTHENERS or word in _AUXILIARIES for word in mine
-    )
+def _only_hedges(mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
+    dropped = all(word in HEDGES or word in _AUXILIARIES or word in STOP for word in its)
+    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)
