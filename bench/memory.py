@@ -1,6 +1,6 @@
 """Resident memory of an idle sidecar without models: `interlock serve sidecar`, after it is up.
 
-    python -m bench.memory
+python -m bench.memory
 """
 
 from __future__ import annotations

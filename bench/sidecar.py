@@ -124,7 +124,9 @@ class Children:
             "INTERLOCK_MAX_DAG_NODES": "60", **settings,
         }  # fmt: skip
         log = (self.folder / f"{name}.log").open("wb")
-        process = subprocess.Popen([sys.executable, "-m", *command], env=environment, stdout=subprocess.PIPE, stderr=log)
+        process = subprocess.Popen(
+            [sys.executable, "-m", *command], env=environment, stdout=subprocess.PIPE, stderr=log
+        )
         self.processes.append(process)
         line = process.stdout.readline()
         if not line:
@@ -209,7 +211,7 @@ def main() -> None:
                 one = children.start(["bench.sidecar", "mesh"], "mesh")["port"]
                 found = asyncio.run(measure(echo, one, start_separate(children)))
             except Exception:
-                print((folder / 'mesh.log').read_text()[-3000:], file=sys.stderr)
+                print((folder / "mesh.log").read_text()[-3000:], file=sys.stderr)
                 raise
             finally:
                 children.stop()

@@ -206,3 +206,28 @@ def test_bound_ids_stand_on_every_line(log, output):
     log.info("guard.admitted")
 
     assert lines(output())[0].items() >= {"session_id": "crp_sess_1", "window_id": "crp_win_1"}.items()
+
+
+@pytest.mark.req("SVC-5")
+@pytest.mark.usefixtures("output")
+def test_a_line_that_cannot_be_written_ends_nothing():
+    """A closed or full standard error loses the line and never raises into the call that logs."""
+    stream = io.StringIO()
+    logging.configure("info", stream=stream, cache=False)
+    stream.close()
+
+    structlog.get_logger().error("store.failed", reason="DISK_FULL")
+
+
+@pytest.mark.usefixtures("output")
+def test_a_logger_made_before_follows_the_stream_configured_last():
+    """A cached logger does not keep writing to a stream that has been replaced."""
+    first, second = io.StringIO(), io.StringIO()
+    logging.configure("info", stream=first, cache=True)
+    log = structlog.get_logger()
+    log.info("one")
+    logging.configure("info", stream=second, cache=False)
+
+    log.info("two")
+
+    assert ("one" in first.getvalue(), "two" in second.getvalue()) == (True, True)

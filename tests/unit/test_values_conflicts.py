@@ -211,7 +211,9 @@ def test_one_changed_value_among_many_is_the_only_conflict():
     source = "In 2023 the plant employed 120 people, made 4.2 million parts and cost €30 million."
     claim = "In 2023 the plant employed 120 people, made 4.9 million parts and cost €30 million."
 
-    assert [(each.source_value, each.claim_value) for each in conflicts(claim, source)] == [("4.2 million", "4.9 million")]
+    assert [(each.source_value, each.claim_value) for each in conflicts(claim, source)] == [
+        ("4.2 million", "4.9 million")
+    ]
 
 
 @pytest.mark.req("DPE-3")

@@ -90,7 +90,11 @@ def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
 
 def _is_name_part(element: Element, frame: Frame) -> bool:
     token = frame.tokens[element.first]
-    if not token.capital or token.low in STOP or (token.low in TITLES and not at(frame.tokens, element.first - 1).capital):
+    if (
+        not token.capital
+        or token.low in STOP
+        or (token.low in TITLES and not at(frame.tokens, element.first - 1).capital)
+    ):
         return False
     certain = any(name.sure and name.first <= element.first < name.last for name in frame.names)
     return certain or not opens_sentence(frame.tokens, element.first)

@@ -206,7 +206,9 @@ def _limits(its: Sequence[str], index: int) -> bool:
 def _rounds_value(edit: Edit, fact: Frame) -> bool:
     """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
     starts = {value.first for value in fact.values}
-    return all(fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None)
+    return all(
+        fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
+    )
 
 
 def _only_hedges(mine: Sequence[str], its: Sequence[str]) -> bool:

@@ -89,6 +89,10 @@ async def _report(call: Call, context: Any, error: BaseException, *, out_of_time
         return
     refused = call.failed(error, out_of_time=out_of_time)
     if refused is not None:
-        await context.abort_with_status(to_status(refused))
+        status = to_status(refused)
+        # Not abort_with_status: it would replace the trailing metadata that the handler has set.
+        await context.abort(
+            status.code, status.details, (*(context.trailing_metadata() or ()), *status.trailing_metadata)
+        )
     elif (context.time_remaining() or 1.0) <= 0:
         call.code, call.reason = grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE

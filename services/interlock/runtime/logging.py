@@ -18,10 +18,13 @@ from collections.abc import Mapping, MutableMapping
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TextIO
+from typing import Any, ClassVar, TextIO
 
 import structlog
 from opentelemetry import trace
+from prometheus_client import Counter
+
+LOST = Counter("interlock_log_lines_lost", "Log lines that could not be written.")
 
 REDACTED = "[redacted]"
 LONGEST = 256
@@ -72,16 +75,39 @@ def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool 
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _leveled, *_COMMON],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.WriteLoggerFactory(file=stream or sys.stderr),
+        logger_factory=_Line,
         cache_logger_on_first_use=cache,
     )
-    handler = _Foreign(stream or sys.stderr)
+    _Line.stream = stream or sys.stderr
+    handler = _Foreign(_Line.stream)
     # Libraries speak up from WARNING: below it they narrate, and we have an access line of our own.
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
         logging.getLogger(name).handlers.clear()
         logging.getLogger(name).propagate = True
+
+
+class _Line:
+    """Writes finished lines to the stream that was configured last, also for loggers that were made before.
+
+    A line that cannot be written is lost, and the call that it speaks of goes on: a full disk behind standard error must
+    not decide about an answer, and its error must not reach a caller.
+    """
+
+    stream: ClassVar[TextIO] = sys.stderr
+
+    def __init__(self, *_names: object) -> None:
+        """Take the logger's name, which structlog passes and no line shows."""
+
+    def msg(self, line: str) -> None:
+        try:
+            self.stream.write(line + "\n")
+            self.stream.flush()
+        except (OSError, ValueError):
+            LOST.inc()
+
+    debug = info = warning = warn = error = critical = exception = fatal = log = msg
 
 
 def bind(**fields: str) -> None:

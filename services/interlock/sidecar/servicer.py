@@ -14,7 +14,6 @@ from interlock.domain import headers
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.headers import Asked
 from interlock.runtime.config import Settings
-from interlock.runtime.errors import to_status
 from interlock.sidecar.front import Front
 from interlock.sidecar.guard import Governed
 from interlock.sidecar.identity import Caller
@@ -101,10 +100,9 @@ async def _told(context: Any) -> AsyncIterator[Known]:
         yield known
     except Refused as refused:
         refused.metadata |= {"session_id": known.session_id} if known.session_id else {}
-        status = to_status(refused)
-        # Aborting by status alone would replace the metadata that is set with the status's own.
-        await context.abort(status.code, status.details, (*known.metadata(), *status.trailing_metadata))
-    context.set_trailing_metadata(known.metadata())
+        raise
+    finally:
+        context.set_trailing_metadata(known.metadata())
 
 
 def _metadata(context: Any) -> Pairs:
