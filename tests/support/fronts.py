@@ -41,6 +41,6 @@ async def sidecar(tmp_path, upstream):
 async def shared_sidecar(tmp_path_factory, running_provider):
     """One sidecar for a module's tables of small cases; such a test is marked ``asyncio(loop_scope="module")``."""
     folder = tmp_path_factory.mktemp("shared")
-    limits = {"upstream_timeout_s": 0.5, "max_body_bytes": 65_536}
+    limits = {"upstream_timeout_s": 2.0, "max_body_bytes": 65_536}
     async with running_sidecar(folder, upstream=running_provider.base_url, **limits) as running:
         yield running

@@ -20,7 +20,6 @@ from interlock.runtime.errors import answers_refusals
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.server import Server
 from interlock.runtime.web import WebServer, listen
-from interlock.sidecar.guard import MAX_IN_FLIGHT
 from interlock.sidecar.wiring import open_sidecar
 
 RISKS = {
@@ -161,7 +160,6 @@ async def running_sidecar(
     upstream: str = "",
     dpe: Any = None,
     wrap: Any = None,
-    max_in_flight: int = MAX_IN_FLIGHT,
     **overrides: Any,
 ) -> AsyncIterator[RunningSidecar]:
     """Serve a sidecar over real session, policy and audit services in this process.
@@ -196,7 +194,7 @@ async def running_sidecar(
         http = f"http://127.0.0.1:{listener.getsockname()[1]}"
         if not settings.public_base_url:
             settings = settings.model_copy(update={"public_base_url": http})
-        sidecar = await open_sidecar(settings, mesh, readiness, max_in_flight=max_in_flight)
+        sidecar = await open_sidecar(settings, mesh, readiness)
         ends.push_async_callback(sidecar.close)
         web, server = WebServer(sidecar.http_app, settings, listener), Server([sidecar.service], settings, port=0)
         await web.start()

@@ -102,6 +102,12 @@ class Settings(BaseSettings):
     rpc_timeout_s: Seconds = Field(default=10, description="Deadline of one call between services, seconds.")
     dpe_timeout_s: Seconds = Field(default=30, description="Deadline of one analysis, seconds.")
     drain_s: Seconds = Field(default=10, description="Time for calls in flight after a stop signal, seconds.")
+    max_in_flight: int = Field(
+        default=256,
+        ge=1,
+        le=100_000,
+        description="Governed calls at once in one sidecar; more are refused with OVERLOADED.",
+    )
     max_body_bytes: int = Field(default=4_194_304, ge=1024, description="Largest request body or message, bytes.")
     max_text_bytes: int = Field(default=1_048_576, ge=1024, description="Largest text that is analysed, bytes.")
     max_json_depth: int = Field(default=64, ge=4, le=512, description="Deepest nesting of a JSON body.")

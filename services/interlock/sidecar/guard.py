@@ -40,8 +40,6 @@ log = structlog.get_logger()
 
 OVERHEAD = Histogram("interlock_overhead_seconds", "Time of a governed call without the model provider's, seconds.")
 
-MAX_IN_FLIGHT = 256
-
 _IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"})
 """Failures after which a seal may be in the log all the same: nobody said whether it is."""
 
@@ -99,11 +97,8 @@ class _Run:
 class Guard:
     """Governs calls."""
 
-    def __init__(
-        self, settings: Settings, mesh: Mesh, admission: Admission, base_url: str, *, max_in_flight: int = MAX_IN_FLIGHT
-    ) -> None:
+    def __init__(self, settings: Settings, mesh: Mesh, admission: Admission, base_url: str) -> None:
         self._settings, self._mesh, self._admission, self._base_url = settings, mesh, admission, base_url
-        self._max_in_flight = max_in_flight
         self._running: set[asyncio.Task[Governed]] = set()
 
     async def govern(self, call: Call) -> Governed:
@@ -112,8 +107,8 @@ class Guard:
         A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed, or
         whoever hangs up in time would not be charged. Refused with OVERLOADED before anything is begun.
         """
-        if len(self._running) >= self._max_in_flight:
-            message = f"{self._max_in_flight} calls are in flight; try again"
+        if len(self._running) >= self._settings.max_in_flight:
+            message = f"{self._settings.max_in_flight} calls are in flight; try again"
             raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
         run = _Run(call, Deadline(self._settings.request_timeout_s), time.perf_counter())
         task = asyncio.create_task(self._noted(run))

@@ -16,7 +16,7 @@ from interlock.runtime.mesh import Mesh
 from interlock.runtime.service import Service
 from interlock.sidecar.admission import Admission
 from interlock.sidecar.front import Front
-from interlock.sidecar.guard import MAX_IN_FLIGHT, Guard
+from interlock.sidecar.guard import Guard
 from interlock.sidecar.http import make_app
 from interlock.sidecar.identity import load_api_keys
 from interlock.sidecar.propagation import report_uri
@@ -40,8 +40,6 @@ async def open_sidecar(
     settings: Settings,
     mesh: Mesh,
     readiness: Callable[[], Awaitable[Mapping[str, str]]],
-    *,
-    max_in_flight: int = MAX_IN_FLIGHT,
 ) -> Sidecar:
     """Open the sidecar over *mesh*. Refused with API_KEYS_FILE_INVALID, UPSTREAM_URL_INVALID or PUBLIC_BASE_URL_INVALID.
 
@@ -50,7 +48,7 @@ async def open_sidecar(
     base_url = _base_url(settings)
     upstream = Upstream(settings)
     admission = Admission(settings, mesh, base_url)
-    guard = Guard(settings, mesh, admission, base_url, max_in_flight=max_in_flight)
+    guard = Guard(settings, mesh, admission, base_url)
     front = Front(
         settings=settings,
         keys=load_api_keys(settings.api_keys_file),
