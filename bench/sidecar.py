@@ -46,7 +46,7 @@ class FixedReport(dpe_pb2_grpc.DpeServiceServicer):
         stages=[dpe_pb2.Stage(number=str(n), name="fixed", status=dpe_pb2.STAGE_STATUS_RAN) for n in range(1, 14)],
     )  # fmt: skip
 
-    async def Analyze(self, request, context):
+    async def Analyze(self, _request, _context):
         return dpe_pb2.AnalyzeResponse(report=self.report)
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 _WORD = re.compile(r"[A-Za-z]+")
 _HEADER = """\
-# English words that are usually written in lower case, counted in the training sets (see docs/limits.md).
+# English words that are usually written in lower case, counted in the licensed sets that the models are trained on.
 # Made by scripts/make_common_words.py; a word is here when it is written small often, and seldom with a capital
 # inside a sentence.
 """

@@ -95,7 +95,7 @@ def test_a_stop_leaves_nothing_behind(tmp_path):
     me = psutil.Process(process.pid)
     deadline = time.monotonic() + 60
     while not me.children(recursive=True) and time.monotonic() < deadline:
-        time.sleep(0.05)
+        time.sleep(0.002)
     children = me.children(recursive=True)
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=60)

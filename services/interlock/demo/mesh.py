@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -33,6 +35,20 @@ def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **ports, "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 
 
+@contextmanager
+def _signals_held_back() -> Iterator[None]:
+    """Let SIGINT and SIGTERM act only after the block, so that a process it starts is known to who must stop it."""
+    held: list[int] = []
+    before = {number: signal.signal(number, lambda n, _: held.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for number in held[:1]:
+        signal.raise_signal(number)
+
+
 class Mesh:
     """``interlock serve`` for as long as the ``with`` block lasts."""
 
@@ -54,11 +70,20 @@ class Mesh:
 
     def __enter__(self) -> Self:
         """Start the process; ``wait_ready`` waits for it."""
-        with self._log.open("wb") as log:
-            # A session of its own: Ctrl-C reaches this process alone, which then asks the mesh once to stop.
-            self._process = subprocess.Popen(  # noqa: S603 - our own command
-                [*COMMAND, "serve"], env=self.env, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True
-            )
+        try:
+            with self._log.open("wb") as log, _signals_held_back():
+                # A session of its own: Ctrl-C reaches this process alone, which then asks the mesh once to stop.
+                self._process = subprocess.Popen(  # noqa: S603 - our own command
+                    [*COMMAND, "serve"],
+                    env=self.env,
+                    stdout=subprocess.PIPE,
+                    stderr=log,
+                    text=True,
+                    start_new_session=True,
+                )
+        except BaseException:
+            self.stop()
+            raise
         return self
 
     def wait_ready(self, progress: Callable[[str], None]) -> float:
@@ -94,6 +119,10 @@ class Mesh:
         return self._log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        """End with the block."""
+        self.stop()
+
+    def stop(self) -> None:
         """Ask it to stop; one that does not is killed."""
         if self._process is None:
             return

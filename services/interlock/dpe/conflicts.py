@@ -74,6 +74,8 @@ def _mistaken_kind(value: Value, source: Value) -> bool:
 def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> Iterator[tuple[str, str]]:
     """Yield the name in an edit beside the name of the source that it replaces, as written."""
     mine, its = _capitals(edit.claim, claim), _capitals(edit.source, fact)
+    if all(element.value is not None for element in (*mine, *its)):
+        return  # a date for a date: that is a value
     if not mine or not its or len(edit.claim) - len(mine) > _MOST_BESIDE or len(edit.source) - len(its) > _MOST_BESIDE:
         return
     known = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in mine)
@@ -85,16 +87,14 @@ def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> I
 
 def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
     """Return the elements that are part of a name: with a capital that no sentence or title gave them."""
-    return [element for element in elements if element.value is None and _is_name_part(element, frame)]
+    return [element for element in elements if _is_name_part(element, frame)]
 
 
 def _is_name_part(element: Element, frame: Frame) -> bool:
-    token = frame.tokens[element.first]
-    if (
-        not token.capital
-        or token.low in STOP
-        or (token.low in TITLES and not at(frame.tokens, element.first - 1).capital)
-    ):
+    token, before = frame.tokens[element.first], at(frame.tokens, element.first - 1)
+    if element.value is not None:
+        return element.value.kind == DATE and token.capital  # Friday, in the place of a name
+    if not token.capital or token.low in STOP or (token.low in TITLES and not before.capital):
         return False
     certain = any(name.sure and name.first <= element.first < name.last for name in frame.names)
     return certain or not opens_sentence(frame.tokens, element.first)

@@ -15,7 +15,7 @@ import numpy as np
 from interlock.dpe.document import Claim
 from interlock.dpe.envelope import content_words
 from interlock.dpe.inference import CONTRADICTION, Floats, Inference
-from interlock.dpe.values import compare, extract, frame
+from interlock.dpe.values import compare, extract, frame, same
 from interlock.dpe.wording import hypothesis
 
 CONTRADICTED_ABOVE = 0.75
@@ -93,7 +93,7 @@ def contradictions(
 
 def _judged(one: Claim, other: Claim, kinds: set[str], probability: float) -> tuple[str, str, float] | None:
     """Return method, severity and probability of a contradiction; ``None`` when there is none."""
-    if _other_occasion(kinds):
+    if "DATE_SHIFTED" not in kinds and _other_times(one.text, other.text):
         return None
     if kinds and _same_words(one.text, other.text):
         for kind, (method, severity) in _RULES.items():
@@ -104,9 +104,10 @@ def _judged(one: Claim, other: Claim, kinds: set[str], probability: float) -> tu
     return None
 
 
-def _other_occasion(kinds: set[str]) -> bool:
-    """Whether the two give different figures for different times."""
-    return "DATE_SHIFTED" in kinds and bool(kinds & {"NUMBER_CHANGED", "MAGNITUDE_ALTERED"})
+def _other_times(one: str, other: str) -> bool:
+    """Whether both say when, and not the same: this year's figure and last year's."""
+    left, right = ([value for value in extract(text) if value.kind == "DATE"] for text in (one, other))
+    return bool(left and right) and not any(same(a, b) for a in left for b in right)
 
 
 def _same_subject(one: Claim, other: Claim) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from interlock.dpe.lexing import NUMBER, WORD, Token, at
 from interlock.dpe.moments import DateRead, Moment, full_year, only, year_at
-from interlock.dpe.numerals import ORDINALS, TENS, is_hyphen
+from interlock.dpe.numerals import ORDINALS, TENS, UNITS, is_hyphen
 from interlock.dpe.periods import (
+    PERIOD_WORDS,
     SUFFIXES,
     is_before_christ,
     read_century,
@@ -54,6 +55,8 @@ _YEAR_CUES = word_set(
 _MONTH_CUES = word_set(
     "in of by since until till from to through during before after early late mid last next this between and every"
 )
+# The words, in lower case, that a date can begin with.
+BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
 
 def read_date(tokens: Sequence[Token], index: int) -> DateRead | None:
@@ -110,7 +113,7 @@ def _in(token: Token, most: int) -> bool:
 def _read_slashed(tokens: Sequence[Token], index: int) -> DateRead | None:
     """Read 25/05/2026, 5/25/26, 25.05.2026: where both readings are possible, both are kept."""
     first, mark, second, again, last = (at(tokens, index + step) for step in range(5))
-    if first.text.count(".") == 2 and not mark.glued:
+    if first.text.count(".") == 2:
         return _read_dotted(first.text, index)
     if (
         mark.text not in {"/", "-"}

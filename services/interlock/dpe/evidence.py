@@ -1,6 +1,6 @@
 """Evidence: which names a body of text knows."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
@@ -33,8 +33,7 @@ class Evidence:
             row = [root(plain(token.text)) for token in significant]
             words.update(row)
             words.update(plain(token.text) for token in significant)
-            for step in (1, 2, 3):
-                pairs.update(zip(row, row[step:], strict=False))
+            pairs.update(_neighbours(tokens))
             abbreviations.update(_abbreviations(significant))
             written.update(plain(token.text) for token in significant if token.text.isupper() and len(token.text) > 1)
             written.update(_dotted(tokens))
@@ -52,11 +51,21 @@ class Evidence:
         missing = [
             word for word, origin in zip(words, rooted, strict=True) if not self._has(word) and origin not in self.words
         ]
+        if missing and self._spelled_out(missing, words):
+            return True
         if missing:
             middle = len(words) > 2 and set(missing) <= set(words[1:-1]) and self._near(rooted[0], rooted[-1])
             generic = all(word in COMMON_WORDS for word in missing) and not all(word in COMMON_WORDS for word in words)
             return middle or generic or self._known_alias(tuple(words))
         return all(self._near(one, other) for one, other in pairwise(rooted)) or self._known_alias(tuple(words))
+
+    def _spelled_out(self, missing: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether the missing words are what an abbreviation here stands for: Artificial Intelligence Act, AI Act."""
+        first = words.index(missing[0])
+        initials = "".join(word[0] for word in missing)
+        return (
+            len(missing) > 1 and list(words[first : first + len(missing)]) == list(missing) and initials in self.written
+        )
 
     def _known_alias(self, words: tuple[str, ...]) -> bool:
         """Whether the evidence uses another name of the same known entity: United States for U.S."""
@@ -75,6 +84,21 @@ class Evidence:
             )
             or any(word + ending in self.words for ending in ("s", "n", "an", "ian") if len(word) >= 4)
         )
+
+
+def _neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """Yield words that stand next to each other, and up to three apart where neither a comma nor an and parts them."""
+    recent: list[tuple[str, int]] = []
+    part = 0
+    for token in tokens:
+        if token.kind == SYMBOL or token.low in {"and", "or"}:
+            part += token.text not in {"-", "'", ".", "&", "("}
+        elif not is_small(token):
+            word = root(plain(token.text))
+            yield from (
+                (other, word) for place, (other, its) in enumerate(recent) if its == part or place == len(recent) - 1
+            )
+            recent = [*recent[-2:], (word, part)]
 
 
 def _abbreviations(tokens: Sequence[Token]) -> set[str]:

@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from interlock.dpe import dates, labels
-from interlock.dpe.figures import read_figure
+from interlock.dpe import dates, figures, labels
 from interlock.dpe.folding import Folded, fold
-from interlock.dpe.lexing import NUMBER, Token, at, lex
+from interlock.dpe.lexing import NUMBER, SYMBOL, Token, at, lex
 from interlock.dpe.moments import DateRead, Moment
 from interlock.dpe.quantities import DATE, Value
+
+_BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
+_BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Token]) ->
 
 def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
     """Return the values that begin at a token and the index of the first token after them."""
+    if not _may_begin(tokens, index):
+        return [], index + 1
     if labels.is_list_marker(tokens, index):
         return [], index + 1
     after_name = labels.name_end(tokens, index) or labels.reference_end(tokens, index)
@@ -54,7 +58,17 @@ def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
     date = dates.read_date(tokens, index)
     if date:
         return _dated(tokens, index, date)
-    return labels.read_label(tokens, index) or read_figure(tokens, index)
+    return labels.read_label(tokens, index) or figures.read_figure(tokens, index)
+
+
+def _may_begin(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token can begin a value or a name with digits: most words and marks of a text cannot."""
+    token = tokens[index]
+    if token.kind == NUMBER:
+        return True
+    if token.kind == SYMBOL:
+        return token.text in _BEGINNING_MARKS
+    return token.low in _BEGINNING_WORDS or token.low.endswith("fold") or at(tokens, index + 1).glued
 
 
 def _dated(tokens: Sequence[Token], index: int, date: DateRead) -> tuple[list[Value], int]:

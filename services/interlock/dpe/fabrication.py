@@ -4,6 +4,7 @@ What the user's query names is no fabrication, nor are entities that need no sou
 Figures are traced, not derived: a sum that the answer worked out itself counts as having no basis.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ from interlock.dpe.frames import taken_by_values
 from interlock.dpe.lexing import SYMBOL, WORD, Token, at, lex
 from interlock.dpe.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
 from interlock.dpe.patterns import pattern
-from interlock.dpe.values import EnvelopeValues, untraced
+from interlock.dpe.values import EnvelopeValues, untraced, untraced_in
 
 # Labels of the NER model that name something; the others are values, which are read by rule.
 _NAMING = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW"})
@@ -30,6 +31,7 @@ _CITATION = pattern(
 _CITES = pattern(r"\(\d{4}[a-z]?\)|, \d{4}|et al")
 _CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}}")
 _REFERENCE = pattern(r"\[\d{1,3}\]")
+_SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
 _TRAILING = ".,;:!?'\""
 
 
@@ -45,21 +47,21 @@ class EnvelopeIndex:
     @staticmethod
     def of(fact_texts: Sequence[str], fact_entities: Sequence[Entity], query: str) -> "EnvelopeIndex":
         """Index the facts, the entities that the NER model found in them, and the query."""
-        texts = [*fact_texts, query]
-        folded = [fold(text) for text in (*texts, *(entity.text for entity in fact_entities))]
+        readings = [read(text) for text in (*fact_texts, query)]
+        named = [lex(fold(entity.text)) for entity in fact_entities]
         return EnvelopeIndex(
-            evidence=Evidence.of([lex(each) for each in folded]),
-            values=EnvelopeValues.of(texts),
-            text="\n".join(each.text for each in folded[: len(texts)]).lower(),
+            evidence=Evidence.of([*(reading.tokens for reading in readings), *named]),
+            values=EnvelopeValues([value for reading in readings for value in reading.values]),
+            text="\n".join(reading.folded.text for reading in readings).lower(),
             facts=len(fact_texts),
         )
 
     def cites(self, address: str) -> bool:
-        """Whether an address or a reference stands in the envelope as it is written."""
-        return (
-            fold(address).text.lower().removeprefix("https://").removeprefix("http://").removeprefix("www.").rstrip("/")
-            in self.text
-        )
+        """Whether an address or a reference stands in the envelope as it is written, with its scheme or without."""
+        written = fold(address).text.lower().rstrip("/")
+        for scheme in _SCHEMES:
+            written = written.removeprefix(scheme)
+        return written in self.text
 
 
 @dataclass(frozen=True)
@@ -79,10 +81,12 @@ def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[st
 
 def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
     found: list[_Found] = []
-    for each in (*_cited(claim.text, envelope), *_named(claim, envelope), *_stated(claim.text, envelope)):
-        if not any(each.start < other.end and other.start < each.end for other in found):
-            found.append(each)
-    return tuple(dict.fromkeys(each.text for each in sorted(found, key=lambda each: each.start)))
+    reading = read(claim.text)
+    for each in (*_cited(claim.text, envelope), *_named(claim, reading, envelope), *_stated(reading, envelope)):
+        place = bisect_left(found, each.start, key=lambda other: other.start)
+        if all(each.end <= other.start or other.end <= each.start for other in found[max(0, place - 1) : place + 1]):
+            found.insert(place, each)
+    return tuple(dict.fromkeys(each.text for each in found))
 
 
 def _cited(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
@@ -123,9 +127,8 @@ def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
     return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
 
 
-def _named(claim: Claim, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _named(claim: Claim, reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
     """Yield names that the envelope does not know: what the NER model took for one, and runs of capitals."""
-    reading = read(claim.text)
     tokens = reading.tokens
     taken = taken_by_values(reading)
     spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
@@ -211,7 +214,7 @@ def _placed(reading: Reading, first: int, last: int) -> _Found:
     return _Found(trimmed, start, start + len(trimmed))
 
 
-def _stated(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _stated(reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
     """Yield figures and dates that the envelope does not state."""
-    for value in untraced(text, envelope.values):
+    for value in untraced_in(reading, envelope.values):
         yield _Found(value.text, value.start, value.end)

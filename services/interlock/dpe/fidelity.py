@@ -1,4 +1,4 @@
-"""Stages 3a and 3b together: what each claim makes up, and what it bends (SPEC-005 §5.2, §5.3).
+"""Stage 3b, fidelity: which claims bend what they rest on, and what of 3a is explained by that (SPEC-005 §5.3).
 
 A claim is compared with its nearest unit. Where that shows a distortion, the next nearest get a second look: one that
 supports the claim by itself, and says nothing otherwise, clears it, for then the claim is about that one. Last year's
@@ -9,12 +9,13 @@ A value of the source that was changed is a distortion; it is not counted as a f
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.dpe import distortion, fabrication
+from interlock.dpe import distortion
 from interlock.dpe.attribution import GROUNDED_ENTAILMENT, Evidence, scored
-from interlock.dpe.document import Claim, Distortion, Entity, Fact, NliScores
+from interlock.dpe.document import Claim, Distortion, Fact, NliScores
 from interlock.dpe.inference import Inference
 from interlock.dpe.language import Cancelled, Language
 from interlock.dpe.wording import hypothesis
@@ -28,24 +29,6 @@ class Flaws:
 
     fabrications: Mapping[str, tuple[str, ...]]
     distortions: Mapping[str, tuple[Distortion, ...]]
-
-
-@dataclass(frozen=True)
-class Index:
-    """What a claim may take its names and values from: the facts, what they name, and what the user asked."""
-
-    texts: Sequence[str]
-    named: Sequence[Entity]
-    query: str
-
-
-async def fabrications(claims: Sequence[Claim], index: Index, language: Language) -> dict[str, tuple[str, ...]]:
-    """Return what has no basis in the facts, as written, by claim."""
-
-    def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
-        return fabrication.find(claims, fabrication.EnvelopeIndex.of(index.texts, index.named, index.query))
-
-    return await language.run(find)
 
 
 async def distortions(
@@ -71,10 +54,25 @@ async def distortions(
     return {name: found for name, found in bent.items() if name not in cleared}
 
 
-def flaws(made_up: Mapping[str, tuple[str, ...]], bent: Mapping[str, tuple[Distortion, ...]]) -> Flaws:
-    """Return both, no changed value counted twice."""
-    remaining = {name: _unexplained(texts, bent.get(name, ())) for name, texts in made_up.items()}
-    return Flaws({name: texts for name, texts in remaining.items() if texts}, dict(bent))
+def flaws(
+    made_up: Mapping[str, tuple[str, ...]], bent: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
+) -> Flaws:
+    """Return both. A changed value counts once, and what stands word for word in a fact has a basis after all."""
+    evidence = _plain("\n".join(texts))
+    remaining = {
+        name: tuple(text for text in _unexplained(found, bent.get(name, ())) if not _stands_in(evidence, text))
+        for name, found in made_up.items()
+    }
+    return Flaws({name: found for name, found in remaining.items() if found}, dict(bent))
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.casefold().split())
+
+
+def _stands_in(evidence: str, text: str) -> bool:
+    """Whether a name stands in the facts as a whole; a figure does not count, 15 is not in 15.5."""
+    return any(c.isalpha() for c in text) and bool(re.search(rf"(?<!\w){re.escape(_plain(text))}(?!\w)", evidence))
 
 
 def _against(claim: Claim, found: Evidence) -> tuple[Distortion, ...]:

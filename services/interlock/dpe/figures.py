@@ -31,6 +31,11 @@ _AFTER_PRONOUN = word_set("of another or that who which day thing such way can c
 _BEFORE_PRONOUN = word_set("no this that each every the which any another")
 _SEVERAL = word_set("several few couple many some")
 _CURRENCY_CODES = frozenset(unit.measure for unit in units.CURRENCIES.values())
+# The words and marks, in lower case, that a figure can begin with.
+BEGINNINGS = frozenset(
+    numerals.UNITS.keys() | numerals.TENS.keys() | numerals.ORDINALS.keys() | numerals.VAGUE.keys() | numerals.SCALES.keys()
+    | units.CURRENCIES.keys() | units.MEASURES.keys() | {"a", "an", "half", "quarter", "twice", "thrice"}
+)  # fmt: skip
 
 
 def read_figure(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:

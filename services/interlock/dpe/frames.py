@@ -30,6 +30,7 @@ STOP = word_set(
 # A word found in another sentence of the source counts for less than one beside the compared one.
 _ELSEWHERE = 0.6
 _NEAR = 4
+_CLOSING = frozenset("\"')]”’")
 _ENDINGS = (("ing", 3), ("ed", 3), ("es", 3), ("ly", 4), ("s", 3))  # with the letters that must be left
 
 
@@ -133,7 +134,10 @@ def _bounds(tokens: Sequence[Token]) -> list[tuple[int, int]]:
     bounds: list[tuple[int, int]] = []
     first = 0
     for index in range(1, len(tokens)):
-        before = tokens[index - 1].text
+        last = index - 1
+        while last > first and tokens[last].text in _CLOSING:
+            last -= 1
+        before = tokens[last].text
         ends = before in {".", "!", "?"} and tokens[index].text[0].isalnum() and not tokens[index].text[0].islower()
         if (ends and opens_sentence(tokens, index)) or before == ";" or tokens[index].opens_line:
             bounds.append((first, index))

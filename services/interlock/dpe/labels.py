@@ -21,6 +21,7 @@ _VERSIONED = frozenset(
 )
 # Before a hyphen these are prefixes, so that the number behind them is one: mid-2020, pre-1990, sub-30.
 _PREFIXES = word_set("mid pre post early late q h fy cy non sub over under us c ca")
+BEGINNINGS = LABELS.keys() | _VERSIONED
 
 
 def is_list_marker(tokens: Sequence[Token], index: int) -> bool:

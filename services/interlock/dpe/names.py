@@ -25,7 +25,7 @@ COMPANY_FORMS = word_set(
 )
 _INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
 _ABBREVIATIONS = word_set(
-    "mr mrs ms dr prof st sr jr inc corp ltd co no vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar apr jun jul aug sep sept oct nov dec art fig"
+    "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar apr jun jul aug sep sept oct nov dec art fig"
 )
 _OPENERS = frozenset('.!?:;"([“•*-–—#>|')
 

@@ -19,6 +19,8 @@ _QUARTERS = {
     "3rd": 3,
     "4th": 4,
 }
+# The words that a period or a time of day can begin with.
+PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight"})
 SUFFIXES = frozenset({"st", "nd", "rd", "th"})
 
 

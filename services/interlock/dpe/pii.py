@@ -144,17 +144,14 @@ class PiiDetector:
         """Return where personal data stands in a text, and of what kind; ``where`` is prompt or response."""
         folded = fold(text)
         results = self._engine.analyze(folded.text, LANGUAGE, score_threshold=_LEAST_SCORE)
-        firm = [each for each in results if not each.recognition_metadata.get(NEEDS_PERSON)]
-        loose = [each for each in results if each.recognition_metadata.get(NEEDS_PERSON)]
+        firm = [_hit(each, folded.text) for each in results if not each.recognition_metadata.get(NEEDS_PERSON)]
+        loose = [_hit(each, folded.text) for each in results if each.recognition_metadata.get(NEEDS_PERSON)]
         spans = sorted((each.start, each.end) for each in firm)
-        found = [_Hit(each.entity_type, each.start, each.end, each.score) for each in firm]
-        found += [
-            _Hit(each.entity_type, each.start, each.end, each.score)
-            for each in loose
-            if _is_close(each.start, each.end, spans)
-        ]
+        found = firm + [each for each in loose if _is_close(each.start, each.end, spans)]
         spans = sorted((each.start, each.end) for each in found)
-        found += [_Hit(_PERSON, name.start, name.end, _PERSON_SCORE) for name in self._people(folded.text, spans)]
+        for name in self._people(folded.text, spans):
+            start, end = _trimmed(folded.text, name.start, name.end, full_stop=True)
+            found.append(_Hit(_PERSON, start, end, _PERSON_SCORE))
         return tuple(self._reported(hit, folded, where) for hit in _without_overlaps(found))
 
     def _people(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[_Name]:
@@ -205,6 +202,11 @@ class _Hit:
     score: float
 
 
+def _hit(result: RecognizerResult, text: str) -> _Hit:
+    start, end = _trimmed(text, result.start, result.end)
+    return _Hit(result.entity_type, start, end, result.score)
+
+
 def _is_close(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
     """Whether a span is close to one of others, which are in order and do not nest."""
     place = bisect_left(spans, (start, end))
@@ -247,10 +249,23 @@ def _widened(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
+def _rank(hit: _Hit) -> tuple[bool, float, int, int, str]:
+    return hit.type == _PERSON, -hit.score, hit.start - hit.end, hit.start, hit.type
+
+
+def _trimmed(text: str, start: int, end: int, *, full_stop: bool = False) -> tuple[int, int]:
+    """Return a span without white space at its ends, and without the full stop behind a name."""
+    while end > start and (text[end - 1].isspace() or (full_stop and text[end - 1] == ".")):
+        end -= 1
+    while start < end and text[start].isspace():
+        start += 1
+    return start, end
+
+
 def _without_overlaps(hits: Sequence[_Hit]) -> list[_Hit]:
-    """Keep the surest of hits that overlap, and of equals the longest."""
+    """Keep the surest of hits that overlap, and of equals the longest; a name yields to what has a form of its own."""
     kept: list[_Hit] = []
-    for hit in sorted(hits, key=lambda each: (-each.score, each.start - each.end, each.start, each.type)):
+    for hit in sorted(hits, key=_rank):
         place = bisect_left(kept, hit.start, key=lambda each: each.start)
         if all(hit.end <= each.start or each.end <= hit.start for each in kept[max(0, place - 1) : place + 1]):
             kept.insert(place, hit)

@@ -29,8 +29,6 @@ NATIONAL = (
     National(predefined.UsSsnRecognizer, shapes.DIRECT, r"social\s+security|\bssns?\b", expressions=(r"\b\d{3}[- .]\d{2}[- .]\d{4}\b", r"\b\d{9}\b")),
     National(predefined.UsItinRecognizer, shapes.DIRECT, r"\bitin\b|taxpayer|tax\s+id"),
     National(predefined.UsMbiRecognizer, shapes.DIRECT, r"medicare|\bmbi\b|beneficiary"),
-    National(predefined.UsPassportRecognizer, shapes.DIRECT, r"passport"),
-    National(predefined.UsLicenseRecognizer, shapes.DIRECT, r"driver|driving|\bdl\b"),
     National(predefined.MedicalLicenseRecognizer, shapes.DIRECT, r"medical\s+licen[cs]e|\bdea\b|certificate"),
     National(predefined.CaSinRecognizer, shapes.DIRECT, r"social\s+insurance|\bsin\b", expressions=(r"\b\d{3}[ -]\d{3}[ -]\d{3}\b", r"\b\d{9}\b")),
     National(predefined.NhsRecognizer, shapes.DIRECT, r"\bnhs\b|national\s+health"),
@@ -84,7 +82,7 @@ class NationalRecognizer(LinearRecognizer):
                     continue
                 near = has_near(self._near, text, start, end)
                 if near or (self._alone and valid):
-                    yield start, end, 0.95 if valid else 0.85
+                    yield start, end, 0.97 if valid else 0.93
 
     def _is_valid(self, written: str) -> bool | None:
         """Return presidio's verdict; None when it has none."""

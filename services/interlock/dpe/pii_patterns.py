@@ -67,7 +67,7 @@ SHAPES = (
     Shape("DATE_OF_BIRTH", QUASI, rf"\bborn(?:\s+on)?:?\s+({DATE})", 0.6, group=1, needs_person=True),
     Shape(
         "EMPLOYEE_ID", QUASI,
-        rf"\b(?:employee|staff|personnel|badge|payroll|worker){_IS}([\p{{L}}]{{0,4}}[-/]?\d[\p{{L}}\d/-]{{2,15}})", 0.75,
+        rf"\b(?:employee|staff|personnel|badge|payroll|worker){_IS}([\p{{L}}]{{0,4}}[-/]?\d[\p{{L}}\d/-]{{2,15}})", 0.92,
         group=1, least_digits=3,
     ),
     Shape(
@@ -82,14 +82,14 @@ SHAPES = (
     Shape(
         "NATIONAL_ID", DIRECT,
         rf"\b(?:national\s+(?:id|identity|identification|insurance)|id\s+card|identity\s+card|tax(?:payer)?\s+id(?:entification)?|social\s+insurance"
-        rf"|social\s+security|ssn|sin|nino|personal\s+identity){_IS}([\p{{L}}\d][\p{{L}}\d .-]{{5,18}}[\p{{L}}\d])", 0.8,
+        rf"|social\s+security|ssn|sin|nino|personal\s+identity){_IS}([\p{{L}}\d][\p{{L}}\d .-]{{5,18}}[\p{{L}}\d])", 0.92,
         group=1, least_digits=6,
     ),
     Shape(
         "BANK_ACCOUNT", FINANCIAL,
-        rf"\b(?:bank\s+account|account|acct|a/c|checking|savings)\.?\s*(?:number|num|no\.?|#){_IS}(\d[\d -]{{5,20}}\d)\b", 0.75, group=1,
+        rf"\b(?:bank\s+account|account|acct|a/c|checking|savings)\.?\s*(?:number|num|no\.?|#){_IS}(\d[\d -]{{5,20}}\d)\b", 0.92, group=1,
     ),
-    Shape("BANK_ACCOUNT", FINANCIAL, r"\b(?:sort\s+code|routing(?:\s+number)?)\s*(?:is|:|=)?\s*(\d{2}-\d{2}-\d{2}|\d{9})\b", 0.75, group=1),
+    Shape("BANK_ACCOUNT", FINANCIAL, r"\b(?:sort\s+code|routing(?:\s+number)?)\s*(?:is|:|=)?\s*(\d{2}-\d{2}-\d{2}|\d{9})\b", 0.92, group=1),
     Shape(
         "SALARY", FINANCIAL,
         rf"\b(?:my|his|her|your|their|employee'?s?|\p{{Lu}}\p{{L}}+'s)\s+(?:\p{{L}}+\s+){{0,3}}?(?:salary|wages?|pay|paycheck|take-home)\b[^.\n]{{0,40}}?({MONEY})",
@@ -161,8 +161,8 @@ ADDRESS_NEAR = (
 )
 PHONE_CANDIDATE = r"(?:\+|\b00)?\(?\d[\d().\s/-]{5,22}\d(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
 PHONE_NEAR = (
-    r"\b(?:phone|telephone|tel|mobile|cell(?:phone)?|call(?:ed|ing)?|fax|whatsapp|text(?:ing)?|sms|dial|ring|reach|contact|desk|office|home"
-    r"|work|messages?\s+to|registered|hotline|number\s+is|answering\s+at)\b"
+    r"\b(?:phone|telephone|tel|mobile|cell(?:phone)?|call(?:ed|ing)?|fax|whatsapp|text(?:ing)?|sms|dial|reach|contact|desk"
+    r"|messages?\s+to|registered|hotline|answering\s+at)\b"
 )
 PHONE_AFTER = r"^[\s:,()-]*(?:office|fax|mobile|cell|home|work|desk|phone)\b"
 CARD_CANDIDATE = r"\b\d(?:[ -]?\d){11,18}\b"

@@ -12,30 +12,34 @@ import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from prometheus_client import Counter, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.composite import Amplifier, Calibration
-from interlock.dpe import attribution, contradiction, entailment, envelope, fidelity, omission
-from interlock.dpe.attribution import Attribution, Evidence
+from interlock.domain.composite import Calibration
+from interlock.dpe import attribution, contradiction, envelope, fabrication, fidelity
+from interlock.dpe.attribution import Evidence
 from interlock.dpe.contradiction import Contradiction
-from interlock.dpe.document import Entity, PiiFinding
+from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.envelope import Cut, Envelope
-from interlock.dpe.fidelity import Flaws
-from interlock.dpe.inference import Inference
+from interlock.dpe.inference import Floats, Inference
 from interlock.dpe.intake import Bounds, Request
+from interlock.dpe.judging import judged
 from interlock.dpe.language import Cancelled, Language
-from interlock.dpe.pii import PiiDetector
 from interlock.dpe.reading import Reader, Reading
-from interlock.dpe.report import Choice, Context, report
-from interlock.dpe.risk import Findings, amplifiers_for, assess
+from interlock.dpe.report import Context, report
+from interlock.dpe.risk import amplifiers_for
+
+if TYPE_CHECKING:
+    from interlock.dpe.pii import PiiDetector  # presidio is heavy: who opens the service imports it
 
 DURATION = Histogram(
-    "interlock_dpe_stage_duration_seconds", "Time that one stage of an analysis took, waiting included.", ["stage"]
+    "interlock_dpe_stage_duration_seconds",
+    "Time that one stage of an analysis took, waiting included; stage 2 holds the model's part of 4.",
+    ["stage"],
 )
 RISK = Counter("interlock_dpe_risk", "Analyses by the risk level that they found.", ["level"])
 
@@ -63,12 +67,24 @@ class Pipeline:
         """
         self.bounds.check(request)
         base, readings = await _together(self._envelope(request), self._readings(request))
-        evidence, named, personal = await _together(
-            self._evidence(readings, base, request.query), self._named(base), self._personal(request)
+        checked = [claim for reading in readings for claim in reading.checked]
+        evidence, made_up, personal, said = await _together(
+            self._evidence(readings, base, request.query),
+            self._fabrications(checked, base, request.query),
+            self._personal(request),
+            self._said(readings),
         )
-        flaws = await self._flaws(request, base, readings, evidence, named)
+        bent, contradictions = await _together(self._distortions(checked, evidence), self._contradictions(readings))
+        flaws = fidelity.flaws(made_up, bent, base.cut.texts)
         amplifiers = amplifiers_for(personal_data=bool(personal), loop_depth=request.loop_depth, domain=request.domain)
-        choices = [await self._choice(reading, base, evidence, flaws, amplifiers) for reading in readings]
+        with _timed("5"):
+            choices = [
+                judged(
+                    reading, base, evidence, flaws, contradictions[n], said=said[n], amplifiers=amplifiers,
+                    method=self.method, calibration=self.calibration,
+                )
+                for n, reading in enumerate(readings)
+            ]  # fmt: skip
         with _timed("13"):
             message = report(choices, await self._context(request, base, personal))
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
@@ -100,9 +116,15 @@ class Pipeline:
             vectors = await self.inference.embed([claim.text for claim in checked])
             return await attribution.evidence(checked, vectors, base, self.inference, titles=titles, query=query)
 
-    async def _named(self, base: Envelope) -> list[Entity]:
-        """Return what the facts name; the text thread looks for it while the models weigh the claims."""
-        return await self.language.run(lambda left: self.language.names(base.cut.texts, left))
+    async def _fabrications(self, checked: Sequence[Claim], base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
+        """Find what is made up; the text thread does so while the models weigh the claims."""
+
+        def find(left: Cancelled) -> dict[str, tuple[str, ...]]:
+            named = self.language.names(base.cut.texts, left)
+            return fabrication.find(checked, fabrication.EnvelopeIndex.of(base.cut.texts, named, query))
+
+        with _timed("3a"):
+            return await self.language.run(find)
 
     async def _personal(self, request: Request) -> list[PiiFinding]:
         texts = [("prompt", request.prompt), *(("response", output.text) for output in request.outputs)]
@@ -113,71 +135,28 @@ class Pipeline:
         with _timed("11"):
             return await self.language.run(find)
 
-    async def _flaws(
-        self,
-        request: Request,
-        base: Envelope,
-        readings: Sequence[Reading],
-        evidence: Mapping[str, Evidence],
-        named: Sequence[Entity],
-    ) -> Flaws:
-        checked = [claim for reading in readings for claim in reading.checked]
-        with _timed("3a"):
-            index = fidelity.Index(base.cut.texts, named, request.query)
-            made_up = await fidelity.fabrications(checked, index, self.language)
-        with _timed("3b"):
-            bent = await fidelity.distortions(checked, evidence, self.inference, self.language)
-        return fidelity.flaws(made_up, bent)
-
-    async def _choice(
-        self,
-        reading: Reading,
-        base: Envelope,
-        evidence: Mapping[str, Evidence],
-        flaws: Flaws,
-        amplifiers: Sequence[Amplifier],
-    ) -> Choice:
-        """Judge one choice on its own: contradictions, entailment, omissions, risk."""
-        names = [claim.claim_id for claim in reading.checked]
-        mine = {name: evidence[name] for name in names}
-        fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
-        distortions = {name: flaws.distortions.get(name, ()) for name in names}
-        attributions = {
-            claim.claim_id: attribution.attribute(
-                claim,
-                mine[claim.claim_id],
-                flawed=bool(fabrications[claim.claim_id] or distortions[claim.claim_id]),
-                method=self.method,
-            )
-            for claim in reading.checked
-        }
-        with _timed("3c"):
-            pairs = await self._contradictions(reading)
-        with _timed("4"):
-            weakest = entailment.weakest([found.scores for found in mine.values()])
+    async def _said(self, readings: Sequence[Reading]) -> list[Floats]:
+        """Encode what each choice says: its sentences and claims, each once."""
         with _timed("10"):
-            said = await self.inference.embed(_said(reading))
-            used = {mine[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
-            left_out = omission.omissions(base, said, used)
-        with _timed("5"):
-            findings = Findings(
-                empty=reading.empty,
-                attributions=attributions,
-                fabrications=len({text for texts in fabrications.values() for text in texts}),
-                distortions=sum(map(bool, distortions.values())),
-                contradictions=len(pairs),
-                weakest=weakest,
-                hidden_characters=reading.hidden,
-            )
-            risk = assess(findings, amplifiers, self.calibration)
-        return Choice(
-            index=reading.index, claims=reading.claims, evidence=mine, attributions=attributions,
-            fabrications=fabrications, distortions=distortions, contradictions=pairs, omissions=left_out,
-            weakest=weakest, risk=risk,
-        )  # fmt: skip
+            return [
+                await self.inference.embed(
+                    list(dict.fromkeys([*(s.text for s in reading.sentences), *(c.text for c in reading.claims)]))
+                )
+                for reading in readings
+            ]
 
-    async def _contradictions(self, reading: Reading) -> list[Contradiction]:
-        claims = reading.checked
+    async def _distortions(
+        self, checked: Sequence[Claim], evidence: Mapping[str, Evidence]
+    ) -> dict[str, tuple[Distortion, ...]]:
+        with _timed("3b"):
+            return await fidelity.distortions(checked, evidence, self.inference, self.language)
+
+    async def _contradictions(self, readings: Sequence[Reading]) -> list[list[Contradiction]]:
+        """Return the contradictions of each choice: claims of different choices do not stand beside each other."""
+        with _timed("3c"):
+            return [await self._contradictions_in(reading.checked) for reading in readings]
+
+    async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
         likely = await contradiction.probabilities(claims, pairs, self.inference)
         return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely))
@@ -198,11 +177,6 @@ class Pipeline:
             method=method,
             ran=_ran(method if request.facts else "no facts to rest on"),
         )
-
-
-def _said(reading: Reading) -> list[str]:
-    """Return the sentences and claims of a choice, each once."""
-    return list(dict.fromkeys([*(s.text for s in reading.sentences), *(c.text for c in reading.claims)]))
 
 
 def _ran(method: str) -> dict[str, str]:

