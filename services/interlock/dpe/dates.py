@@ -49,8 +49,9 @@ _WEEKDAYS = {
 }
 # Words before a bare number that make it a year, and a month of one that is also a word.
 _YEAR_CUES = word_set(
-    "in since until till by from during of before after circa ca early late mid year years through between and or around to than the "
-    "fy cy spring summer autumn fall winter january february march april may june july august september october november december"
+    "in since until till by from during of before after circa ca early late mid year years through between and or "
+    "around to than the fy cy spring summer autumn fall winter january february march april may june july august "
+    "september october november december"
 )
 _MONTH_CUES = word_set(
     "in of by since until till from to through during before after early late mid last next this between and every"

@@ -21,13 +21,14 @@ from interlock.dpe.values import EnvelopeValues, untraced, untraced_in
 # Labels of the NER model that name something; the others are values, which are read by rule.
 _NAMING = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW"})
 _ADDRESS = pattern(
-    r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     ignore_case=True,
 )
 _NAME = r"\p{Lu}[\p{L}'’-]+"
 _CITATION = pattern(
     rf"{_NAME}(?:,? et al\.?|(?:,? (?:and|&) {_NAME}))?,? \(?(?:1[89]|20)\d\d[a-z]?\)?|{_NAME} et al\.?"
-)  # fmt: skip
+)
 _CITES = pattern(r"\(\d{4}[a-z]?\)|, \d{4}|et al")
 _CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}}")
 _REFERENCE = pattern(r"\[\d{1,3}\]")
@@ -162,8 +163,10 @@ def _trimmed(reading: Reading, start: int, end: int) -> tuple[int, int] | None:
     """Return the tokens of a span of the original text, from the first to the last that can be part of a name."""
     places = reading.folded.places
     inside = [
-        index for index, token in enumerate(reading.tokens) if places[token.start] >= start and places[token.end - 1] < end
-    ]  # fmt: skip
+        index
+        for index, token in enumerate(reading.tokens)
+        if places[token.start] >= start and places[token.end - 1] < end
+    ]
     parts = [index for index in inside if _is_name_word(reading.tokens[index])]
     if not parts:
         return None

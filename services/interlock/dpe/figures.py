@@ -20,9 +20,11 @@ _BELOW = frozenset({"under", "below", "<", "≤"})
 _PHRASES = {
     phrase: sign
     for sign, phrases in {
-        ">": "more than,greater than,larger than,higher than,at least,in excess of,upwards of,no less than,no fewer than,"
+        ">": "more than,greater than,larger than,higher than,at least,in excess of,upwards of,no less than,no fewer "
+        "than,"
         "not less than,not fewer than,a minimum of",
-        "<": "less than,fewer than,lower than,smaller than,at most,up to,as many as,as much as,no more than,not more than,a maximum of",
+        "<": "less than,fewer than,lower than,smaller than,at most,up to,as many as,as much as,no more than,not more "
+        "than,a maximum of",
         "~": "close to",
     }.items()
     for phrase in phrases.split(",")
@@ -33,9 +35,15 @@ _SEVERAL = word_set("several few couple many some")
 _CURRENCY_CODES = frozenset(unit.measure for unit in units.CURRENCIES.values())
 # The words and marks, in lower case, that a figure can begin with.
 BEGINNINGS = frozenset(
-    numerals.UNITS.keys() | numerals.TENS.keys() | numerals.ORDINALS.keys() | numerals.VAGUE.keys() | numerals.SCALES.keys()
-    | units.CURRENCIES.keys() | units.MEASURES.keys() | {"a", "an", "half", "quarter", "twice", "thrice"}
-)  # fmt: skip
+    numerals.UNITS.keys()
+    | numerals.TENS.keys()
+    | numerals.ORDINALS.keys()
+    | numerals.VAGUE.keys()
+    | numerals.SCALES.keys()
+    | units.CURRENCIES.keys()
+    | units.MEASURES.keys()
+    | {"a", "an", "half", "quarter", "twice", "thrice"}
+)
 
 
 def read_figure(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
@@ -145,9 +153,19 @@ def _or_more(tokens: Sequence[Token], index: int) -> str:
 def _with_unit(tokens: Sequence[Token], number: Number, currency: str) -> Value:
     """Give a number its unit: money by what stands before or after it, else percent or a measure."""
     base = Value(
-        NUMBER, "", 0, 0, amount=number.value, step=number.step, digits=number.digits, scale=number.scale, plain=number.plain,
-        words=number.words, fraction=number.fraction, last=number.end,
-    )  # fmt: skip
+        NUMBER,
+        "",
+        0,
+        0,
+        amount=number.value,
+        step=number.step,
+        digits=number.digits,
+        scale=number.scale,
+        plain=number.plain,
+        words=number.words,
+        fraction=number.fraction,
+        last=number.end,
+    )
     if currency:
         trailing = units.read_currency_after(tokens, number.end)  # $5 million USD, £20 pounds
         end = trailing[1] if trailing and trailing[0].measure[-1] == currency[-1] else number.end
@@ -247,6 +265,12 @@ def _scaled_alike(value: Value, other: Value) -> Value:
     scale = other.scale if value.scale == 1.0 and smaller else 1.0
     factor = other.factor if value.kind == NUMBER else 1.0
     return replace(
-        value, kind=value.kind if value.kind == MONEY else other.kind, unit=value.unit or other.unit, amount=value.amount * scale * factor,
-        step=value.step * scale * factor, scale=value.scale * scale, factor=factor, plain=value.plain and other.plain,
-    )  # fmt: skip
+        value,
+        kind=value.kind if value.kind == MONEY else other.kind,
+        unit=value.unit or other.unit,
+        amount=value.amount * scale * factor,
+        step=value.step * scale * factor,
+        scale=value.scale * scale,
+        factor=factor,
+        plain=value.plain and other.plain,
+    )

@@ -19,13 +19,15 @@ from interlock.dpe.value_table import ValueTable
 from interlock.dpe.wordlists import lines, word_set
 
 STOP = word_set(
-    "a an the of to in on at and or is are was were be been being am by for with as that this these those it its he she they his her "
-    "hers their theirs them him from has have had having but which who whom whose will would shall should can could may might must "
-    "do does did done doing than into about around approximately roughly nearly almost over under so such there here then also not "
-    "no nor none never neither cannot without if unless when while where what how why because since until till per each every any some "
-    "all both very just only even still yet already we you i me my your our ours us one ones s t said says say according reported "
-    "reportedly stated states noted up down out off through during between among against within upon onto like well too quite rather "
-    "cent percent approx ie eg etc mr mrs ms dr get got became become becomes however moreover furthermore additionally therefore"
+    "a an the of to in on at and or is are was were be been being am by for with as that this these those it its "
+    "he she they his her hers their theirs them him from has have had having but which who whom whose will would "
+    "shall should can could may might must do does did done doing than into about around approximately roughly "
+    "nearly almost over under so such there here then also not no nor none never neither cannot without if unless "
+    "when while where what how why because since until till per each every any some all both very just only even "
+    "still yet already we you i me my your our ours us one ones s t said says say according reported reportedly "
+    "stated states noted up down out off through during between among against within upon onto like well too "
+    "quite rather cent percent approx ie eg etc mr mrs ms dr get got became become becomes however moreover "
+    "furthermore additionally therefore"
 )
 # A word found in another sentence of the source counts for less than one beside the compared one.
 _ELSEWHERE = 0.6

@@ -9,11 +9,32 @@ from interlock.dpe.quantities import Value
 from interlock.dpe.wordlists import word_set
 
 _KINDS = {
-    "article": "articles article art", "section": "section sections sec §", "clause": "clause clauses", "chapter": "chapter chapters",
-    "annex": "annex", "appendix": "appendix", "table": "table tables", "figure": "figure figures fig", "page": "page pages",
+    "article": "articles article art", "section":
+        "section sections sec §",
+        "clause":
+        "clause clauses",
+        "chapter":
+        "chapter chapters",
+    "annex": "annex", "appendix": "appendix",
+        "table":
+        "table tables",
+        "figure":
+        "figure figures fig",
+        "page":
+        "page pages",
     "paragraph": "paragraph paragraphs para", "version": "version versions v ver", "regulation": "regulation",
     "directive": "directive", "rule": "rule", "recital": "recital recitals", "rfc": "rfc", "iso": "iso", "step": "step",
-    "item": "item", "question": "question", "id": "id", "isbn": "isbn", "room": "room", "flight": "flight", "channel": "channel",
+    "item": "item", "question": "question",
+        "id":
+        "id",
+        "isbn":
+        "isbn",
+        "room":
+        "room",
+        "flight":
+        "flight",
+        "channel":
+        "channel",
 }  # fmt: skip
 LABELS = {spelling: kind for kind, spellings in _KINDS.items() for spelling in spellings.split()}
 _VERSIONED = frozenset(
@@ -70,7 +91,7 @@ def _end_of_word(tokens: Sequence[Token], index: int) -> int:
 
 
 def read_label(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] | None:
-    """Read a number that names: Article 22(1), Section 5.3, v2, Directive (EU) 2019/790, 1.2.3, 24/7, a telephone number."""
+    """Read a number that names: Article 22(1), v2, Directive (EU) 2019/790, 1.2.3, 24/7, a telephone number."""
     token = tokens[index]
     if token.kind == NUMBER or token.text in {"+", "("}:
         return _read_telephone(tokens, index) or _read_version(tokens, index) or _read_slashed(tokens, index)

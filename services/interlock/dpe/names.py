@@ -13,19 +13,21 @@ from interlock.dpe.lexing import NUMBER, SYMBOL, WORD, Token, at
 from interlock.dpe.wordlists import lines, word_set
 
 TITLES = word_set(
-    "mr mrs ms miss dr prof professor sir dame lord lady president vice chairman chairwoman chair chairperson commissioner minister "
-    "secretary senator governor mayor judge justice chancellor ambassador general colonel captain major lieutenant sergeant "
-    "admiral king queen prince princess pope cardinal bishop archbishop reverend rev father saint st ceo cfo cto coo director "
-    "officer inspector detective deputy representative congressman congresswoman councillor councilor baron baroness count duke "
-    "duchess emperor empress sultan sheikh imam rabbi coach analyst author researcher former acting prime executive chief "
-    "spokesman spokeswoman spokesperson attorney"
+    "mr mrs ms miss dr prof professor sir dame lord lady president vice chairman chairwoman chair chairperson "
+    "commissioner minister secretary senator governor mayor judge justice chancellor ambassador general colonel "
+    "captain major lieutenant sergeant admiral king queen prince princess pope cardinal bishop archbishop "
+    "reverend rev father saint st ceo cfo cto coo director officer inspector detective deputy representative "
+    "congressman congresswoman councillor councilor baron baroness count duke duchess emperor empress sultan "
+    "sheikh imam rabbi coach analyst author researcher former acting prime executive chief spokesman spokeswoman "
+    "spokesperson attorney"
 )
 COMPANY_FORMS = word_set(
     "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa se nv bv co company group holdings holding"
 )
 _INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
 _ABBREVIATIONS = word_set(
-    "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar apr jun jul aug sep sept oct nov dec art fig"
+    "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar "
+    "apr jun jul aug sep sept oct nov dec art fig"
 )
 _OPENERS = frozenset('.!?:;"([“•*-–—#>|')
 

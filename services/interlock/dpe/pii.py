@@ -3,10 +3,10 @@
 What counts. A name, a place or a date alone is in nearly every answer about the world; taken for personal data it would
 lift the risk of them all (§17) and stop them under ``block-pii``. So a finding is one of these:
 
-- an identifier that stands alone: e-mail (not an office's), telephone, public IP address, national, tax, health, passport and
-  licence numbers, full postal address, payment card, IBAN, bank account, employee and record numbers;
-- a date of birth, a salary or a fact about health, belief or origin that the text ties to a private person: by I and my, by the
-  patient or the employee, by a form's label, or by another finding close by;
+- an identifier that stands alone: e-mail (not an office's), telephone, public IP address, national, tax, health,
+  passport and licence numbers, full postal address, payment card, IBAN, bank account, employee and record numbers;
+- a date of birth, a salary or a fact about health, belief or origin that the text ties to a private person: by I and
+  my, by the patient or the employee, by a form's label, or by another finding close by;
 - a person's name that is introduced as a user's, a patient's, a relative's, or stands close to another finding.
 
 A biography of a public figure has none of these, and is not flagged; the limit is documented, not hidden.

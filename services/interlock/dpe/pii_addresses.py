@@ -43,7 +43,7 @@ class AddressRecognizer(LinearRecognizer):
         yield from self._bare(text)
 
     def _bare(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield streets without a word for one, which a flat, a postcode on the next line, or an address cue completes."""
+        """Yield streets without a word for one, which a flat, a postcode below or an address cue completes."""
         for match in self._with_unit.finditer(text):
             yield (*match.span(), 0.65)
         for each, numbered in ((self._numbered, True), (self._named, False)):

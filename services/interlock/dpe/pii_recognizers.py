@@ -50,7 +50,8 @@ _COSTS_THE_CALLED = frozenset(
     }
 )
 _LONE_PHONE = pattern(
-    r"^(?:\+|00)\d|^\(\d{2,4}\)\s?\d|^\d{3}[.\s-]\d{3}[.\s-]\d{4}(?:\s?x\d+)?$|^0\d{1,4}[\s.-]\d{2,4}[\s.-]\d{2,4}(?:[\s.-]\d{2,4})*$"
+    r"^(?:\+|00)\d|^\(\d{2,4}\)\s?\d|^\d{3}[.\s-]\d{3}[.\s-]\d{4}(?:\s?x\d+)?$"
+    r"|^0\d{1,4}[\s.-]\d{2,4}[\s.-]\d{2,4}(?:[\s.-]\d{2,4})*$"
 )
 _DATE = pattern(rf"^(?:(?:{shapes.DATE})(?:\s\d{{1,2}})?|\d{{4}}\s?-\s?\d{{4}})$", ignore_case=True)
 
@@ -123,7 +124,7 @@ def has_near(near: Any, text: str, start: int, end: int, *, before: int = _BEFOR
 
 
 class CardRecognizer(LinearRecognizer):
-    """Recognises payment card numbers: the right length and check digit, and a known first digit or the word beside it."""
+    """Recognises payment card numbers: length, check digit, and a known first digit or the word beside it."""
 
     def __init__(self) -> None:
         """Borrow presidio's check."""

@@ -13,12 +13,12 @@ from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
 from interlock.dpe.wordlists import word_set
 
 NEGATORS = word_set(
-    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack lacks lacked lacking "
-    "hardly scarcely barely"
+    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
+    "lacks lacked lacking hardly scarcely barely"
 )
 _AUXILIARIES = word_set(
-    "do does did is are was were be been being am has have had will would shall should can could may might must to of the a an any "
-    "some all both longer yet ever"
+    "do does did is are was were be been being am has have had will would shall should can could may might must "
+    "to of the a an any some all both longer yet ever"
 )
 # What a source says of its own certainty, by what it limits. A claim that keeps one of a group keeps the limit.
 HEDGES = {
@@ -27,11 +27,14 @@ HEDGES = {
         "possible": "may might could possibly perhaps potentially maybe possible potential",
         "hearsay": "allegedly alleged alleges reportedly purportedly purported supposedly apparently rumoured rumored "
         "suspected unconfirmed accused",
-        "expected": "probably likely expected expects projected forecast anticipated planned plans planning proposed proposes intends aims "
+        "expected": "probably likely expected expects projected forecast anticipated planned plans planning proposed "
+                    "proposes intends aims "
         "estimated scheduled hopes seeks considering suggests suggest suggested appears appear seems seem",
-        "conditional": "if unless conditionally conditional pending provisionally provisional tentatively tentative preliminary interim "
+        "conditional": "if unless conditionally conditional pending provisionally provisional tentatively tentative "
+                       "preliminary interim "
         "contingent provided subject except draft temporarily temporary until",
-        "partial": "partially partly partial nearly almost some most many several sometimes often usually generally typically mainly mostly "
+        "partial": "partially partly partial nearly almost some most many several sometimes often usually generally "
+                   "typically mainly mostly "
         "largely occasionally rarely frequently limited few",
         "bound": "up least",
     }.items()

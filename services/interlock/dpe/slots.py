@@ -33,7 +33,7 @@ def contradicted_values(sentence: Sentence, claim: Frame, fact: Frame) -> Iterat
 
 
 def _tells_cases_apart(value: Value, fact: Frame) -> bool:
-    """Whether a value that the source lacks may mean that the claim speaks of another case: another year, another sum."""
+    """Whether a value that the source lacks may mean that the claim speaks of another case, such as another year."""
     if value.vague or value.kind == ORDINAL:
         return False
     return value.kind == DATE or value.unit in fact.units

@@ -30,7 +30,7 @@ class ValueTable:
     """The values of a text or of many, ready to be asked for equals."""
 
     def __init__(self, values: Iterable[Value]) -> None:
-        """Sort values by what they measure; dates, labels and sizes without figures are told apart by what they state."""
+        """Sort values by what they measure; dates, labels and sizes without figures go by what they state."""
         rows: dict[tuple[object, ...], dict[float, Value]] = defaultdict(dict)
         wide: dict[tuple[object, ...], dict[float, Value]] = defaultdict(dict)
         others: dict[tuple[object, ...], Value] = {}

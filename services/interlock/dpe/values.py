@@ -31,9 +31,10 @@ __all__ = [
 
 # What an answer counts off by itself: three reasons, two of the options.
 _COUNTED_OFF = word_set(
-    "main key major reasons ways types kinds steps points factors categories parts aspects areas examples options levels items sections "
-    "things questions sides stages phases groups principles benefits challenges features components elements approaches methods "
-    "strategies tips sentences paragraphs words different separate distinct of"
+    "main key major reasons ways types kinds steps points factors categories parts aspects areas examples options "
+    "levels items sections things questions sides stages phases groups principles benefits challenges features "
+    "components elements approaches methods strategies tips sentences paragraphs words different separate "
+    "distinct of"
 )
 _MOST_COUNTED_OFF = 12
 _MOST_IN_WORDS = 5  # two, three … are how an answer counts what it has just named
