@@ -82,9 +82,9 @@ def amounts(number: int) -> list[str]:
     """Every way of writing an amount of tenths of millions of dollars."""
     millions = f"{number / 10:g}"
     return [
-        f"${millions} million", f"${millions}M", 
-            f"${millions}m", 
-            f"US${millions} million", 
+        f"${millions} million", f"${millions}M",
+            f"${millions}m",
+            f"US${millions} million",
             f"{millions} million dollars",
         f"USD {millions} million", f"${number * 100_000:,}",
     ]  # fmt: skip
@@ -94,11 +94,11 @@ def dates(date: dt.date) -> list[str]:
     """Every way of writing a date."""
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(date.day % 10 if date.day not in {11, 12, 13} else 0, "th")
     return [
-        date.isoformat(), f"{date.day} {date:%B %Y}", 
-            f"{date:%B} {date.day}, {date.year}", 
+        date.isoformat(), f"{date.day} {date:%B %Y}",
+            f"{date:%B} {date.day}, {date.year}",
             f"the {date.day}{suffix} of {date:%B %Y}",
-        f"{date:%B} {date.day}{suffix}, {date.year}", 
-            f"{date.day:02}/{date.month:02}/{date.year}", 
+        f"{date:%B} {date.day}{suffix}, {date.year}",
+            f"{date.day:02}/{date.month:02}/{date.year}",
             f"{date.day} {date:%b %Y}",
     ]  # fmt: skip
 
@@ -130,7 +130,7 @@ def changed(draw):
     """Draw a frame with two different values, each in a form that states it exactly."""
     kind = draw(st.sampled_from(("count", "share", "money", "date")))
     numbers = {"count": (COUNT_FRAMES, counts, exact_forms), "share": (SHARE_FRAMES, st.integers(1, 99), percentages),
-               "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts), 
+               "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts),
                    "date": (DATE_FRAMES, days, dates)}  # fmt: skip
     frames, values, forms = numbers[kind]
     first, second = draw(values), draw(values)

@@ -56,12 +56,12 @@ PERSONAL = [
     ("Ethnicity: Roma", "BELIEF_OR_ORIGIN", "Ethnicity: Roma"),
 ]
 CATEGORIES = {
-    "direct": {"EMAIL_ADDRESS", "PHONE_NUMBER", 
-        "US_SSN", 
-        "UK_NINO", 
-        "PASSPORT", 
-        "DRIVER_LICENSE", 
-        "IP_ADDRESS", 
+    "direct": {"EMAIL_ADDRESS", "PHONE_NUMBER",
+        "US_SSN",
+        "UK_NINO",
+        "PASSPORT",
+        "DRIVER_LICENSE",
+        "IP_ADDRESS",
         "PERSON"},
     "quasi": {"DATE_OF_BIRTH", "STREET_ADDRESS", "EMPLOYEE_ID", "RECORD_ID"},
     "financial": {"CREDIT_CARD", "IBAN_CODE", "BANK_ACCOUNT", "SALARY"},

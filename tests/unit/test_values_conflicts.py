@@ -1,4 +1,4 @@
-"""What a claim certainly says otherwise than its source: seed examples of SPEC-005 §5.3, more of each type, and paraphrases."""
+"""What a claim certainly says otherwise than its source (SPEC-005 §5.3), and what it does not."""
 
 from __future__ import annotations
 

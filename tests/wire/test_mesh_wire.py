@@ -11,11 +11,12 @@ from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceServicer
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.client import ask, ask_each
+from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import NAMES, Mesh
 from interlock.runtime.server import Server
 from tests.support.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
+from tests.support.streams import ask_each
 from tests.support.valkey import free_port
 
 

@@ -24,12 +24,13 @@ from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime import logging, telemetry
 from interlock.runtime.channel import LocalChannel, TracedChannel
-from interlock.runtime.client import ask, ask_each
+from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.health import MISSING_KEY
 from interlock.runtime.server import Server
 from tests.support.canary import PROMPT, found_in
 from tests.support.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
+from tests.support.streams import ask_each
 
 SERVING, NOT_SERVING = health_pb2.HealthCheckResponse.SERVING, health_pb2.HealthCheckResponse.NOT_SERVING
 POLICY, AUDIT = "interlock.api.policy.v1.PolicyService", "interlock.api.audit.v1.AuditService"

@@ -244,9 +244,9 @@ _FOREIGN_END = (
     r"|stræde|bulvár)"
 )
 _UNIT = r"(?i:\bapt\.?|apartment|suite|ste\.?|unit|flat|floor|room|p\.?\s?o\.?\s?box|\bpo\s+box)\s?#?\s?\d{1,5}\p{L}?"
+_POINT = r"(?i:[nsew]\.?|north|south|east|west)"
 STREETS = (
-    rf"\b\d{{1,6}}\p{{L}}?,?\s+(?:\d{{1,4}}\s+)?(?:(?i:[nsew]\.?|north|south|east"
-    rf"|west)\s+)?{_CAPITALS}{_STREET_WORD}\b\.?",
+    rf"\b\d{{1,6}}\p{{L}}?,?\s+(?:\d{{1,4}}\s+)?(?:{_POINT}\s+)?{_CAPITALS}{_STREET_WORD}\b\.?",
     rf"\b{_FOREIGN_FIRST}\s+(?:{_PART}\s+){{1,5}}?\d{{1,5}}\p{{L}}?\b",
     rf"\b\d{{1,5}}\p{{L}}?,?\s+{_FOREIGN_FIRST}(?:\s+{_PART}){{1,5}}",
     rf"\b\p{{Lu}}[\p{{L}}-]*(?:\s(?:\p{{Lu}}[\p{{L}}-]*)?)?{_FOREIGN_END}\s+\d{{1,5}}\s?\p{{L}}?\b",

@@ -5,6 +5,7 @@ patterns, where they are linear, and ours run on RE2, and its validators judge w
 """
 
 import ipaddress
+from abc import abstractmethod
 from collections.abc import Iterator
 from typing import Any
 
@@ -67,9 +68,9 @@ class LinearRecognizer(LocalRecognizer):
     def load(self) -> None:
         """Nothing to load."""
 
+    @abstractmethod
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
         """Yield the places of what was recognised, each with a score from 0 to 1."""
-        raise NotImplementedError
 
     def analyze(self, text: str, entities: list[str], nlp_artifacts: Any = None) -> list[RecognizerResult]:
         """Answer presidio. Nothing here needs the NLP engine."""

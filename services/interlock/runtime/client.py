@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 import grpc
@@ -19,14 +19,5 @@ async def ask(service: str, call: Awaitable[A]) -> A:
     """
     try:
         return unwrap(await call)
-    except grpc.aio.AioRpcError as error:
-        raise from_rpc_error(error, service) from None
-
-
-async def ask_each(service: str, call: AsyncIterator[A]) -> AsyncIterator[A]:
-    """Yield what *service* streams. A stream that fails is raised as a refusal that names *service*."""
-    try:
-        async for message in call:
-            yield message
     except grpc.aio.AioRpcError as error:
         raise from_rpc_error(error, service) from None
