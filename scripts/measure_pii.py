@@ -3,8 +3,9 @@
     python scripts/measure_pii.py --data DATA [--set presidio_synth/synth_dataset_v2.json.gz] [--show N]
 
 DATA is the folder of labelled sets. A document counts as personal when it holds an identifier that stands alone:
-e-mail, telephone, card, IBAN, social security number, IP address, driving licence, street address. Documents with nothing but
-a person's name are shown by themselves: by the definition in interlock/dpe/pii.py a bare name is no finding.
+e-mail, telephone, card, IBAN, social security number, IP address, driving licence, street address.
+Documents with nothing but a person's name are shown by themselves: by the definition in interlock/dpe/pii.py a bare
+name is no finding.
 """
 
 from __future__ import annotations

@@ -18,8 +18,10 @@ ACT = EnvelopeIndex.of(
 FIRM = EnvelopeIndex.of(
     [
         "Apple Inc. reported revenue of $4.2 million in Q3 2025; CEO Tim Cook welcomed it.",
-        "NIST published the framework (Okafor et al., 2021), see https://nist.example/rmf and doi "
-        "10.6028/NIST.AI.100-1.",
+        (
+            "NIST published the framework (Okafor et al., 2021), see https://nist.example/rmf and doi "
+            "10.6028/NIST.AI.100-1."
+        ),
         "José Müller and Maria Schmidt spoke in France about large language models.",
     ],
     (),

@@ -100,6 +100,8 @@ PARAPHRASES = [
     ("France has 68 million people, Germany 84 million.", "France has 68 million people."),
     ("Costs fell 3% and revenue rose 5%.", "Revenue rose 5%."),
     ("The Act has 113 articles and 13 annexes.", "The Act has 13 annexes."),
+    ("It affects around one in 100,000 children.", "It affects around one in 100000 children."),
+    ("Water (H2O) makes up about 0 to 4 percent.", "Water makes up about 0 to 4 percent."),
     # dates
     ("The treaty was signed on 25 May 2018.", "The treaty was signed in May 2018."),
     ("It was signed on May 25, 2018.", "It was signed on 25/05/2018."),
@@ -141,6 +143,10 @@ PARAPHRASES = [
     ("The company was founded in 1990.", "The company was sold in 2012."),
     ("Revenue was $4.2M in 2023.", "Revenue was $4.8M in 2024."),
     ("The Paris office has 40 employees.", "The Rome office has 25 employees."),
+    (
+        "The population of France is about 68 million people today.",
+        "The population of Kenya is about 55 million people today.",
+    ),
 ]
 
 

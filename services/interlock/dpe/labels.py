@@ -70,7 +70,7 @@ def name_end(tokens: Sequence[Token], index: int) -> int:
         return index + 2 if token.text.isdigit() and follows.glued and follows.text in {"G", "D"} else 0
     if token.kind != WORD:
         return 0
-    if follows.kind == NUMBER and follows.glued and not _may_precede(token):
+    if follows.kind == NUMBER and follows.glued and not _may_precede(token, follows):
         return _end_of_word(tokens, index + 1)
     hyphen = numerals.is_hyphen(tokens, index + 1) and third.kind == NUMBER
     if hyphen and token.capital and token.low not in dates.MONTHS and token.low not in _PREFIXES:
@@ -78,9 +78,11 @@ def name_end(tokens: Sequence[Token], index: int) -> int:
     return 0
 
 
-def _may_precede(token: Token) -> bool:
+def _may_precede(token: Token, number: Token) -> bool:
     """Whether a word that is glued to a number leaves it a number: US$5, Q3, FY25, v2."""
-    return token.low in units.CURRENCIES or token.low in LABELS or token.text in {"Q", "H", "FY", "CY", "V", "c"}
+    if token.text in {"Q", "H"}:
+        return number.text in {"1", "2", "3", "4"}
+    return token.low in units.CURRENCIES or token.low in LABELS or token.text in {"FY", "CY", "c"}
 
 
 def _end_of_word(tokens: Sequence[Token], index: int) -> int:

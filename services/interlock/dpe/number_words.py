@@ -39,17 +39,17 @@ def _one_in(tokens: Sequence[Token], index: int) -> Number | None:
     if tokens[index].low != "one":
         return None
     below = index + 3 if at(tokens, index + 2).low == "every" else index + 2
-    token = at(tokens, below)
-    among = (
-        UNITS.get(token.low, 0)
-        if token.kind == WORD
-        else int(token.text)
-        if token.text.isdigit() and len(token.text) < 7
-        else 0
-    )
+    among = _small_count(at(tokens, below))
     if among < 2 or 1900 <= among <= 2100:
         return None
     return Number(1 / among, 0.5 / among**2, below + 1, words=True, fraction=True)
+
+
+def _small_count(token: Token) -> int:
+    digits = token.text.replace(",", "")
+    if token.kind == WORD:
+        return UNITS.get(token.low, 0)
+    return int(digits) if digits.isdigit() and len(digits) < 8 else 0
 
 
 def read_words(tokens: Sequence[Token], index: int) -> Number | None:

@@ -10,7 +10,7 @@ from interlock.dpe.patterns import pattern
 _GROUPED = pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:'\d{3})+(?:[.,]\d+)?|\d{1,2}(?:,\d{2})+,\d{3}(?:\.\d+)?")
 _EUROPEAN = pattern(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL = pattern(r"\d+(?:\.\d+)?")
-_COMMA_DECIMAL = pattern(r"\d+,(?:\d{1,2}|\d{4,})")
+_COMMA_DECIMAL = pattern(r"\d+,\d{1,2}")
 # A float holds 15 digits exactly, and no figure in prose has more; a longer run is an identifier.
 _MOST_DIGITS = 15
 

@@ -1,6 +1,6 @@
 """A table of values that is asked for equals in less than linear time, however many values a text has."""
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class _Row:
         yield from self.values[max(0, place - 1) : place + 1]
 
     def around(self, size: float, reach: float) -> Iterator[Value]:
-        first, last = bisect_left(self.sizes, size / reach), bisect_left(self.sizes, size * reach)
+        first, last = bisect_left(self.sizes, size / reach), bisect_right(self.sizes, size * reach)
         yield from self.values[first:last]
 
 
