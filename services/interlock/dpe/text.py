@@ -16,6 +16,7 @@ _RANGES = (
     range(0xFE00, 0xFE10), range(0x180B, 0x180E), range(0xE0000, 0xE1000),
 )  # fmt: skip
 _HIDDEN = frozenset({*_SINGLES, *(code for span in _RANGES for code in span)})
+FRACTION_SLASH = "\u2044"
 _JOINERS = frozenset([0x200C, 0x200D])
 _MARKS_OF_DIRECTION = frozenset([0x200E, 0x200F, 0x061C])
 _VARIANTS = range(0xFE00, 0xFE10)
@@ -113,12 +114,23 @@ def normalised(raw: str) -> tuple[Text, int]:
         end = at + 1
         while end < len(raw) and unicodedata.combining(raw[end]):
             end += 1
-        for char in unicodedata.normalize("NFKC", raw[at:end]):
+        for char in _kept_apart(raw[at], unicodedata.normalize("NFKC", raw[at:end]), chars):
             chars.append(char)
             starts.append(at)
             ends.append(end)
         at = end
     return Text("".join(chars), starts, ends), suspicious
+
+
+def _kept_apart(char: str, plain: str, before: Sequence[str]) -> str:
+    """Return *plain* so that it does not run into the number before it: 3½ is not 31/2, and 10⁶ is not 106."""
+    if not before or not before[-1].isdigit():
+        return plain
+    if unicodedata.category(char) == "No" and FRACTION_SLASH in plain:
+        return " " + plain
+    raised = unicodedata.decomposition(char).startswith("<super>") and plain.isdigit()
+    in_exponent = next((c for c in reversed(before) if not c.isdigit()), "") == "^"
+    return "^" + plain if raised and not in_exponent else plain
 
 
 def _is_hidden(char: str) -> bool:
