@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from interlock.domain import headers
 from interlock.domain.budget import Micros
+from interlock.domain.dag import lineage_text
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.risk import RiskLevel
 
@@ -198,7 +199,7 @@ def test_scores_have_three_decimals_or_are_absent(value, expected):
         ("CRP-Safety-Contradictions", headers.contradictions(0, "")),
         ("CRP-Safety-Contradictions", headers.contradictions(2, "intra")),
         ("CRP-Safety-Omissions", headers.omissions({"HIGH": 1})),
-        ("CRP-Provenance-Window-Lineage", headers.lineage([WINDOW, WINDOW])),
+        ("CRP-Provenance-Window-Lineage", lineage_text([WINDOW, WINDOW])),
         ("CRP-Set-Session", headers.set_session("a.b", max_age_s=3600, window=3, quality=["A", "B"])),
         ("CRP-Set-Session", headers.set_session("a.b", max_age_s=None, window=None, quality=[])),
     ],
@@ -214,7 +215,7 @@ def test_composed_values_read_as_the_specification_writes_them():
     assert headers.distortions(1, ["NUMBER_CHANGED"]) == "1; types=NUMBER_CHANGED"
     assert headers.contradictions(2, "cross-window") == "2; scope=cross-window"
     assert headers.omissions({"HIGH": 1, "MEDIUM": 2}) == "CRITICAL:0, HIGH:1, MEDIUM:2"
-    assert headers.lineage(["crp_win_a", "crp_win_b"]) == "crp_win_a -> crp_win_b"
+    assert lineage_text(["crp_win_a", "crp_win_b"]) == "crp_win_a -> crp_win_b"
     assert headers.set_session("t", max_age_s=3600, window=3, quality=["A", "A", "B"]) == (
         "token=t; Path=/; Max-Age=3600; Signed; SameSite=Strict; Window=3; QualityHistory=A,A,B"
     )
@@ -227,7 +228,7 @@ def test_an_unknown_distortion_type_is_not_repeated():
 
 def test_a_long_session_does_not_make_long_headers():
     """A lineage of thousands of windows is left out, and only the end of a history is shown."""
-    lineage = headers.lineage([WINDOW] * 65)
+    lineage = lineage_text([WINDOW] * 65)
     session = headers.set_session("t", max_age_s=1, window=1, quality=["A"] * 10_000)
 
     assert headers.admissible({"CRP-Provenance-Window-Lineage": lineage}) == {}

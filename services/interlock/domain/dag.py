@@ -119,5 +119,5 @@ def _misnumbered(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Itera
 
 
 def lineage_text(window_ids: Iterable[str]) -> str:
-    """Return ``CRP-Provenance-Window-Lineage`` of a linear path, from the root (SPEC-004 §4.2)."""
+    """Return ``CRP-Provenance-Window-Lineage`` of a linear path, from the root (SPEC-002 §6.9, SPEC-004 §4.2)."""
     return " -> ".join(window_ids)

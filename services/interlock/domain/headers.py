@@ -295,11 +295,6 @@ def omissions(by_severity: Mapping[str, int]) -> str:
     return ", ".join(f"{severity}:{by_severity.get(severity, 0)}" for severity in ("CRITICAL", "HIGH", "MEDIUM"))
 
 
-def lineage(window_ids: Sequence[str]) -> str:
-    """Write the chain of windows that led here (SPEC-002 §6.9)."""
-    return " -> ".join(window_ids)
-
-
 def set_session(token: str, *, max_age_s: int | None, window: int | None, quality: Sequence[str]) -> str:
     """Write CRP-Set-Session (SPEC-002 §10.1); attributes that are not known are left out."""
     attributes = [

@@ -17,6 +17,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import headers
 from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.dag import lineage_text
 
 STRATEGY = "push"
 """The one dispatch strategy that exists by now; it is reported whatever was preferred (SPEC-002 §4.14)."""
@@ -143,7 +144,7 @@ def of_settlement(
         "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
-        "CRP-Provenance-Window-Lineage": headers.lineage(settled.lineage),
+        "CRP-Provenance-Window-Lineage": lineage_text(settled.lineage),
         "CRP-Set-Session": headers.set_session(
             settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history
         ),
