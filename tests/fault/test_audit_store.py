@@ -127,7 +127,7 @@ def test_old_code_runs_on_a_newer_schema(database):
     assert build(log, 1, session=2) != tips
 
     versions = sqlite3.connect(database)
-    assert versions.execute("SELECT version FROM schema_migrations ORDER BY version").fetchall() == [(1,), (99,)]
+    assert versions.execute("SELECT version FROM schema_migrations ORDER BY version").fetchall() == [(1,), (2,), (99,)]
     versions.close()
     assert len(log.chain(session_id(2)).events) == 3
     log.close()

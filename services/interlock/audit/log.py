@@ -7,7 +7,7 @@ may be written is decided in ``seal.py``, inside the transaction.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
@@ -35,6 +35,18 @@ class Chain:
     def head(self) -> tuple[int, str]:
         """Return sequence and HMAC of the last event; (0, "") before the first."""
         return (self.events[-1].sequence, self.events[-1].hmac) if self.events else (0, "")
+
+
+ContentKey = tuple[int, bytes]
+"""Version of the master key, and the data key wrapped under it."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is kept of a session's contents, encrypted, by window id."""
+
+    key: ContentKey | None
+    sealed: Mapping[str, bytes]
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,18 @@ class Writing(Protocol):
     def add_window(self, window: WindowRecord, report: bytes) -> None:
         """Add a window and its report."""
 
+    def content_key(self, session_id: str) -> ContentKey | None:
+        """Return a session's wrapped data key."""
+
+    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
+        """Add a session's data key, wrapped under the master key of that version; once."""
+
+    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
+        """Add a window's encrypted content; once."""
+
+    def drop_content(self, session_id: str, window_id: str) -> bool:
+        """Delete a window's content, and return whether there was one."""
+
     def touch(self) -> None:
         """Make the transaction write something that means nothing, so that its commit shows whether writing works."""
 
@@ -105,6 +129,9 @@ class AuditLog(Protocol):
     def report(self, *, window_id: str = "", trail_id: str = "") -> StoredReport | None:
         """Return a report by its window or trail id."""
 
+    def contents(self, session_id: str) -> Contents:
+        """Return a session's encrypted contents."""
+
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""
 
@@ -117,9 +144,12 @@ class _State:
     events: dict[str, list[EventRecord]] = field(default_factory=dict)
     windows: dict[str, WindowRecord] = field(default_factory=dict)
     reports: dict[str, bytes] = field(default_factory=dict)
+    keys: dict[str, ContentKey] = field(default_factory=dict)
+    contents: dict[tuple[str, str], bytes] = field(default_factory=dict)
 
     def copy(self) -> _State:
-        return _State({key: list(of) for key, of in self.events.items()}, dict(self.windows), dict(self.reports))
+        events = {key: list(of) for key, of in self.events.items()}
+        return _State(events, dict(self.windows), dict(self.reports), dict(self.keys), dict(self.contents))
 
     def of_session(self, session_id: str) -> list[WindowRecord]:
         mine = [w for w in self.windows.values() if w.session_id == session_id]
@@ -169,6 +199,21 @@ class _MemoryWriting:
         self.state.windows[window.window_id] = window
         self.state.reports[window.window_id] = report
 
+    def content_key(self, session_id: str) -> ContentKey | None:
+        return self.state.keys.get(session_id)
+
+    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
+        if self.state.keys.setdefault(session_id, (version, wrapped)) != (version, wrapped):
+            raise ValueError("a data key is written once")
+
+    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
+        if window_id not in self.state.windows or (session_id, window_id) in self.state.contents:
+            raise ValueError("a content is written once, with its window")
+        self.state.contents[session_id, window_id] = sealed
+
+    def drop_content(self, session_id: str, window_id: str) -> bool:
+        return self.state.contents.pop((session_id, window_id), None) is not None
+
     def touch(self) -> None:
         pass
 
@@ -203,6 +248,11 @@ class MemoryLog:
         with self._lock:
             found = [w for w in self._state.windows.values() if window_id == w.window_id or trail_id == w.trail_id]
             return StoredReport(found[0], self._state.reports[found[0].window_id]) if found else None
+
+    def contents(self, session_id: str) -> Contents:
+        with self._lock:
+            mine = {window: held for (session, window), held in self._state.contents.items() if session == session_id}
+            return Contents(self._state.keys.get(session_id), mine)
 
     def ping(self) -> None:
         pass

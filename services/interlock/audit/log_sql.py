@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from interlock.audit.database import open_reader, open_writer, store_failed
-from interlock.audit.log import Chain, Outcome, StoredReport, Work
+from interlock.audit.log import Chain, ContentKey, Contents, Outcome, StoredReport, Work
 from interlock.domain.chain import EventRecord, WindowRecord, content_hash
 from interlock.runtime.clock import Clock, system_clock
 
 _EVENT = "session_id, sequence, window_id, event_type, severity, timestamp, data_json, key_version, hmac"
 _WINDOW = (
     "w.session_id, w.window_id, w.window_number, w.parent_ids, w.response_hash, w.report_hash, w.risk_level,"
-    " w.charge_micros, w.status, w.settle_json, w.trail_id, w.request_hash, w.timestamp, w.key_version, w.hmac"
+    " w.charge_micros, w.status, w.settle_json, w.trail_id, w.request_hash, w.timestamp, w.key_version, w.hmac,"
+    " w.content_hash"
 )
 _WITH_REPORT = f"SELECT {_WINDOW}, r.body FROM windows AS w LEFT JOIN reports AS r ON r.window_id = w.window_id"  # noqa: S608 - constant columns
 
@@ -36,10 +37,15 @@ _ROOT = "SELECT window_id FROM windows WHERE session_id = ? ORDER BY window_numb
 _ADD_EVENT = f"INSERT INTO events ({_EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - constant columns
 _ADD_WINDOW = (
     "INSERT INTO windows (session_id, window_id, window_number, parent_ids, response_hash, report_hash, risk_level,"
-    " charge_micros, status, settle_json, trail_id, request_hash, timestamp, key_version, hmac)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " charge_micros, status, settle_json, trail_id, request_hash, timestamp, key_version, hmac, content_hash)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _ADD_REPORT = "INSERT INTO reports (window_id, body) VALUES (?, ?)"
+_CONTENT_KEY = "SELECT key_version, wrapped FROM content_keys WHERE session_id = ?"
+_CONTENTS = "SELECT window_id, sealed FROM contents WHERE session_id = ?"
+_ADD_CONTENT_KEY = "INSERT INTO content_keys (session_id, key_version, wrapped) VALUES (?, ?, ?)"
+_ADD_CONTENT = "INSERT INTO contents (window_id, session_id, sealed) VALUES (?, ?, ?)"
+_DROP_CONTENT = "DELETE FROM contents WHERE session_id = ? AND window_id = ?"
 
 _NOT_A_TEXT = "\ufffd"
 """Stands for a stored value of the wrong type: nothing that was sealed equals it."""
@@ -77,7 +83,8 @@ def _window(row: Sequence[Any]) -> WindowRecord:
         timestamp=_text(row[12]),
         key_version=_number(row[13]),
         hmac=_text(row[14]),
-        stored_report_hash=_report_hash(row[15]),
+        content_hash=_text(row[15]),
+        stored_report_hash=_report_hash(row[16]),
     )
 
 
@@ -98,6 +105,15 @@ def _ids(text: Any) -> tuple[str, ...]:
 def _chain(connection: sqlite3.Connection, session_id: str) -> Chain:
     windows = tuple(map(_window, connection.execute(_WINDOWS, (session_id,))))
     return Chain(windows, tuple(map(_event, connection.execute(_ALL_EVENTS, (session_id,)))))
+
+
+def _content_key(connection: sqlite3.Connection, session_id: str) -> ContentKey | None:
+    row = connection.execute(_CONTENT_KEY, (session_id,)).fetchone()
+    return (_number(row[0]), _bytes(row[1])) if row else None
+
+
+def _bytes(value: Any) -> bytes:
+    return value if isinstance(value, bytes) else b""
 
 
 class _Writing:
@@ -133,6 +149,18 @@ class _Writing:
         self._connection.execute(_ADD_WINDOW, _window_row(window))
         self._connection.execute(_ADD_REPORT, (window.window_id, report))
 
+    def content_key(self, session_id: str) -> ContentKey | None:
+        return _content_key(self._connection, session_id)
+
+    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
+        self._connection.execute(_ADD_CONTENT_KEY, (session_id, version, wrapped))
+
+    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
+        self._connection.execute(_ADD_CONTENT, (window_id, session_id, sealed))
+
+    def drop_content(self, session_id: str, window_id: str) -> bool:
+        return self._connection.execute(_DROP_CONTENT, (session_id, window_id)).rowcount > 0
+
     def touch(self) -> None:
         # The value stays, but the page goes through the log and to the disk like any other.
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()
@@ -155,6 +183,7 @@ def _window_row(window: WindowRecord) -> tuple[Any, ...]:
         window.session_id, window.window_id, window.window_number, json.dumps(window.parent_ids), window.response_hash,
         window.report_hash, window.risk_level, window.charge_micros, window.status, window.settle_json, window.trail_id,
         window.request_hash, window.timestamp, window.key_version, window.hmac,
+        window.content_hash,
     )  # fmt: skip
 
 
@@ -184,7 +213,13 @@ class SqliteReader:
         statement, name = (_REPORT_BY_WINDOW, window_id) if window_id else (_REPORT_BY_TRAIL, trail_id)
         with self._reading() as connection:
             row = connection.execute(statement, (name,)).fetchone()
-        return StoredReport(_window(row), row[15] if isinstance(row[15], bytes) else b"") if row else None
+        return StoredReport(_window(row), row[16] if isinstance(row[16], bytes) else b"") if row else None
+
+    def contents(self, session_id: str) -> Contents:
+        """Return a session's encrypted contents."""
+        with self._reading() as connection:
+            sealed = {_text(row[0]): _bytes(row[1]) for row in connection.execute(_CONTENTS, (session_id,))}
+            return Contents(_content_key(connection, session_id), sealed)
 
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""

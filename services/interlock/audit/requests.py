@@ -14,17 +14,19 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.contents import CONTENT_DROPPED
 from interlock.domain import ids
 from interlock.domain.chain import CHAIN_BROKEN, WINDOW_SEALED, canonical_json, content_hash
 from interlock.domain.errors import exhausted, invalid
 from interlock.domain.risk import RiskLevel
 
 MAX_DATA_BYTES = 65_536
+MAX_CONTENT_BYTES = 4_194_304
 MAX_DEPTH = 64
 MAX_EVENTS = 512
 MAX_CHARGE_MICROS = 500_000
 STATUSES = frozenset({"COMPLETED", "HALTED", "HELD"})
-OWN_TYPES = frozenset({WINDOW_SEALED, CHAIN_BROKEN})
+OWN_TYPES = frozenset({WINDOW_SEALED, CHAIN_BROKEN, CONTENT_DROPPED})
 """Events that only this service writes: a caller's would speak for the chain."""
 
 _EVENT_TYPE = re.compile(r"[A-Z][A-Z0-9_]{2,63}", re.ASCII)
@@ -59,6 +61,7 @@ class Draft:
     charge_micros: int
     status: str
     settle_json: str
+    content: str
     request_hash: str
 
 
@@ -78,6 +81,7 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
         "charge_micros": _charge(request.charge_micros),
         "status": _status(request.status),
         "settle_json": json_object("settle_json", request.settle_json),
+        "content": _content(request.content),
     }
     _check_parents(content)
     asked = canonical_json({**content, "notes": [vars(note) for note in content["notes"]]})
@@ -183,6 +187,12 @@ def _floats(value: Any) -> Iterator[float]:
     elif not isinstance(value, str | bytes | int):
         for held in value.values() if hasattr(value, "values") else value:
             yield from _floats(held)
+
+
+def _content(text: str) -> str:
+    if len(text.encode()) > MAX_CONTENT_BYTES:
+        raise exhausted("CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes")
+    return text
 
 
 def _hash(what: str, text: str) -> str:

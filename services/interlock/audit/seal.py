@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.contents import CONTENT_DROPPED, Vault
 from interlock.audit.log import Writing
 from interlock.audit.requests import Draft, Note
 from interlock.audit.verify import ChainBroken, require_sound
@@ -19,6 +20,7 @@ from interlock.domain.chain import (
     WindowRecord,
     canonical_json,
     chained,
+    content_hash,
     seal_data,
     unchained_window_hmac,
     window_hmac,
@@ -50,6 +52,11 @@ class Sealer:
     clock: Clock
     entropy: Callable[[int], bytes]
 
+    @property
+    def vault(self) -> Vault:
+        """What keeps contents."""
+        return Vault(self.keyring, self.entropy)
+
     def seal(self, writing: Writing, draft: Draft, *, verified: Head) -> Sealed:
         """Seal a window after the chain that was verified up to *verified*, once per window id.
 
@@ -63,9 +70,12 @@ class Sealer:
                 raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is sealed with other content")
             return self._sealed(writing, before, duplicate=True)
         _check_place(writing, draft)
-        window = self._window(draft)
+        sealed = self._content(writing, draft)
+        window = replace(self._window(draft), content_hash=content_hash(sealed) if sealed else "")
         sealing = Note(WINDOW_SEALED, audit_pb2.SEVERITY_INFO, canonical_json(seal_data(window)), window.timestamp)
         writing.add_window(window, draft.report_json)
+        if sealed:
+            writing.add_content(draft.session_id, draft.window_id, sealed)
         self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
         return self._sealed(writing, window, duplicate=False)
 
@@ -83,6 +93,18 @@ class Sealer:
         ]  # fmt: skip
         writing.add_events(list(chained(key, events, previous)))
         return sequence + len(events)
+
+    def drop(self, writing: Writing, session_id: str, window_id: str) -> bool:
+        """Delete what a window said, and say so in the chain, or its absence would look like a theft."""
+        if not writing.drop_content(session_id, window_id):
+            return False
+        self.record(writing, session_id, window_id, (Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", ""),))
+        return True
+
+    def _content(self, writing: Writing, draft: Draft) -> bytes:
+        if not draft.content:
+            return b""
+        return self.vault.seal(writing, draft.session_id, draft.window_id, draft.content)
 
     def incident(self, writing: Writing, session_id: str, broken: ChainBroken) -> None:
         """Append one CHAIN_BROKEN event per session (SPEC-004 §16.4).

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeVar, cast
@@ -101,6 +101,34 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
             raise not_found("REPORT_NOT_FOUND", "there is no report of that name")
         async with self._noticing(found.window.session_id):
             return _report(found)
+
+    @answers_refusals(audit_pb2.GetContentsResponse)
+    async def GetContents(self, request: audit_pb2.GetContentsRequest, context: Any) -> audit_pb2.GetContentsResponse:  # noqa: N802 - gRPC's name
+        """Read what windows of one session said, from a chain that verifies only: an answer is judged by it."""
+        del context
+        session_id = ids.check("crp_sess_", request.session_id)
+        window_ids = [ids.check("crp_win_", window_id) for window_id in request.window_ids]
+        async with self._noticing(session_id):
+            found = await self.read(partial(self._contents, session_id, window_ids))
+        return audit_pb2.GetContentsResponse(
+            contents=[audit_pb2.Content(window_id=window_id, text=text) for window_id, text in found]
+        )
+
+    def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[tuple[str, str]]:
+        held = self._log.contents(session_id)  # first: what is dropped in between then has its event in the chain
+        chain = self._sound(session_id)
+        return list(self._sealer.vault.open(session_id, window_ids, chain.windows, chain.events, held))
+
+    @answers_refusals(audit_pb2.DropContentResponse)
+    async def DropContent(self, request: audit_pb2.DropContentRequest, context: Any) -> audit_pb2.DropContentResponse:  # noqa: N802 - gRPC's name
+        """Delete what a window said that nobody was given."""
+        del context
+        drop = partial(
+            self._sealer.drop,
+            session_id=ids.check("crp_sess_", request.session_id),
+            window_id=ids.check("crp_win_", request.window_id),
+        )
+        return audit_pb2.DropContentResponse(dropped=await self._appender.submit(drop))
 
     @answers_refusals(audit_pb2.VerifyResponse)
     async def Verify(self, request: audit_pb2.VerifyRequest, context: Any) -> audit_pb2.VerifyResponse:  # noqa: N802 - gRPC's name

@@ -72,6 +72,8 @@ class WindowRecord:
     key_version: int
     hmac: str
     stored_report_hash: str
+    content_hash: str = ""
+    """Hash of the encrypted content kept beside the chain; empty when none was kept."""
 
 
 class Integrity(IntEnum):
@@ -194,7 +196,8 @@ def _ambiguous() -> Refused:
 
 def seal_data(window: WindowRecord) -> dict[str, Any]:
     """Return the data of a window's WINDOW_SEALED event: everything of the record, long texts by their hash."""
-    return {
+    kept = {"content_hash": window.content_hash} if window.content_hash else {}
+    return kept | {
         "window_number": window.window_number,
         "parent_ids": list(window.parent_ids),
         "response_hash": window.response_hash,

@@ -26,45 +26,55 @@ from interlock.api.common.v1 import common_pb2 as interlock_dot_api_dot_common_d
 from interlock.api.dpe.v1 import dpe_pb2 as interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"interlock/api/audit/v1/audit.proto\x12\x16interlock.api.audit.v1\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\"x\n\x08NewEvent\x12\x12\n\nevent_type\x18\x01 \x01(\t\x12\x32\n\x08severity\x18\x02 \x01(\x0e\x32 .interlock.api.audit.v1.Severity\x12\x11\n\tdata_json\x18\x03 \x01(\t\x12\x11\n\ttimestamp\x18\x04 \x01(\t\"\xbc\x01\n\x05\x45vent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\twindow_id\x18\x03 \x01(\t\x12\x12\n\nevent_type\x18\x04 \x01(\t\x12\x32\n\x08severity\x18\x05 \x01(\x0e\x32 .interlock.api.audit.v1.Severity\x12\x11\n\ttimestamp\x18\x06 \x01(\t\x12\x11\n\tdata_json\x18\x07 \x01(\t\x12\x0c\n\x04hmac\x18\x08 \x01(\t\"\xe2\x02\n\rAppendRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x15\n\rwindow_number\x18\x03 \x01(\x05\x12\x12\n\nparent_ids\x18\x04 \x03(\t\x12\x14\n\x0cparent_hmacs\x18\x05 \x03(\t\x12\x15\n\rresponse_hash\x18\x06 \x01(\t\x12,\n\x06report\x18\x07 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12\x30\n\x06\x65vents\x18\x08 \x03(\x0b\x32 .interlock.api.audit.v1.NewEvent\x12\x36\n\nrisk_level\x18\t \x01(\x0e\x32\".interlock.api.common.v1.RiskLevel\x12\x15\n\rcharge_micros\x18\n \x01(\x03\x12\x0e\n\x06status\x18\x0b \x01(\t\x12\x13\n\x0bsettle_json\x18\x0c \x01(\t\"\x87\x02\n\x0e\x41ppendResponse\x12\x0c\n\x04hmac\x18\x01 \x01(\t\x12\x13\n\x0bwindow_hmac\x18\x02 \x01(\t\x12\x11\n\ttimestamp\x18\x03 \x01(\t\x12\x13\n\x0breport_hash\x18\x04 \x01(\t\x12\x10\n\x08trail_id\x18\x05 \x01(\t\x12:\n\tintegrity\x18\x06 \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x12\x11\n\tduplicate\x18\x07 \x01(\x08\x12\x16\n\x0eroot_window_id\x18\x08 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"h\n\rRecordRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x30\n\x06\x65vents\x18\x03 \x03(\x0b\x32 .interlock.api.audit.v1.NewEvent\"U\n\x0eRecordResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"9\n\x10GetWindowRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\"\xaf\x02\n\x11GetWindowResponse\x12\x15\n\rwindow_number\x18\x01 \x01(\x05\x12\x12\n\nparent_ids\x18\x02 \x03(\t\x12\x0c\n\x04hmac\x18\x03 \x01(\t\x12\x11\n\ttimestamp\x18\x04 \x01(\t\x12\x15\n\rresponse_hash\x18\x05 \x01(\t\x12\x36\n\nrisk_level\x18\x06 \x01(\x0e\x32\".interlock.api.common.v1.RiskLevel\x12\x15\n\rcharge_micros\x18\x07 \x01(\x03\x12\x0e\n\x06status\x18\x08 \x01(\t\x12\x13\n\x0bsettle_json\x18\t \x01(\t\x12\x10\n\x08trail_id\x18\n \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"7\n\x10GetReportRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\x10\n\x08trail_id\x18\x02 \x01(\t\"\xa5\x01\n\x11GetReportResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x13\n\x0breport_json\x18\x03 \x01(\x0c\x12\x13\n\x0breport_hash\x18\x04 \x01(\t\x12\x0c\n\x04hmac\x18\x05 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"#\n\rVerifyRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"4\n\x05\x46\x61ult\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xfa\x01\n\x0eVerifyResponse\x12:\n\tintegrity\x18\x01 \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x0f\n\x07windows\x18\x03 \x01(\x03\x12-\n\x06\x66\x61ults\x18\x04 \x03(\x0b\x32\x1d.interlock.api.audit.v1.Fault\x12\x11\n\tchain_tip\x18\x05 \x01(\t\x12\x16\n\x0e\x63harged_micros\x18\x06 \x01(\x03\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"#\n\rExportRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\">\n\x0e\x45xportResponse\x12,\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.interlock.api.audit.v1.Event*\x89\x01\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n\x0eSEVERITY_DEBUG\x10\x01\x12\x11\n\rSEVERITY_INFO\x10\x02\x12\x11\n\rSEVERITY_WARN\x10\x03\x12\x12\n\x0eSEVERITY_ERROR\x10\x04\x12\x15\n\x11SEVERITY_CRITICAL\x10\x05\x32\xb8\x04\n\x0c\x41uditService\x12W\n\x06\x41ppend\x12%.interlock.api.audit.v1.AppendRequest\x1a&.interlock.api.audit.v1.AppendResponse\x12W\n\x06Record\x12%.interlock.api.audit.v1.RecordRequest\x1a&.interlock.api.audit.v1.RecordResponse\x12`\n\tGetWindow\x12(.interlock.api.audit.v1.GetWindowRequest\x1a).interlock.api.audit.v1.GetWindowResponse\x12`\n\tGetReport\x12(.interlock.api.audit.v1.GetReportRequest\x1a).interlock.api.audit.v1.GetReportResponse\x12W\n\x06Verify\x12%.interlock.api.audit.v1.VerifyRequest\x1a&.interlock.api.audit.v1.VerifyResponse\x12Y\n\x06\x45xport\x12%.interlock.api.audit.v1.ExportRequest\x1a&.interlock.api.audit.v1.ExportResponse0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"interlock/api/audit/v1/audit.proto\x12\x16interlock.api.audit.v1\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\"x\n\x08NewEvent\x12\x12\n\nevent_type\x18\x01 \x01(\t\x12\x32\n\x08severity\x18\x02 \x01(\x0e\x32 .interlock.api.audit.v1.Severity\x12\x11\n\tdata_json\x18\x03 \x01(\t\x12\x11\n\ttimestamp\x18\x04 \x01(\t\"\xbc\x01\n\x05\x45vent\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x12\n\nsession_id\x18\x02 \x01(\t\x12\x11\n\twindow_id\x18\x03 \x01(\t\x12\x12\n\nevent_type\x18\x04 \x01(\t\x12\x32\n\x08severity\x18\x05 \x01(\x0e\x32 .interlock.api.audit.v1.Severity\x12\x11\n\ttimestamp\x18\x06 \x01(\t\x12\x11\n\tdata_json\x18\x07 \x01(\t\x12\x0c\n\x04hmac\x18\x08 \x01(\t\"\xf3\x02\n\rAppendRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x15\n\rwindow_number\x18\x03 \x01(\x05\x12\x12\n\nparent_ids\x18\x04 \x03(\t\x12\x14\n\x0cparent_hmacs\x18\x05 \x03(\t\x12\x15\n\rresponse_hash\x18\x06 \x01(\t\x12,\n\x06report\x18\x07 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12\x30\n\x06\x65vents\x18\x08 \x03(\x0b\x32 .interlock.api.audit.v1.NewEvent\x12\x36\n\nrisk_level\x18\t \x01(\x0e\x32\".interlock.api.common.v1.RiskLevel\x12\x15\n\rcharge_micros\x18\n \x01(\x03\x12\x0e\n\x06status\x18\x0b \x01(\t\x12\x13\n\x0bsettle_json\x18\x0c \x01(\t\x12\x0f\n\x07\x63ontent\x18\r \x01(\t\"\x87\x02\n\x0e\x41ppendResponse\x12\x0c\n\x04hmac\x18\x01 \x01(\t\x12\x13\n\x0bwindow_hmac\x18\x02 \x01(\t\x12\x11\n\ttimestamp\x18\x03 \x01(\t\x12\x13\n\x0breport_hash\x18\x04 \x01(\t\x12\x10\n\x08trail_id\x18\x05 \x01(\t\x12:\n\tintegrity\x18\x06 \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x12\x11\n\tduplicate\x18\x07 \x01(\x08\x12\x16\n\x0eroot_window_id\x18\x08 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"<\n\x12GetContentsRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x12\n\nwindow_ids\x18\x02 \x03(\t\"*\n\x07\x43ontent\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\x0c\n\x04text\x18\x02 \x01(\t\"{\n\x13GetContentsResponse\x12\x31\n\x08\x63ontents\x18\x01 \x03(\x0b\x32\x1f.interlock.api.audit.v1.Content\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\";\n\x12\x44ropContentRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\"Y\n\x13\x44ropContentResponse\x12\x0f\n\x07\x64ropped\x18\x01 \x01(\x08\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"h\n\rRecordRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x30\n\x06\x65vents\x18\x03 \x03(\x0b\x32 .interlock.api.audit.v1.NewEvent\"U\n\x0eRecordResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x03\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"9\n\x10GetWindowRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\"\xaf\x02\n\x11GetWindowResponse\x12\x15\n\rwindow_number\x18\x01 \x01(\x05\x12\x12\n\nparent_ids\x18\x02 \x03(\t\x12\x0c\n\x04hmac\x18\x03 \x01(\t\x12\x11\n\ttimestamp\x18\x04 \x01(\t\x12\x15\n\rresponse_hash\x18\x05 \x01(\t\x12\x36\n\nrisk_level\x18\x06 \x01(\x0e\x32\".interlock.api.common.v1.RiskLevel\x12\x15\n\rcharge_micros\x18\x07 \x01(\x03\x12\x0e\n\x06status\x18\x08 \x01(\t\x12\x13\n\x0bsettle_json\x18\t \x01(\t\x12\x10\n\x08trail_id\x18\n \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"7\n\x10GetReportRequest\x12\x11\n\twindow_id\x18\x01 \x01(\t\x12\x10\n\x08trail_id\x18\x02 \x01(\t\"\xa5\x01\n\x11GetReportResponse\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\x12\x13\n\x0breport_json\x18\x03 \x01(\x0c\x12\x13\n\x0breport_hash\x18\x04 \x01(\t\x12\x0c\n\x04hmac\x18\x05 \x01(\t\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"#\n\rVerifyRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\"4\n\x05\x46\x61ult\x12\x0c\n\x04what\x18\x01 \x01(\t\x12\r\n\x05index\x18\x02 \x01(\x03\x12\x0e\n\x06reason\x18\x03 \x01(\t\"\xfa\x01\n\x0eVerifyResponse\x12:\n\tintegrity\x18\x01 \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x12\x0e\n\x06\x65vents\x18\x02 \x01(\x03\x12\x0f\n\x07windows\x18\x03 \x01(\x03\x12-\n\x06\x66\x61ults\x18\x04 \x03(\x0b\x32\x1d.interlock.api.audit.v1.Fault\x12\x11\n\tchain_tip\x18\x05 \x01(\t\x12\x16\n\x0e\x63harged_micros\x18\x06 \x01(\x03\x12\x31\n\x07refusal\x18\x0f \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"#\n\rExportRequest\x12\x12\n\nsession_id\x18\x01 \x01(\t\">\n\x0e\x45xportResponse\x12,\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.interlock.api.audit.v1.Event*\x89\x01\n\x08Severity\x12\x18\n\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n\x0eSEVERITY_DEBUG\x10\x01\x12\x11\n\rSEVERITY_INFO\x10\x02\x12\x11\n\rSEVERITY_WARN\x10\x03\x12\x12\n\x0eSEVERITY_ERROR\x10\x04\x12\x15\n\x11SEVERITY_CRITICAL\x10\x05\x32\x88\x06\n\x0c\x41uditService\x12W\n\x06\x41ppend\x12%.interlock.api.audit.v1.AppendRequest\x1a&.interlock.api.audit.v1.AppendResponse\x12W\n\x06Record\x12%.interlock.api.audit.v1.RecordRequest\x1a&.interlock.api.audit.v1.RecordResponse\x12`\n\tGetWindow\x12(.interlock.api.audit.v1.GetWindowRequest\x1a).interlock.api.audit.v1.GetWindowResponse\x12`\n\tGetReport\x12(.interlock.api.audit.v1.GetReportRequest\x1a).interlock.api.audit.v1.GetReportResponse\x12\x66\n\x0bGetContents\x12*.interlock.api.audit.v1.GetContentsRequest\x1a+.interlock.api.audit.v1.GetContentsResponse\x12\x66\n\x0b\x44ropContent\x12*.interlock.api.audit.v1.DropContentRequest\x1a+.interlock.api.audit.v1.DropContentResponse\x12W\n\x06Verify\x12%.interlock.api.audit.v1.VerifyRequest\x1a&.interlock.api.audit.v1.VerifyResponse\x12Y\n\x06\x45xport\x12%.interlock.api.audit.v1.ExportRequest\x1a&.interlock.api.audit.v1.ExportResponse0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'interlock.api.audit.v1.audit_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SEVERITY']._serialized_start=2297
-  _globals['_SEVERITY']._serialized_end=2434
+  _globals['_SEVERITY']._serialized_start=2697
+  _globals['_SEVERITY']._serialized_end=2834
   _globals['_NEWEVENT']._serialized_start=132
   _globals['_NEWEVENT']._serialized_end=252
   _globals['_EVENT']._serialized_start=255
   _globals['_EVENT']._serialized_end=443
   _globals['_APPENDREQUEST']._serialized_start=446
-  _globals['_APPENDREQUEST']._serialized_end=800
-  _globals['_APPENDRESPONSE']._serialized_start=803
-  _globals['_APPENDRESPONSE']._serialized_end=1066
-  _globals['_RECORDREQUEST']._serialized_start=1068
-  _globals['_RECORDREQUEST']._serialized_end=1172
-  _globals['_RECORDRESPONSE']._serialized_start=1174
-  _globals['_RECORDRESPONSE']._serialized_end=1259
-  _globals['_GETWINDOWREQUEST']._serialized_start=1261
-  _globals['_GETWINDOWREQUEST']._serialized_end=1318
-  _globals['_GETWINDOWRESPONSE']._serialized_start=1321
-  _globals['_GETWINDOWRESPONSE']._serialized_end=1624
-  _globals['_GETREPORTREQUEST']._serialized_start=1626
-  _globals['_GETREPORTREQUEST']._serialized_end=1681
-  _globals['_GETREPORTRESPONSE']._serialized_start=1684
-  _globals['_GETREPORTRESPONSE']._serialized_end=1849
-  _globals['_VERIFYREQUEST']._serialized_start=1851
-  _globals['_VERIFYREQUEST']._serialized_end=1886
-  _globals['_FAULT']._serialized_start=1888
-  _globals['_FAULT']._serialized_end=1940
-  _globals['_VERIFYRESPONSE']._serialized_start=1943
-  _globals['_VERIFYRESPONSE']._serialized_end=2193
-  _globals['_EXPORTREQUEST']._serialized_start=2195
-  _globals['_EXPORTREQUEST']._serialized_end=2230
-  _globals['_EXPORTRESPONSE']._serialized_start=2232
-  _globals['_EXPORTRESPONSE']._serialized_end=2294
-  _globals['_AUDITSERVICE']._serialized_start=2437
-  _globals['_AUDITSERVICE']._serialized_end=3005
+  _globals['_APPENDREQUEST']._serialized_end=817
+  _globals['_APPENDRESPONSE']._serialized_start=820
+  _globals['_APPENDRESPONSE']._serialized_end=1083
+  _globals['_GETCONTENTSREQUEST']._serialized_start=1085
+  _globals['_GETCONTENTSREQUEST']._serialized_end=1145
+  _globals['_CONTENT']._serialized_start=1147
+  _globals['_CONTENT']._serialized_end=1189
+  _globals['_GETCONTENTSRESPONSE']._serialized_start=1191
+  _globals['_GETCONTENTSRESPONSE']._serialized_end=1314
+  _globals['_DROPCONTENTREQUEST']._serialized_start=1316
+  _globals['_DROPCONTENTREQUEST']._serialized_end=1375
+  _globals['_DROPCONTENTRESPONSE']._serialized_start=1377
+  _globals['_DROPCONTENTRESPONSE']._serialized_end=1466
+  _globals['_RECORDREQUEST']._serialized_start=1468
+  _globals['_RECORDREQUEST']._serialized_end=1572
+  _globals['_RECORDRESPONSE']._serialized_start=1574
+  _globals['_RECORDRESPONSE']._serialized_end=1659
+  _globals['_GETWINDOWREQUEST']._serialized_start=1661
+  _globals['_GETWINDOWREQUEST']._serialized_end=1718
+  _globals['_GETWINDOWRESPONSE']._serialized_start=1721
+  _globals['_GETWINDOWRESPONSE']._serialized_end=2024
+  _globals['_GETREPORTREQUEST']._serialized_start=2026
+  _globals['_GETREPORTREQUEST']._serialized_end=2081
+  _globals['_GETREPORTRESPONSE']._serialized_start=2084
+  _globals['_GETREPORTRESPONSE']._serialized_end=2249
+  _globals['_VERIFYREQUEST']._serialized_start=2251
+  _globals['_VERIFYREQUEST']._serialized_end=2286
+  _globals['_FAULT']._serialized_start=2288
+  _globals['_FAULT']._serialized_end=2340
+  _globals['_VERIFYRESPONSE']._serialized_start=2343
+  _globals['_VERIFYRESPONSE']._serialized_end=2593
+  _globals['_EXPORTREQUEST']._serialized_start=2595
+  _globals['_EXPORTREQUEST']._serialized_end=2630
+  _globals['_EXPORTRESPONSE']._serialized_start=2632
+  _globals['_EXPORTRESPONSE']._serialized_end=2694
+  _globals['_AUDITSERVICE']._serialized_start=2837
+  _globals['_AUDITSERVICE']._serialized_end=3613
 # @@protoc_insertion_point(module_scope)

@@ -159,6 +159,7 @@ class AppendRequest(_message.Message):
     CHARGE_MICROS_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
     SETTLE_JSON_FIELD_NUMBER: _builtins.int
+    CONTENT_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -175,6 +176,8 @@ class AppendRequest(_message.Message):
     """COMPLETED, HALTED or HELD."""
     settle_json: _builtins.str
     """What CommitWindow needs again on replay, as a JSON object."""
+    content: _builtins.str
+    """What the window says, to compare later windows with; kept encrypted, outside the chain. Empty when it is not released."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Parents' ids; empty for the root."""
@@ -206,10 +209,11 @@ class AppendRequest(_message.Message):
         charge_micros: _builtins.int = ...,
         status: _builtins.str = ...,
         settle_json: _builtins.str = ...,
+        content: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "events", b"events", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "events", b"events", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -270,6 +274,144 @@ class AppendResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AppendResponse: _TypeAlias = AppendResponse  # noqa: Y015
+
+@_typing.final
+class GetContentsRequest(_message.Message):
+    """GetContentsRequest names windows of a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    @_builtins.property
+    def window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Windows, in the order wanted; those without content are left out of the answer."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        window_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "window_ids", b"window_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetContentsRequest: _TypeAlias = GetContentsRequest  # noqa: Y015
+
+@_typing.final
+class Content(_message.Message):
+    """Content is what a window said."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    text: _builtins.str
+    """Its text."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Content: _TypeAlias = Content  # noqa: Y015
+
+@_typing.final
+class GetContentsResponse(_message.Message):
+    """GetContentsResponse carries the contents or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTENTS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def contents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Content]:
+        """In the order asked for."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they could not be read."""
+
+    def __init__(
+        self,
+        *,
+        contents: _abc.Iterable[Global___Content] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["contents", b"contents", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetContentsResponse: _TypeAlias = GetContentsResponse  # noqa: Y015
+
+@_typing.final
+class DropContentRequest(_message.Message):
+    """DropContentRequest names a window."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    window_id: _builtins.str
+    """Window."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropContentRequest: _TypeAlias = DropContentRequest  # noqa: Y015
+
+@_typing.final
+class DropContentResponse(_message.Message):
+    """DropContentResponse tells whether there was a content."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DROPPED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    dropped: _builtins.bool
+    """Whether something was deleted."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be deleted."""
+
+    def __init__(
+        self,
+        *,
+        dropped: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["dropped", b"dropped", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DropContentResponse: _TypeAlias = DropContentResponse  # noqa: Y015
 
 @_typing.final
 class RecordRequest(_message.Message):

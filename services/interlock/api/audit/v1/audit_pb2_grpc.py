@@ -55,6 +55,16 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportResponse.FromString,
                 _registered_method=True)
+        self.GetContents = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetContents',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsResponse.FromString,
+                _registered_method=True)
+        self.DropContent = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/DropContent',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
+                _registered_method=True)
         self.Verify = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/Verify',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyRequest.SerializeToString,
@@ -102,6 +112,22 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetContents(self, request, context):
+        """GetContents reads what earlier windows of a session said, for the stages that compare windows.
+
+        Refused with UNAVAILABLE when a stored content cannot be read or opened: an answer is not compared with less.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DropContent(self, request, context):
+        """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Verify(self, request, context):
         """Verify checks a session's chain from the stored bytes (SPEC-011 §3).
         """
@@ -138,6 +164,16 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetReport,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportResponse.SerializeToString,
+            ),
+            'GetContents': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetContents,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsResponse.SerializeToString,
+            ),
+            'DropContent': grpc.unary_unary_rpc_method_handler(
+                    servicer.DropContent,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.SerializeToString,
             ),
             'Verify': grpc.unary_unary_rpc_method_handler(
                     servicer.Verify,
@@ -259,6 +295,60 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetReport',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetReportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetContents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetContents',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetContentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DropContent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/DropContent',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
             options,
             channel_credentials,
             insecure,

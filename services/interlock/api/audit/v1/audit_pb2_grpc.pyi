@@ -45,6 +45,13 @@ class AuditServiceStub:
     """GetWindow reads a seal, to replay its settle."""
     GetReport: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetReportRequest, _audit_pb2.GetReportResponse]
     """GetReport reads the stored report of a window."""
+    GetContents: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetContentsRequest, _audit_pb2.GetContentsResponse]
+    """GetContents reads what earlier windows of a session said, for the stages that compare windows.
+
+    Refused with UNAVAILABLE when a stored content cannot be read or opened: an answer is not compared with less.
+    """
+    DropContent: _grpc.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]
+    """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
     Verify: _grpc.UnaryUnaryMultiCallable[_audit_pb2.VerifyRequest, _audit_pb2.VerifyResponse]
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _grpc.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]
@@ -67,6 +74,13 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """GetWindow reads a seal, to replay its settle."""
     GetReport: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetReportRequest, _audit_pb2.GetReportResponse]  # type: ignore[assignment]
     """GetReport reads the stored report of a window."""
+    GetContents: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetContentsRequest, _audit_pb2.GetContentsResponse]  # type: ignore[assignment]
+    """GetContents reads what earlier windows of a session said, for the stages that compare windows.
+
+    Refused with UNAVAILABLE when a stored content cannot be read or opened: an answer is not compared with less.
+    """
+    DropContent: _aio.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]  # type: ignore[assignment]
+    """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
     Verify: _aio.UnaryUnaryMultiCallable[_audit_pb2.VerifyRequest, _audit_pb2.VerifyResponse]  # type: ignore[assignment]
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _aio.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]  # type: ignore[assignment]
@@ -110,6 +124,25 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.GetReportResponse, _abc.Awaitable[_audit_pb2.GetReportResponse]]:
         """GetReport reads the stored report of a window."""
+
+    @_abc_1.abstractmethod
+    def GetContents(
+        self,
+        request: _audit_pb2.GetContentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetContentsResponse, _abc.Awaitable[_audit_pb2.GetContentsResponse]]:
+        """GetContents reads what earlier windows of a session said, for the stages that compare windows.
+
+        Refused with UNAVAILABLE when a stored content cannot be read or opened: an answer is not compared with less.
+        """
+
+    @_abc_1.abstractmethod
+    def DropContent(
+        self,
+        request: _audit_pb2.DropContentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.DropContentResponse, _abc.Awaitable[_audit_pb2.DropContentResponse]]:
+        """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
 
     @_abc_1.abstractmethod
     def Verify(

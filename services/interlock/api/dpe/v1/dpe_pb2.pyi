@@ -180,6 +180,7 @@ class AnalyzeRequest(_message.Message):
     PRIOR_FIELD_NUMBER: _builtins.int
     LOOP_DEPTH_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
+    FLOW_REMEDIATION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -194,6 +195,8 @@ class AnalyzeRequest(_message.Message):
     """Depth below the root agent."""
     domain: _builtins.str
     """Registered domain of the AI system; empty when unregistered."""
+    flow_remediation: _builtins.str
+    """Remedy that this answer is the outcome of, for the report: prompt-augmented, stitched; empty when none."""
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """The envelope."""
@@ -219,10 +222,11 @@ class AnalyzeRequest(_message.Message):
         prior: _abc.Iterable[Global___PriorWindow] | None = ...,
         loop_depth: _builtins.int = ...,
         domain: _builtins.str = ...,
+        flow_remediation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "loop_depth", b"loop_depth", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "loop_depth", b"loop_depth", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -349,6 +353,7 @@ class Claim(_message.Message):
     FABRICATIONS_FIELD_NUMBER: _builtins.int
     DISTORTIONS_FIELD_NUMBER: _builtins.int
     METHOD_FIELD_NUMBER: _builtins.int
+    OUTPUT_INDEX_FIELD_NUMBER: _builtins.int
     claim_id: _builtins.str
     """Id, unique in the report: c1, c2, …"""
     text: _builtins.str
@@ -377,6 +382,8 @@ class Claim(_message.Message):
     """P(contradiction) against the evidence."""
     method: _builtins.str
     """How the attribution was decided: nli+values, cosine, …"""
+    output_index: _builtins.int
+    """Output of the request that it comes from, from 0."""
     @_builtins.property
     def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entity]:
         """Entities and values in it."""
@@ -409,10 +416,11 @@ class Claim(_message.Message):
         fabrications: _abc.Iterable[_builtins.str] | None = ...,
         distortions: _abc.Iterable[Global___Distortion] | None = ...,
         method: _builtins.str = ...,
+        output_index: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribution", b"attribution", "choice_index", b"choice_index", "claim_id", b"claim_id", "claim_type", b"claim_type", "contradiction", b"contradiction", "distortions", b"distortions", "end", b"end", "entailment", b"entailment", "entities", b"entities", "fabrications", b"fabrications", "fact_id", b"fact_id", "method", b"method", "sentence_index", b"sentence_index", "similarity", b"similarity", "specificity", b"specificity", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribution", b"attribution", "choice_index", b"choice_index", "claim_id", b"claim_id", "claim_type", b"claim_type", "contradiction", b"contradiction", "distortions", b"distortions", "end", b"end", "entailment", b"entailment", "entities", b"entities", "fabrications", b"fabrications", "fact_id", b"fact_id", "method", b"method", "output_index", b"output_index", "sentence_index", b"sentence_index", "similarity", b"similarity", "specificity", b"specificity", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -544,6 +552,7 @@ class PiiFinding(_message.Message):
     START_FIELD_NUMBER: _builtins.int
     END_FIELD_NUMBER: _builtins.int
     SCORE_FIELD_NUMBER: _builtins.int
+    OUTPUT_INDEX_FIELD_NUMBER: _builtins.int
     type: _builtins.str
     """Entity type, such as EMAIL_ADDRESS."""
     category: _builtins.str
@@ -556,6 +565,8 @@ class PiiFinding(_message.Message):
     """One past the last character."""
     score: _builtins.float
     """Confidence, 0.0 to 1.0."""
+    output_index: _builtins.int
+    """Output of the request that it stands in, from 0; absent for the prompt."""
     def __init__(
         self,
         *,
@@ -565,14 +576,119 @@ class PiiFinding(_message.Message):
         start: _builtins.int = ...,
         end: _builtins.int = ...,
         score: _builtins.float = ...,
+        output_index: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_output_index", b"_output_index", "output_index", b"output_index"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_output_index", b"_output_index", "category", b"category", "end", b"end", "output_index", b"output_index", "score", b"score", "start", b"start", "type", b"type", "where", b"where"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__output_index: _TypeAlias = _typing.Literal["output_index"]  # noqa: Y015
+    _WhichOneofArgType__output_index: _TypeAlias = _typing.Literal["_output_index", b"_output_index"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__output_index) -> _WhichOneofReturnType__output_index | None: ...
+
+Global___PiiFinding: _TypeAlias = PiiFinding  # noqa: Y015
+
+@_typing.final
+class SubQuery(_message.Message):
+    """SubQuery is one information need of the query (SPEC-005 §10.2)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    RELEVANCE_FIELD_NUMBER: _builtins.int
+    COVERED_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """Its text, from the query."""
+    token: _builtins.str
+    """Header-safe name: lower-case ASCII letters, digits and hyphens, at most 48 characters."""
+    relevance: _builtins.float
+    """Best similarity of any sentence of the session with it."""
+    covered: _builtins.bool
+    """Whether it is covered."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        token: _builtins.str = ...,
+        relevance: _builtins.float = ...,
+        covered: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["category", b"category", "end", b"end", "score", b"score", "start", b"start", "type", b"type", "where", b"where"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["covered", b"covered", "relevance", b"relevance", "text", b"text", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___PiiFinding: _TypeAlias = PiiFinding  # noqa: Y015
+Global___SubQuery: _TypeAlias = SubQuery  # noqa: Y015
+
+@_typing.final
+class RepeatedSentence(_message.Message):
+    """RepeatedSentence is a sentence that an earlier window had already (SPEC-005 §9.2)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TEXT_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    SIMILARITY_FIELD_NUMBER: _builtins.int
+    CHOICE_INDEX_FIELD_NUMBER: _builtins.int
+    text: _builtins.str
+    """The sentence."""
+    window_id: _builtins.str
+    """Window that had it."""
+    similarity: _builtins.float
+    """Cosine similarity with the earlier one."""
+    choice_index: _builtins.int
+    """Choice that it belongs to."""
+    def __init__(
+        self,
+        *,
+        text: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        similarity: _builtins.float = ...,
+        choice_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice_index", b"choice_index", "similarity", b"similarity", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RepeatedSentence: _TypeAlias = RepeatedSentence  # noqa: Y015
+
+@_typing.final
+class FlowSignals(_message.Message):
+    """FlowSignals are the four inputs of the flow score, 0.0 to 1.0 (SPEC-005 §11.3)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OPENING_COHERENCE_FIELD_NUMBER: _builtins.int
+    TOPIC_CONTINUITY_FIELD_NUMBER: _builtins.int
+    REGISTER_CONSISTENCY_FIELD_NUMBER: _builtins.int
+    TRANSITION_PRESENCE_FIELD_NUMBER: _builtins.int
+    opening_coherence: _builtins.float
+    """9a."""
+    topic_continuity: _builtins.float
+    """9b."""
+    register_consistency: _builtins.float
+    """9c."""
+    transition_presence: _builtins.float
+    """9d, 0.0 or 1.0."""
+    def __init__(
+        self,
+        *,
+        opening_coherence: _builtins.float = ...,
+        topic_continuity: _builtins.float = ...,
+        register_consistency: _builtins.float = ...,
+        transition_presence: _builtins.float = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["opening_coherence", b"opening_coherence", "register_consistency", b"register_consistency", "topic_continuity", b"topic_continuity", "transition_presence", b"transition_presence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FlowSignals: _TypeAlias = FlowSignals  # noqa: Y015
 
 @_typing.final
 class Signals(_message.Message):
@@ -784,6 +900,18 @@ class Report(_message.Message):
     ENVELOPE_TOKENS_FIELD_NUMBER: _builtins.int
     FLOORS_FIELD_NUMBER: _builtins.int
     FABRICATED_ENTITIES_FIELD_NUMBER: _builtins.int
+    SEMANTIC_REPETITION_FIELD_NUMBER: _builtins.int
+    REPEATED_SENTENCES_FIELD_NUMBER: _builtins.int
+    COMPLETENESS_LEVEL_FIELD_NUMBER: _builtins.int
+    SUB_QUERIES_FIELD_NUMBER: _builtins.int
+    FLOW_SIGNALS_FIELD_NUMBER: _builtins.int
+    FLOW_REMEDIATION_FIELD_NUMBER: _builtins.int
+    COHERENCE_SCORE_FIELD_NUMBER: _builtins.int
+    ENVELOPE_TIER_FIELD_NUMBER: _builtins.int
+    ISO_42001_CONTROLS_FIELD_NUMBER: _builtins.int
+    CONTROLS_MET_FIELD_NUMBER: _builtins.int
+    CONTROLS_TOTAL_FIELD_NUMBER: _builtins.int
+    DOMAIN_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -838,6 +966,22 @@ class Report(_message.Message):
     """Choice that the report describes."""
     envelope_tokens: _builtins.int
     """Envelope tokens."""
+    semantic_repetition: _builtins.float
+    """Share of sentences that repeat an earlier window's meaning; absent when stage 7 did not run."""
+    completeness_level: _builtins.str
+    """COMPLETE, MOSTLY_COMPLETE, PARTIAL or INCOMPLETE; absent when stage 8 did not run."""
+    flow_remediation: _builtins.str
+    """Remedy that this answer is the outcome of; absent when none."""
+    coherence_score: _builtins.float
+    """1 - contradiction ratio, the fourth input of the quality score (SPEC-005 §18.2)."""
+    envelope_tier: _builtins.str
+    """Tier of the envelope alone, before the quality score capped it (SPEC-005 §18.4)."""
+    controls_met: _builtins.int
+    """Controls met; absent when stage 12 did not run."""
+    controls_total: _builtins.int
+    """Controls that apply; absent when stage 12 did not run."""
+    domain: _builtins.str
+    """Registered domain that stage 12 classified; empty when unregistered."""
     @_builtins.property
     def claims_by_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Claims by type: FACTUAL, OPINION, PROCEDURAL, META."""
@@ -902,6 +1046,22 @@ class Report(_message.Message):
     def fabricated_entities(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """All fabricated entities, as written, unique."""
 
+    @_builtins.property
+    def repeated_sentences(self) -> _containers.RepeatedCompositeFieldContainer[Global___RepeatedSentence]:
+        """Sentences that repeat an earlier window."""
+
+    @_builtins.property
+    def sub_queries(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubQuery]:
+        """The query's information needs, over all windows of the session."""
+
+    @_builtins.property
+    def flow_signals(self) -> Global___FlowSignals:
+        """Inputs of the flow score; absent when it was not computed."""
+
+    @_builtins.property
+    def iso_42001_controls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """ISO 42001 controls, such as A.9.4; absent values when stage 12 did not run."""
+
     def __init__(
         self,
         *,
@@ -948,21 +1108,43 @@ class Report(_message.Message):
         envelope_tokens: _builtins.int = ...,
         floors: _abc.Iterable[_builtins.str] | None = ...,
         fabricated_entities: _abc.Iterable[_builtins.str] | None = ...,
+        semantic_repetition: _builtins.float | None = ...,
+        repeated_sentences: _abc.Iterable[Global___RepeatedSentence] | None = ...,
+        completeness_level: _builtins.str | None = ...,
+        sub_queries: _abc.Iterable[Global___SubQuery] | None = ...,
+        flow_signals: Global___FlowSignals | None = ...,
+        flow_remediation: _builtins.str | None = ...,
+        coherence_score: _builtins.float | None = ...,
+        envelope_tier: _builtins.str = ...,
+        iso_42001_controls: _abc.Iterable[_builtins.str] | None = ...,
+        controls_met: _builtins.int | None = ...,
+        controls_total: _builtins.int | None = ...,
+        domain: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_score", b"flow_score", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "signals", b"signals"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_score", b"flow_score", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "signals", b"signals", "stages", b"stages", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
+    _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015
+    _WhichOneofReturnType__completeness_level: _TypeAlias = _typing.Literal["completeness_level"]  # noqa: Y015
+    _WhichOneofArgType__completeness_level: _TypeAlias = _typing.Literal["_completeness_level", b"_completeness_level"]  # noqa: Y015
     _WhichOneofReturnType__completeness_score: _TypeAlias = _typing.Literal["completeness_score"]  # noqa: Y015
     _WhichOneofArgType__completeness_score: _TypeAlias = _typing.Literal["_completeness_score", b"_completeness_score"]  # noqa: Y015
     _WhichOneofReturnType__contradiction_probability: _TypeAlias = _typing.Literal["contradiction_probability"]  # noqa: Y015
     _WhichOneofArgType__contradiction_probability: _TypeAlias = _typing.Literal["_contradiction_probability", b"_contradiction_probability"]  # noqa: Y015
+    _WhichOneofReturnType__controls_met: _TypeAlias = _typing.Literal["controls_met"]  # noqa: Y015
+    _WhichOneofArgType__controls_met: _TypeAlias = _typing.Literal["_controls_met", b"_controls_met"]  # noqa: Y015
+    _WhichOneofReturnType__controls_total: _TypeAlias = _typing.Literal["controls_total"]  # noqa: Y015
+    _WhichOneofArgType__controls_total: _TypeAlias = _typing.Literal["_controls_total", b"_controls_total"]  # noqa: Y015
     _WhichOneofReturnType__entailment_score: _TypeAlias = _typing.Literal["entailment_score"]  # noqa: Y015
     _WhichOneofArgType__entailment_score: _TypeAlias = _typing.Literal["_entailment_score", b"_entailment_score"]  # noqa: Y015
     _WhichOneofReturnType__eu_ai_act_class: _TypeAlias = _typing.Literal["eu_ai_act_class"]  # noqa: Y015
     _WhichOneofArgType__eu_ai_act_class: _TypeAlias = _typing.Literal["_eu_ai_act_class", b"_eu_ai_act_class"]  # noqa: Y015
     _WhichOneofReturnType__fidelity_score: _TypeAlias = _typing.Literal["fidelity_score"]  # noqa: Y015
     _WhichOneofArgType__fidelity_score: _TypeAlias = _typing.Literal["_fidelity_score", b"_fidelity_score"]  # noqa: Y015
+    _WhichOneofReturnType__flow_remediation: _TypeAlias = _typing.Literal["flow_remediation"]  # noqa: Y015
+    _WhichOneofArgType__flow_remediation: _TypeAlias = _typing.Literal["_flow_remediation", b"_flow_remediation"]  # noqa: Y015
     _WhichOneofReturnType__flow_score: _TypeAlias = _typing.Literal["flow_score"]  # noqa: Y015
     _WhichOneofArgType__flow_score: _TypeAlias = _typing.Literal["_flow_score", b"_flow_score"]  # noqa: Y015
     _WhichOneofReturnType__gdpr_pii_detected: _TypeAlias = _typing.Literal["gdpr_pii_detected"]  # noqa: Y015
@@ -979,16 +1161,28 @@ class Report(_message.Message):
     _WhichOneofArgType__repetition_level: _TypeAlias = _typing.Literal["_repetition_level", b"_repetition_level"]  # noqa: Y015
     _WhichOneofReturnType__repetition_overlap: _TypeAlias = _typing.Literal["repetition_overlap"]  # noqa: Y015
     _WhichOneofArgType__repetition_overlap: _TypeAlias = _typing.Literal["_repetition_overlap", b"_repetition_overlap"]  # noqa: Y015
+    _WhichOneofReturnType__semantic_repetition: _TypeAlias = _typing.Literal["semantic_repetition"]  # noqa: Y015
+    _WhichOneofArgType__semantic_repetition: _TypeAlias = _typing.Literal["_semantic_repetition", b"_semantic_repetition"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__coherence_score) -> _WhichOneofReturnType__coherence_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completeness_level) -> _WhichOneofReturnType__completeness_level | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__completeness_score) -> _WhichOneofReturnType__completeness_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__contradiction_probability) -> _WhichOneofReturnType__contradiction_probability | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__controls_met) -> _WhichOneofReturnType__controls_met | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__controls_total) -> _WhichOneofReturnType__controls_total | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__entailment_score) -> _WhichOneofReturnType__entailment_score | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__eu_ai_act_class) -> _WhichOneofReturnType__eu_ai_act_class | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fidelity_score) -> _WhichOneofReturnType__fidelity_score | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__flow_remediation) -> _WhichOneofReturnType__flow_remediation | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__flow_score) -> _WhichOneofReturnType__flow_score | None: ...
     @_typing.overload
@@ -1005,6 +1199,8 @@ class Report(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_level) -> _WhichOneofReturnType__repetition_level | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__repetition_overlap) -> _WhichOneofReturnType__repetition_overlap | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__semantic_repetition) -> _WhichOneofReturnType__semantic_repetition | None: ...
 
 Global___Report: _TypeAlias = Report  # noqa: Y015
 
@@ -1091,10 +1287,34 @@ class DescribeResponse(_message.Message):
         def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
         def WhichOneof(self, oneof_group: _Never) -> None: ...
 
+    @_typing.final
+    class QualityWeightsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.float
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.float = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     WEIGHTS_FIELD_NUMBER: _builtins.int
     AMPLIFIERS_FIELD_NUMBER: _builtins.int
     THRESHOLDS_FIELD_NUMBER: _builtins.int
     MODELS_FIELD_NUMBER: _builtins.int
+    QUALITY_WEIGHTS_FIELD_NUMBER: _builtins.int
+    METHOD_FIELD_NUMBER: _builtins.int
+    method: _builtins.str
+    """How claims are attributed: nli+values or cosine."""
     @_builtins.property
     def weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
         """Composite weights by signal; they sum to 1.0."""
@@ -1111,6 +1331,10 @@ class DescribeResponse(_message.Message):
     def models(self) -> _containers.RepeatedCompositeFieldContainer[Global___Model]:
         """Models loaded."""
 
+    @_builtins.property
+    def quality_weights(self) -> _containers.ScalarMap[_builtins.str, _builtins.float]:
+        """Weights of the quality score by input (SPEC-005 §18.2); they sum to 1.0."""
+
     def __init__(
         self,
         *,
@@ -1118,10 +1342,12 @@ class DescribeResponse(_message.Message):
         amplifiers: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         thresholds: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
         models: _abc.Iterable[Global___Model] | None = ...,
+        quality_weights: _abc.Mapping[_builtins.str, _builtins.float] | None = ...,
+        method: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["amplifiers", b"amplifiers", "models", b"models", "thresholds", b"thresholds", "weights", b"weights"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["amplifiers", b"amplifiers", "method", b"method", "models", b"models", "quality_weights", b"quality_weights", "thresholds", b"thresholds", "weights", b"weights"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -41,6 +41,8 @@ class _ActionEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Action.ValueTy
     """Not released. HTTP 451."""
     ACTION_REJECT_QUALITY: _Action.ValueType  # 6
     """Not released because the quality demanded cannot be had. HTTP 503."""
+    ACTION_STITCH: _Action.ValueType  # 7
+    """Bridged to the window before it, then analysed again (SPEC-005 §11.5, option B)."""
 
 class Action(_Action, metaclass=_ActionEnumTypeWrapper):
     """Action is what happens to a response."""
@@ -59,7 +61,41 @@ ACTION_HALT: Action.ValueType  # 5
 """Not released. HTTP 451."""
 ACTION_REJECT_QUALITY: Action.ValueType  # 6
 """Not released because the quality demanded cannot be had. HTTP 503."""
+ACTION_STITCH: Action.ValueType  # 7
+"""Bridged to the window before it, then analysed again (SPEC-005 §11.5, option B)."""
 Global___Action: _TypeAlias = Action  # noqa: Y015
+
+class _Remedy:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RemedyEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Remedy.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    REMEDY_UNSPECIFIED: _Remedy.ValueType  # 0
+    """Not set."""
+    REMEDY_UPGRADE: _Remedy.ValueType  # 1
+    """Dispatched by a stronger strategy: upgrade-on-risk."""
+    REMEDY_CONTEXT_CORRECTION: _Remedy.ValueType  # 2
+    """Told what contradicts an earlier window."""
+    REMEDY_ANTI_REPETITION: _Remedy.ValueType  # 3
+    """Told not to repeat earlier windows (SPEC-005 §9.3)."""
+    REMEDY_FLOW_AUGMENTATION: _Remedy.ValueType  # 4
+    """Told to go on from the end of the window before (SPEC-005 §11.5, option A)."""
+
+class Remedy(_Remedy, metaclass=_RemedyEnumTypeWrapper):
+    """Remedy is what a further dispatch is told to do better (SPEC-005 §19)."""
+
+REMEDY_UNSPECIFIED: Remedy.ValueType  # 0
+"""Not set."""
+REMEDY_UPGRADE: Remedy.ValueType  # 1
+"""Dispatched by a stronger strategy: upgrade-on-risk."""
+REMEDY_CONTEXT_CORRECTION: Remedy.ValueType  # 2
+"""Told what contradicts an earlier window."""
+REMEDY_ANTI_REPETITION: Remedy.ValueType  # 3
+"""Told not to repeat earlier windows (SPEC-005 §9.3)."""
+REMEDY_FLOW_AUGMENTATION: Remedy.ValueType  # 4
+"""Told to go on from the end of the window before (SPEC-005 §11.5, option A)."""
+Global___Remedy: _TypeAlias = Remedy  # noqa: Y015
 
 @_typing.final
 class Directive(_message.Message):
@@ -380,6 +416,12 @@ class DecideRequest(_message.Message):
     ACCEPT_QUALITY_FIELD_NUMBER: _builtins.int
     NO_STORE_FIELD_NUMBER: _builtins.int
     WINDOW_NUMBER_FIELD_NUMBER: _builtins.int
+    REMEDIABLE_FIELD_NUMBER: _builtins.int
+    WINDOWS_LEFT_FIELD_NUMBER: _builtins.int
+    NO_CACHE_FIELD_NUMBER: _builtins.int
+    CONTINUATIONS_FIELD_NUMBER: _builtins.int
+    STITCHED_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy."""
     report_only_text: _builtins.str
@@ -398,6 +440,18 @@ class DecideRequest(_message.Message):
     """Whether the caller declared CRP-Context-Cache: no-store."""
     window_number: _builtins.int
     """Position of the window, from 1; flow is not defined at 1."""
+    remediable: _builtins.bool
+    """Whether the answer can be asked for again at all: not when it came with the call, nor when the time is up."""
+    windows_left: _builtins.int
+    """Continuation windows that the session has left."""
+    no_cache: _builtins.bool
+    """Whether the caller declared CRP-Context-Cache: no-cache."""
+    continuations: _builtins.int
+    """Automatic continuations done for this window so far."""
+    stitched: _builtins.bool
+    """Whether a bridge was inserted already."""
+    strategy: _builtins.str
+    """Strategy that made this answer, such as push."""
     @_builtins.property
     def report(self) -> _dpe_pb2.Report:
         """Report of the response."""
@@ -420,10 +474,16 @@ class DecideRequest(_message.Message):
         accept_quality: _abc.Iterable[_builtins.str] | None = ...,
         no_store: _builtins.bool = ...,
         window_number: _builtins.int = ...,
+        remediable: _builtins.bool = ...,
+        windows_left: _builtins.int = ...,
+        no_cache: _builtins.bool = ...,
+        continuations: _builtins.int = ...,
+        stitched: _builtins.bool = ...,
+        strategy: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "no_cache", b"no_cache", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -443,6 +503,7 @@ class Decision(_message.Message):
     OVERSIGHT_REQUIRED_FIELD_NUMBER: _builtins.int
     WARNED_FIELD_NUMBER: _builtins.int
     REDISPATCH_STRATEGY_FIELD_NUMBER: _builtins.int
+    REMEDIES_FIELD_NUMBER: _builtins.int
     action: Global___Action.ValueType
     """What happens."""
     halt_reason: _builtins.str
@@ -461,6 +522,10 @@ class Decision(_message.Message):
     def violations(self) -> _containers.RepeatedCompositeFieldContainer[Global___Violation]:
         """Every directive broken, report-only ones too."""
 
+    @_builtins.property
+    def remedies(self) -> _containers.RepeatedScalarFieldContainer[Global___Remedy.ValueType]:
+        """Remedies for ACTION_REDISPATCH, all at once; empty otherwise."""
+
     def __init__(
         self,
         *,
@@ -472,10 +537,11 @@ class Decision(_message.Message):
         oversight_required: _builtins.bool = ...,
         warned: _builtins.bool = ...,
         redispatch_strategy: _builtins.str = ...,
+        remedies: _abc.Iterable[Global___Remedy.ValueType] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "violations", b"violations", "warned", b"warned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,90 @@
+"""What windows said, kept encrypted beside the chain (SPEC-011 §6, SPEC-015 §4).
+
+AES-256-GCM under a random data key per session, which is wrapped under a key derived from the master key. The additional
+data name session and window, so that no content can stand for another. The window's seal holds the hash of the encrypted
+bytes: a content that was swapped, edited or taken away is noticed, and the hash tells nothing once the data key is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from interlock.audit.log import Contents, Writing
+from interlock.domain.chain import EventRecord, WindowRecord, content_hash
+from interlock.domain.errors import Refused, unavailable
+from interlock.runtime.keys import Keyring
+
+CONTENT_DROPPED = "CONTENT_DROPPED"
+WRAP = b"interlock-content-wrap-v1"
+_KEY_BYTES, _NONCE_BYTES = 32, 12
+
+
+@dataclass(frozen=True)
+class Vault:
+    """Encrypts and opens contents. ``entropy`` draws random bytes."""
+
+    keyring: Keyring
+    entropy: Callable[[int], bytes]
+
+    def seal(self, writing: Writing, session_id: str, window_id: str, text: str) -> bytes:
+        """Return *text* encrypted under the session's data key, which is made with the first content."""
+        held = writing.content_key(session_id)
+        if held is None:
+            key = self.entropy(_KEY_BYTES)
+            version = self.keyring.current
+            writing.add_content_key(
+                session_id, version, self._locked(self._wrapping(version, session_id), key, session_id)
+            )
+        else:
+            key = self._unwrapped(session_id, *held)
+        return self._locked(key, text.encode(), f"{session_id}|{window_id}")
+
+    def open(
+        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
+        events: Iterable[EventRecord], held: Contents,
+    ) -> Iterator[tuple[str, str]]:  # fmt: skip
+        """Yield id and text of those windows of a verified chain that said something, in the order asked for.
+
+        Refused with CONTENT_MISSING or CONTENT_UNREADABLE, for what is not compared must not count as compared.
+        """
+        known = {window.window_id: window for window in windows}
+        dropped = {event.window_id for event in events if event.event_type == CONTENT_DROPPED}
+        for window_id in window_ids:
+            window = known.get(window_id)
+            if window is None or not window.content_hash or window_id in dropped:
+                continue
+            sealed = held.sealed.get(window_id)
+            if sealed is None or held.key is None:
+                raise _lost("CONTENT_MISSING", "what an earlier window said is gone")
+            if content_hash(sealed) != window.content_hash:
+                raise _lost("CONTENT_UNREADABLE", "what an earlier window said is not what was sealed")
+            key = self._unwrapped(session_id, *held.key)
+            yield window_id, _unlocked(key, sealed, f"{session_id}|{window_id}").decode()
+
+    def _wrapping(self, version: int, session_id: str) -> bytes:
+        key = self.keyring.derive(version, session_id, WRAP)
+        if key is None:
+            raise _lost("CONTENT_UNREADABLE", "the master key of that version is not here")
+        return key
+
+    def _unwrapped(self, session_id: str, version: int, wrapped: bytes) -> bytes:
+        return _unlocked(self._wrapping(version, session_id), wrapped, session_id)
+
+    def _locked(self, key: bytes, plain: bytes, name: str) -> bytes:
+        nonce = self.entropy(_NONCE_BYTES)
+        return nonce + AESGCM(key).encrypt(nonce, plain, name.encode())
+
+
+def _unlocked(key: bytes, sealed: bytes, name: str) -> bytes:
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], name.encode())
+    except (InvalidTag, ValueError):
+        raise _lost("CONTENT_UNREADABLE", "what an earlier window said cannot be decrypted") from None
+
+
+def _lost(reason: str, message: str) -> Refused:
+    return unavailable(reason, message, retry_after_ms=0)
