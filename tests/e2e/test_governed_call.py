@@ -120,13 +120,15 @@ def test_a_session_falls_through_its_bands_to_the_end(front, provider):
 def test_both_fronts_come_to_the_same_end(front, provider):
     """Dispatch and Check over gRPC give the risk, the charge and the decision of the HTTP front (I14)."""
     provider.answers(FALSE)
-    over_http = ask(front)
+    alone = (("crp-context-cache", "no-cache"),)  # a text that was brought cannot be continued, so neither is the other
+    over_http = ask(front, crp_context_cache="no-cache")
     facts = [common_pb2.Fact(**fact) for fact in FACTS]
     question = "How tall is the Eiffel Tower, and when was it completed?"
     chat = json.dumps({"model": "m", "messages": [{"role": "user", "content": question}]}).encode()
     with grpc.insecure_channel(front.grpc) as channel:
         stub = SidecarServiceStub(channel)
-        dispatched = stub.Dispatch(sidecar_pb2.DispatchRequest(chat_request=chat, facts=facts), timeout=60).outcome
+        request = sidecar_pb2.DispatchRequest(chat_request=chat, facts=facts)
+        dispatched = stub.Dispatch(request, timeout=60, metadata=alone).outcome
         checked = stub.Check(sidecar_pb2.CheckRequest(text=FALSE, facts=facts, query=question), timeout=60).outcome
 
     names = ("CRP-Safety-Hallucination-Score", "CRP-Agent-Safety-Budget", "CRP-Safety-Fabrications")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from nupunkt import sent_spans
 
@@ -23,7 +25,9 @@ def found(entailment: float = 0.0, similarity: float = 0.0) -> Evidence:
     return Evidence("f1", similarity, "source", scores, "source", scores)
 
 
-async def weigh(text: str, *facts: str, titles=(), query: str = "", twin: WordInference | None = None) -> Evidence:
+async def weigh(
+    text: str, *facts: str, titles=(), query: str = "", sentence: str = "", twin: WordInference | None = None
+) -> Evidence:
     twin = twin or WordInference()
     made = cut(
         tuple(Fact(f"f{n}", fact, 0.5) for n, fact in enumerate(facts, 1)),
@@ -34,7 +38,9 @@ async def weigh(text: str, *facts: str, titles=(), query: str = "", twin: WordIn
     rows = await twin.embed([*(unit.text for unit in made.units), *made.texts])
     envelope = Envelope(made, rows[: len(made.units)], rows[len(made.units) :])
     one = claim(text)
-    return (await evidence([one], await twin.embed([text]), envelope, twin, titles=titles, query=query))["c1"]
+    said = {"c1": sentence or text}
+    found = await evidence([one], await twin.embed([text]), envelope, twin, titles=titles, query=query, sentences=said)
+    return found["c1"]
 
 
 @pytest.mark.req("DPE-2")
@@ -54,6 +60,15 @@ def test_nli_and_values_decide(entailment, similarity, specificity, flawed, expe
     one = claim("text", specificity=specificity)
 
     assert attribute(one, found(entailment, similarity), flawed=flawed, method="nli") is expected
+
+
+@pytest.mark.req("DPE-2")
+@pytest.mark.parametrize(("contradiction", "expected"), [(0.75, "CONTEXT_GROUNDED"), (0.76, "MIXED")])
+def test_what_its_best_premise_denies_is_not_grounded(contradiction, expected):
+    """However high its words lift the support."""
+    denied = replace(found(0.6), plain_scores=NliScores(0.2, 0.8 - contradiction, contradiction))
+
+    assert attribute(claim("text"), denied, flawed=False, method="nli").name == expected
 
 
 @pytest.mark.req("DPE-2")
@@ -89,7 +104,8 @@ async def test_the_best_fact_is_named():
 
     assert (got.fact_id, got.source) == ("f2", "The tower is tall.")
     assert got.similarity == pytest.approx(1.0)
-    assert got.scores.entailment == pytest.approx(1.0)
+    assert got.plain_scores.entailment == pytest.approx(1.0)
+    assert got.scores.entailment > 0.95
 
 
 @pytest.mark.req("DPE-2")
@@ -98,16 +114,58 @@ async def test_what_two_facts_support_together_is_supported():
     got = await weigh("alpha beta gamma delta", "alpha beta", "milk bread", "gamma delta")
 
     assert got.source_scores.entailment == pytest.approx(0.5)
-    assert got.scores.entailment == pytest.approx(1.0)
+    assert got.plain_scores.entailment == pytest.approx(1.0)
 
 
 @pytest.mark.req("DPE-2")
 async def test_no_premise_is_judged_twice():
-    """With one fact all three premises are the same, and NLI runs once."""
+    """With one fact all four premises are the same, and NLI runs once."""
     twin = WordInference()
     await weigh("The tower is tall.", "The tower is tall.", twin=twin)
 
     assert len(twin.pairs) == 1
+
+
+@pytest.mark.req("DPE-2")
+async def test_what_entails_the_sentence_entails_the_claim_cut_from_it():
+    """The claim lost its subject in the cut; its sentence has it."""
+    fact = "alpha beta gamma delta"
+    alone = await weigh("omega gamma delta", fact)
+    inside = await weigh("omega gamma delta", fact, sentence="alpha beta gamma delta")
+
+    assert alone.plain_scores.entailment == pytest.approx(2 / 3)
+    assert inside.plain_scores.entailment == pytest.approx(1.0)
+    assert inside.premise == fact
+
+
+@pytest.mark.req("DPE-2")
+async def test_a_sentence_too_long_for_the_model_is_left_aside():
+    """The claim, which fits, stands for it; nothing is cut and nothing is refused."""
+    twin = WordInference()
+    await weigh("alpha beta", "alpha gamma", sentence="alpha " * (limits(twin)[0] + 1), twin=twin)
+
+    assert {said for _, said in twin.pairs} == {"Alpha beta."}
+
+
+@pytest.mark.req("DPE-2")
+async def test_a_sure_answer_ends_the_questions():
+    """Only a doubtful claim is put to more than one premise."""
+    sure, doubtful = WordInference(), WordInference()
+    facts = ("The tower is tall and old.", "Bread is cheap here.", "A river is near.")
+    await weigh("The tower is tall.", *facts, twin=sure)
+    await weigh("The towers seem high.", *facts, twin=doubtful)
+
+    assert len(sure.pairs) == 1
+    assert len(doubtful.pairs) > 1
+
+
+@pytest.mark.req("DPE-2")
+async def test_the_plain_reading_takes_the_model_at_its_word():
+    """Uncalibrated, for dpe_attribution=cosine; the rest of the evidence is the same."""
+    got = await weigh("The tower is very tall.", "The tower is tall.")
+
+    assert got.scores.entailment != got.plain_scores.entailment == got.plain().scores.entailment
+    assert got.plain().fact_id == got.fact_id
 
 
 @pytest.mark.req("DPE-2")

@@ -88,7 +88,7 @@ async def test_a_report_in_json_leaves_out_what_did_not_run():
 
     assert found["fabrication_count"] == 0
     assert found["omissions"] == []
-    assert "quality_score" not in found
+    assert "flow_score" not in found
 
 
 @pytest.mark.models

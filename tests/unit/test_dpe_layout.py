@@ -131,3 +131,25 @@ def test_kinds():
     kinds = [block.kind for block in layout("# T\nText here.\n```\nx = 1\n```\n| a | b |\n|--|--|\n| 1 | 2 |").blocks]
 
     assert kinds == [Kind.TITLE, Kind.PROSE, Kind.CODE, Kind.TITLE, Kind.DATA]
+
+
+@pytest.mark.req("DPE-1")
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ("```The tower is 390 m tall\nx = 1\n``` and it is red", ["The tower is 390 m tall", "x = 1", "and it is red"]),
+        ("```python\nx = 1\n```", ["x = 1"]),
+        ('See <a title="The tower is 390 m tall" href=x>this</a>.', ["See The tower is 390 m tallthis."]),
+        ("<x The tower is 390 m tall>", ["<x The tower is 390 m tall>"]),
+        ('<br class="big"/>One <b>bold</b> word', ["One bold word"]),
+    ],
+)
+def test_no_claim_hides_in_markup(raw, found):
+    """What stands on a fence's line, in an attribute or in a tag that is none is read (reliability.md A-25)."""
+    assert texts(raw) == found
+
+
+@pytest.mark.req("DPE-1")
+def test_an_item_stands_under_the_last_sentence_of_its_line():
+    """A greeting before the colon is no part of what the item says."""
+    assert [block.lead for block in layout("Sure! The drugs are:\n- Drug B").blocks] == ["", "The drugs are:"]

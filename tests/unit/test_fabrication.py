@@ -132,3 +132,86 @@ def test_a_long_text_of_anything_is_read_in_time(pump):
     text = pump * (20_000 // len(pump))
 
     assert isinstance(fabricated(EnvelopeIndex.of([text], (), text), text), tuple)
+
+
+TEAM = EnvelopeIndex.of(
+    [
+        "The 27-year-old Lena Brown joined Rage Against the Machine and Audioslave; twenty - five machines ran.",
+        (
+            "The 2007-08 season was long. He reached his seventh consecutive final on may 30 . Call (212) 555-0199. The band played 2007 -- 11 in Hamamatsu, "
+            "Shizuoka, and meets tomorrow in LA. The Supreme Court ruled; the Blues won the Cup."
+        ),
+        "The World Food Programme (WFP) helped two French and three Danish towns in 2020. ADMISSION TO ALL IS FREE.",
+        "Prices rose by many years of growth, to 5,000 euros.",
+    ],
+    (),
+    "",
+)
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Brown, 27, joined.",
+        "Lena Brown, aged 27, joined.",
+        "She is known from Rage Against the Machine and Audioslave.",
+        "There were 25 machines.",
+        "He won seven consecutive times on May 30th.",
+        "The fight is on 30 May.",
+        "The number is 212-555-0199.",
+        "The band played from 2007 to 2011.",
+        "It is in Shizuoka Prefecture.",
+        "The United States Supreme Court ruled.",
+        "The Blues' Cup win was lasting.",
+        "The WFP helped, and so did the World Food Program's staff from France and Denmark.",
+        "LENA BROWN and lena brown are one; so is Léna Brown.",
+        "It cost €5,000.",
+        "They meet on Friday.",
+        "It is warm in Los Angeles.",
+        "The 2007 -- 08 season and 2007--08 are one.",
+        "The machines ran in Oregon.",
+    ],
+)
+def test_another_form_of_what_is_stated_is_no_fabrication(text):
+    """Ages, ranks, joined names, written-out figures, telephone numbers, kinds of places and possessives."""
+    assert fabricated(TEAM, text) == ()
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Brown, 31, joined.", ("31",)),
+        ("Rage Against the Machine and Soundgarden played.", ("Soundgarden",)),
+        ("There were 26 machines.", ("26",)),
+        ("Tobias Okonjo spoke.", ("Tobias Okonjo",)),
+        ("It took 84 years.", ("84 years",)),
+        ("The number is 212-555-0144.", ("212-555-0144",)),
+        ("The United States Zoning Board ruled.", ("United States Zoning Board",)),
+        ("It is in Nagano Prefecture.", ("Nagano Prefecture",)),
+    ],
+)
+def test_a_form_that_is_not_stated_is_one(text, expected):
+    """The same forms with something else in them are found; a shouted word and a bare "years" support nothing."""
+    assert any(each in " ".join(fabricated(TEAM, text)) for each in expected)
+
+
+@pytest.mark.req("DPE-3")
+def test_a_weekday_needs_a_source_where_nothing_is_dated_by_today():
+    """Friday may be what tomorrow means; where the evidence has no such word it is invented."""
+    assert fabricated(FIRM, "They met on Friday.") == ("Friday",)
+
+
+@pytest.mark.req("DPE-3")
+def test_common_knowledge_is_a_closed_list():
+    """§5.2: only what is listed needs no source; a person, a firm or a figure never is."""
+    nothing = EnvelopeIndex.of(["Rain fell."], (), "")
+
+    assert fabricated(nothing, "France, the United Nations and a Bachelor of Arts exist.") == ()
+    assert fabricated(nothing, "Elon Musk met Microsoft in Lyon for 12 hours.") == (
+        "Elon Musk",
+        "Microsoft",
+        "Lyon",
+        "12 hours",
+    )

@@ -23,9 +23,14 @@ def window_events(
     report: dpe_pb2.Report, decision: policy_pb2.Decision, *, number: int = 1
 ) -> list[audit_pb2.NewEvent]:
     dispatch = events.Dispatch("host", "m", "push", 0.2, 100, 7, 1)
+    noted = [
+        events.started(dispatch, "generate"),
+        events.completed("sha256:x", 3, 9),
+        *events.of_report(report, no_store=False),
+    ]
     return events.of_window(
-        opened=session_pb2.OpenedWindow(window_number=number), continuation_id=None, dispatch=dispatch, response_hash="sha256:x", tokens_used=3,
-        latency_ms=9, report=report, decision=decision, no_store=False, report_uri="http://x/r",
+        opened=session_pb2.OpenedWindow(window_number=number), continuation_id=None, noted=noted, report=report,
+        decision=decision, report_uri="http://x/r",
     )  # fmt: skip
 
 

@@ -238,3 +238,62 @@ def test_a_long_session_does_not_make_long_headers():
 def test_a_ceiling_is_an_exact_number_of_millionths():
     """0.1 is 100,000, not a float near it."""
     assert headers.read([("crp-agent-safety-budget", "0.1")]).ceiling == Micros(100_000)
+
+
+@pytest.mark.req("HDR-4", "DPE-7", "DPE-8", "DPE-9")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CRP-Quality-Repetition", headers.repetition("NONE", "0.010")),
+        ("CRP-Quality-Repetition", headers.repetition("SIGNIFICANT", "0.280")),
+        ("CRP-Quality-Completeness", headers.completeness("COMPLETE", covered=5, total=5, uncovered=[])),
+        ("CRP-Quality-Completeness",
+         headers.completeness("PARTIAL", covered=3, total=5, uncovered=["eu-ai-act-requirements", "gdpr-requirements"])),
+        ("CRP-Quality-Flow", headers.flow("0.820", "")),
+        ("CRP-Quality-Flow", headers.flow("0.340", "prompt-augmented")),
+        ("CRP-Quality-Flow", headers.flow("0.340", "stitched")),
+        ("CRP-Quality-Score", "0.910"),
+        ("CRP-Compliance-NIST-Tier", "TIER-2"),
+        ("CRP-Compliance-ISO-42001", "A.6.2.4, A.9.4"),
+        ("CRP-Compliance-Controls-Met", "7/9"),
+        ("CRP-Agent-Revision-Round", "2/3"),
+    ],
+)  # fmt: skip
+def test_the_headers_of_the_later_stages_are_written_as_printed(name, value):
+    """SPEC-005 §9.4, §10.4, §11.6, §18.3 and SPEC-002 §7, §8.7."""
+    assert headers.admissible({name: value}) == {name: value}
+
+
+def test_the_printed_examples_are_written():
+    """The examples of SPEC-005 §9.4 and §10.4, but for their number of decimals."""
+    assert headers.repetition("SIGNIFICANT", "0.280") == "SIGNIFICANT; overlap=0.280"
+    assert headers.completeness("PARTIAL", covered=3, total=5, uncovered=["eu-ai-act-requirements"]) == (
+        "PARTIAL; sub-queries=3/5; uncovered=eu-ai-act-requirements"
+    )
+    assert headers.flow("0.340", "prompt-augmented") == "0.340; remediation=prompt-augmented"
+
+
+@pytest.mark.req("HDR-6")
+def test_topics_outside_the_alphabet_reach_no_header():
+    """What a user asked cannot become a header, split one or grow past its bound (A-16)."""
+    hostile = ["a\r\nset-cookie: x", "A B", "", "-a", "é", "x" * 49, "a,b", "ok"]
+    text = headers.completeness("PARTIAL", covered=0, total=8, uncovered=[*hostile, *(f"t{n}" for n in range(99))])
+
+    assert text.startswith("PARTIAL; sub-queries=0/8; uncovered=ok,t0,")
+    assert text.count(",") == headers.TOPICS - 1
+    assert headers.admissible({"CRP-Quality-Completeness": text})
+
+
+@pytest.mark.req("HDR-6")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CRP-Quality-Repetition", "LOTS"), ("CRP-Quality-Flow", "0.500; remediation=prayed"),
+        ("CRP-Quality-Completeness", "PARTIAL; sub-queries=1/2; uncovered=a b"), ("CRP-Compliance-NIST-Tier", "TIER-5"),
+        ("CRP-Compliance-ISO-42001", "A.9.4\r\nx: y"), ("CRP-Compliance-Controls-Met", "1 of 2"),
+        ("CRP-Agent-Revision-Round", "9/9"),
+    ],
+)  # fmt: skip
+def test_values_outside_the_grammar_of_a_later_stage_are_left_out(name, value):
+    """A header is absent rather than odd."""
+    assert headers.admissible({name: value}) == {}

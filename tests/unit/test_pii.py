@@ -41,6 +41,12 @@ PERSONAL = [
     ("I was born on 5 May 1990 in Bonn.", "DATE_OF_BIRTH", "5 May 1990"),
     ("She lives at 12 Baker Street, London NW1 6XE.", "STREET_ADDRESS", "12 Baker Street, London NW1 6XE"),
     ("Ship it to Musterstraße 12, 10115 Berlin", "STREET_ADDRESS", "Musterstraße 12, 10115"),
+    ("We'll meet Monday at Acme, 0896 69 Farnell Street, Loombah", "STREET_ADDRESS", "0896 69 Farnell Street"),
+    ("Ann Roe\nNurse\nAcme\n338 St Omers Road, Beauwelz, Belgium", "STREET_ADDRESS", "338 St Omers Road"),
+    ("Meet me at USS Mahler\nFPO AA 70489 later", "STREET_ADDRESS", "USS Mahler\nFPO AA 70489"),
+    ("i live somewhere: 3911 fourth avenue suite 112 calgary", "STREET_ADDRESS", "3911 fourth avenue suite 112"),
+    ("Please add Ann Petrova as a beneficiary.", "PERSON", "Ann Petrova"),
+    ("My name is wrong on the card, could you please correct it to Ms. Ann Petrova?", "PERSON", "Ann Petrova"),
     ("His employee ID is E-10442.", "EMPLOYEE_ID", "E-10442"),
     ("Patient number: 88-12345", "RECORD_ID", "88-12345"),
     # financial data
@@ -79,6 +85,8 @@ IMPERSONAL = [
     "Order 4454794511390934 has shipped.",
     "ISBN 978-3-16-148410-0 and RFC 2119 apply.",
     "Hans Müller, a commissioner, spoke in Paris on Monday.",
+    "Leaders will meet at the summit in Rio on 12 May; they met at 10 Downing Street, London.",
+    "The board may add Hans Müller to the list and correct it to Friday.",
     "He changed its name to Savatage in 1986.",
     "mRNA-1345 was given to 35,541 people.",
     "Version 10.0.19045.3803 was released on 2023-12-12 10:15.",
@@ -231,3 +239,12 @@ def test_pumped_text_is_searched_in_time(detector, pump):
 def test_shapes_have_known_categories():
     """Every shape is in a category of §13.2."""
     assert {shape.category for shape in pii_patterns.SHAPES} <= set(CATEGORIES)
+
+
+@pytest.mark.req("DPE-11")
+def test_a_finding_knows_its_output(detector):
+    """Offsets count in one output; a finding in the prompt belongs to none."""
+    text = "My SSN is 460-89-9847."
+
+    assert [each.output_index for each in detector.find(text, "response", 3)] == [3]
+    assert [each.output_index for each in detector.find(text, "prompt")] == [None]

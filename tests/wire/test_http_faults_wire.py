@@ -227,6 +227,7 @@ async def test_a_sealed_window_is_settled_by_the_next_call(tmp_path, upstream, p
     assert asked == 2
     assert (late.status_code, reason_of(late)) == (409, "WINDOW_ALREADY_SETTLED")
     assert late.headers["crp-agent-safety-budget"] == "0.65"
+    assert [one.text for one in sidecar.dpe.asked[-1].prior] == ["The answer is fine."]  # nobody was told the other
     assert (after.headers["crp-context-window"], after.headers["crp-agent-safety-budget"]) == ("3/5", "0.30")
 
 
@@ -248,7 +249,7 @@ async def test_a_budget_that_fell_meanwhile_stops_the_release(tmp_path, upstream
 
     assert (response.status_code, reason_of(response)) == (451, "BUDGET_DEPLETED")
     assert "fine" not in response.text
-    assert events[-1] == "SAFETY_HALT"
+    assert events[-2:] == ["SAFETY_HALT", "CONTENT_DROPPED"]
 
 
 @pytest.mark.req("AUD-1")

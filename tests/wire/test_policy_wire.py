@@ -254,6 +254,46 @@ async def test_decide_refuses_what_it_cannot_decide_upon(policy, fields, reason)
     assert not answer.HasField("decision")
 
 
+@pytest.mark.req("DPE-16")
+async def test_decide_tells_the_remedies_and_the_strategy(policy):
+    """What is left to try is asked for in the request, and the answer names every remedy and the strategy at once."""
+    report = dpe_pb2.Report(
+        risk_level=common_pb2.RISK_LEVEL_HIGH,
+        composite_score=0.5,
+        repetition_level="SEVERE",
+        flow_score=0.2,
+        completeness_score=0.3,
+        gdpr_pii_detected=False,
+        contradictions=[dpe_pb2.Contradiction(scope="cross-window", severity="CRITICAL")],
+        stages=[dpe_pb2.Stage(number=n, status=dpe_pb2.STAGE_STATUS_RAN) for n in ("2", "6", "7", "8", "9", "11")],
+        quality_tier="B",
+    )
+    asked = {"report": report, "policy_text": "upgrade-on-risk reflexive", "window_number": 2, "windows_left": 3}
+    again = (await policy.Decide(decide(**asked, remediable=True))).decision
+    onward = (await policy.Decide(decide(**asked, remediable=True, redispatches=2))).decision
+    bridge = (await policy.Decide(decide(**asked, remediable=True, redispatches=2, continuations=1))).decision
+    spent = (await policy.Decide(decide(**asked, redispatches=0))).decision
+
+    assert (again.action, again.redispatch_strategy, list(again.remedies)) == (
+        policy_pb2.ACTION_REDISPATCH, "reflexive",
+        [policy_pb2.REMEDY_UPGRADE, policy_pb2.REMEDY_CONTEXT_CORRECTION, policy_pb2.REMEDY_ANTI_REPETITION,
+         policy_pb2.REMEDY_FLOW_AUGMENTATION],
+    )  # fmt: skip
+    assert (onward.action, bridge.action, spent.action) == (
+        policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH, policy_pb2.ACTION_DELIVER,
+    )  # fmt: skip
+    assert not onward.remedies
+    assert not onward.redispatch_strategy
+
+
+@pytest.mark.parametrize("name", ["redispatches", "continuations", "windows_left"])
+async def test_decide_refuses_counts_below_zero(policy, name):
+    """A count that cannot be is no licence for another round."""
+    answer = await policy.Decide(decide(**{name: -1}))
+
+    assert (answer.refusal.reason, answer.refusal.kind) == ("COUNT_OUT_OF_RANGE", common_pb2.REFUSAL_KIND_INVALID)
+
+
 async def test_the_service_is_ready_by_itself():
     """It depends on nothing, so nothing can be missing."""
     service = await open_service(Settings())

@@ -22,6 +22,12 @@ COMMANDS = {
     "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's with its parent's."),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows."),
     "audit": ("interlock.cli.audit", "app", "Verify and export the audit chain of a session."),
+    "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models that judge."),
+    "conformance": (
+        "interlock.cli.conformance",
+        "app",
+        "Print weights and hashes, run the specification's test vectors.",
+    ),
     "dpe": ("interlock.cli.dpe", "app", "Analyze answers against their facts."),
 }
 """Command → module, what to take from it (a function or a typer app), one line of help."""

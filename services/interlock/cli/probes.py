@@ -224,7 +224,9 @@ def models(settings: Settings) -> Iterator[Finding]:
         hint = "pip install 'interlock[dpe]' where the dpe service runs"
         yield line("dpe", Status.SKIP, "the dpe extra is not installed", hint)
         return
-    for verdict in importlib.import_module("interlock.dpe.models").verify(settings.nli_model_dir):
+    for verdict in importlib.import_module("interlock.dpe.models").verify(
+        settings.nli_model_dir, settings.embed_model_dir
+    ):
         status = Status.OK if verdict.ok else Status.FAIL
         yield line(verdict.slot, status, "as pinned" if verdict.ok else "cannot be used", verdict.hint)
 

@@ -55,6 +55,11 @@ class Window:
         return common_pb2.RiskLevel.Name(self.report.risk_level).removeprefix("RISK_LEVEL_")
 
     @property
+    def remedied(self) -> bool:
+        """Whether the answer that was released is not the first one that the model gave."""
+        return self.answer is not None and self.answer != self.turn.answer
+
+    @property
     def chain(self) -> str:
         """Verdict on the session's chain up to this window."""
         return self.headers.get("crp-provenance-chain-integrity", "")
@@ -64,7 +69,7 @@ class Agent:
     """Talks to a model through the mesh. Its key is its own; the provider's key stays with the mesh."""
 
     def __init__(self, base_url: str, grpc_address: str, *, api_key: str) -> None:
-        self._openai = openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0, timeout=60)
+        self._openai = openai.OpenAI(base_url=base_url, api_key=api_key, max_retries=0, timeout=180)
         self._http = httpx.Client(headers={"Authorization": f"Bearer {api_key}"}, timeout=10, trust_env=False)
         self._channel = grpc.insecure_channel(grpc_address)
         self._sidecar = sidecar_pb2_grpc.SidecarServiceStub(self._channel)

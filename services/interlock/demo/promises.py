@@ -5,19 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from interlock.api.dpe.v1 import dpe_pb2
 from interlock.demo.agent import HALTED, Window
 
 FEWEST_WINDOWS = 5
 
 
-def broken(windows: Sequence[Window], *, provider_calls: int, crp_headers: set[str]) -> Iterator[str]:
+def broken(
+    windows: Sequence[Window], *, provider_calls: int, recorded_calls: int, crp_headers: set[str]
+) -> Iterator[str]:
     """Yield a sentence for every promise that does not hold."""
     if len(windows) < FEWEST_WINDOWS:
         yield f"only {len(windows)} windows, at least {FEWEST_WINDOWS} were promised"
     if not windows or windows[-1].status != HALTED:
         yield "the last window was not halted"
-    if provider_calls != len(windows):
-        yield f"the provider was called {provider_calls} times for {len(windows)} windows"
+    if provider_calls != recorded_calls:
+        yield f"the provider was called {provider_calls} times, and {recorded_calls} calls are on record"
+    if not any(window.remedied for window in windows):
+        yield "no window was remedied"
     if crp_headers:
         yield f"CRP headers reached the provider: {', '.join(sorted(crp_headers))}"
     for before, after in pairwise(windows):
@@ -28,9 +33,14 @@ def broken(windows: Sequence[Window], *, provider_calls: int, crp_headers: set[s
 
 
 def _broken_in(window: Window) -> Iterator[str]:
-    if window.answer is not None and window.answer != window.turn.answer:
+    if window.answer is not None and window.answer not in {window.turn.answer, window.turn.again}:
         yield f"window {window.number}: the answer is not the recorded one"
     if window.status == HALTED and not (window.body or {}).get("crp_halt_reason"):
         yield f"window {window.number}: the 451 body names no reason"
     if window.chain not in {"VALID", "UNVERIFIED"} or (window.chain == "UNVERIFIED" and window.number > 1):
         yield f"window {window.number}: the chain is {window.chain or 'not reported'}"
+    not_run = [stage for stage in window.report.stages if stage.status != dpe_pb2.STAGE_STATUS_RAN]
+    for stage in not_run:
+        yield f"window {window.number}: stage {stage.number} did not run"
+    if not window.report.models:
+        yield f"window {window.number}: the report names no model"

@@ -1,6 +1,8 @@
 """The bundled provider: an OpenAI-compatible server that replays recorded answers.
 
 It answers the last user message of a request when it was recorded, and 404 otherwise: it never makes an answer up.
+Two things are not of the recording. A request to review an answer is told that there is no issue, as models often do about
+their own answers. And to one question there is a second answer, for when the request forbids to repeat what was said.
 ``python -m interlock.demo.provider --port 8089`` runs it alone.
 """
 
@@ -21,9 +23,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
-from interlock.demo.recording import Recording, Turn, load
+from interlock.demo.recording import Recording, load
 
 MODEL = "recorded"
+REVIEW = "Review the following response for accuracy against the provided context."
+NO_REPEAT = "DO NOT repeat this content."
+NO_ISSUES = '{"issues": []}'
 STARTUP_S = 10.0
 
 
@@ -57,10 +62,12 @@ class Replay:
             return _error(400, "invalid_request", "messages with a user message are needed")
         if body.get("stream"):
             return _error(400, "stream_not_recorded", "answers were recorded whole; ask without stream")
+        if question.startswith(REVIEW):
+            return JSONResponse(completion("review", NO_ISSUES))
         turn = self._recording.answer_to(question)
         if turn is None:
             return _error(404, "not_recorded", "no answer was recorded for this question")
-        return JSONResponse(completion(turn))
+        return JSONResponse(completion(turn.item, turn.again if forbids_repetition(body) else turn.answer))
 
     async def _models(self, request: Request) -> Response:
         if not self._accepts(request):
@@ -82,11 +89,16 @@ def last_user_message(body: dict[str, Any]) -> str:
     raise ValueError("no user message")
 
 
-def completion(turn: Turn) -> dict[str, Any]:
-    """Return a chat completion with the recorded answer. There is no usage: token counts were not recorded."""
-    message = {"role": "assistant", "content": turn.answer}
+def forbids_repetition(body: dict[str, Any]) -> bool:
+    """Tell whether a system message forbids to repeat earlier answers."""
+    return any(message["role"] == "system" and NO_REPEAT in message["content"] for message in body["messages"])
+
+
+def completion(name: str, answer: str) -> dict[str, Any]:
+    """Return a chat completion. There is no usage: token counts were not recorded."""
+    message = {"role": "assistant", "content": answer}
     return {
-        "id": f"chatcmpl-{turn.item}",
+        "id": f"chatcmpl-{name}",
         "object": "chat.completion",
         "created": int(time.time()),
         "model": MODEL,

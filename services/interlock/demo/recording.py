@@ -7,6 +7,14 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+SECOND_TRIES = {
+    "sales_email_6_9": (
+        "Building on that note, the UltraLux Premium Package is priced at $1,500 per office space. Furthermore, FutureTech "
+        "Solutions saw a 28% increase in staff productivity through the UltraLux Premium Package."
+    ),
+}
+"""What the provider answers by item when it is told not to repeat: ours, not the data set's."""
+
 
 @dataclass(frozen=True)
 class Turn:
@@ -18,6 +26,11 @@ class Turn:
     consistent: bool
     question: str
     answer: str
+
+    @property
+    def again(self) -> str:
+        """What is answered to a request that forbids to repeat what was said; mostly the recorded answer once more."""
+        return SECOND_TRIES.get(self.item, self.answer)
 
 
 @dataclass(frozen=True)

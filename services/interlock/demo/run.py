@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import secrets
 import sys
@@ -21,9 +22,10 @@ from interlock.demo.mesh import Mesh
 from interlock.demo.promises import broken
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
-from interlock.demo.view import FULL_MICROS, show, summary
+from interlock.demo.view import FULL_MICROS, show, show_models, summary
 
 POLICY = "halt-on CRITICAL; warn-on HIGH"
+SEALED = "WINDOW_SEALED"
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ def run(out: Console) -> Shown:
             "INTERLOCK_UPSTREAM_BASE_URL": provider.base_url,
             "INTERLOCK_UPSTREAM_API_KEY": key,
             "INTERLOCK_DEFAULT_POLICY": POLICY,
+            # On a slow machine a remedy is not begun that the time left does not hold; this one is to be seen.
+            "INTERLOCK_REQUEST_TIMEOUT_S": "150",
             "INTERLOCK_MAX_WINDOWS": str(len(recording.turns) + 1),
         }
         _introduce(out, recording, provider)
@@ -55,12 +59,16 @@ def run(out: Console) -> Shown:
             _wait(out, mesh)
             agent = Agent(mesh.base_url, mesh.grpc_address, api_key="demo-agent")
             try:
-                windows = _converse(out, agent, recording)
-                failures = _verdict(out, agent, windows, replay)
+                windows = _converse(out, agent, recording, replay)
+                calls = replay.calls
+                failures = _refused_after(out, agent, windows, replay)
             except (openai.OpenAIError, grpc.RpcError, httpx.HTTPError) as error:
                 raise mesh.failed(str(error)) from None
             finally:
                 agent.close()
+            show_models(out, windows[-1].report)
+            recorded = _remedies(out, mesh, windows)
+            failures += broken(windows, provider_calls=calls, recorded_calls=recorded, crp_headers=replay.crp_headers)
             failures += _verify(out, mesh, windows)
     _attach(out)
     return Shown(windows, failures)
@@ -71,7 +79,8 @@ def _introduce(out: Console, recording: Recording, provider: RunningProvider) ->
     out.print(f"An agent asks a model for {len(recording.turns)} {recording.title}.")
     out.print(f"Passage and answers are recorded data: {recording.citation},")
     out.print(f"{recording.licence}, with labels by people.")
-    out.print("Only the questions are ours. [[...]] marks what the passage does not support.", markup=False)
+    out.print("Ours are the questions, the reviews, in which the model finds no issue with")
+    out.print("itself, and one second answer. [[...]] marks what the passage does not support.", markup=False)
     out.print(f"policy    {POLICY}")
     out.print(f"provider  {provider.base_url} replays {len(recording.turns)} recorded answers")
 
@@ -91,18 +100,18 @@ def _wait(out: Console, mesh: Mesh) -> None:
     out.print(f"mesh      {mesh.base_url} ready after {seconds:.1f} s")
 
 
-def _converse(out: Console, agent: Agent, recording: Recording) -> list[Window]:
+def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) -> list[Window]:
     windows: list[Window] = []
-    before = FULL_MICROS
+    before, calls = FULL_MICROS, 0
     for window in agent.converse(recording.passage, recording.turns):
         windows.append(window)
-        show(out, window, of=len(recording.turns), before_micros=before)
-        before = window.budget_micros
+        show(out, window, of=len(recording.turns), before_micros=before, calls=replay.calls - calls)
+        before, calls = window.budget_micros, replay.calls
     return windows
 
 
-def _verdict(out: Console, agent: Agent, windows: list[Window], replay: Replay) -> list[str]:
-    """Ask once more after the halt, then name every promise that was not kept."""
+def _refused_after(out: Console, agent: Agent, windows: list[Window], replay: Replay) -> list[str]:
+    """Ask once more after the halt: an open breaker lets nothing through to the provider."""
     failures: list[str] = []
     if windows[-1].breaker == "OPEN":
         calls = replay.calls
@@ -111,7 +120,23 @@ def _verdict(out: Console, agent: Agent, windows: list[Window], replay: Replay) 
         if status != HALTED or replay.calls != calls:
             failures.append("a call after the breaker opened was not refused before the provider")
     out.print(f"The provider was called {replay.calls} times and saw {len(replay.crp_headers)} CRP headers.")
-    return failures + list(broken(windows, provider_calls=replay.calls, crp_headers=replay.crp_headers))
+    return failures
+
+
+def _remedies(out: Console, mesh: Mesh, windows: list[Window]) -> int:
+    """Show every remedy that is on record, and return how many provider calls are."""
+    said = mesh.command("audit", "export", windows[-1].session.session_id)
+    events = [json.loads(line) for line in said.stdout.splitlines()]
+    numbers = {window.headers.get("crp-compliance-audit-trail-id"): window.number for window in windows}
+    number_of = {e["window_id"]: numbers.get(e["data"].get("trail_id")) for e in events if e["event_type"] == SEALED}
+    out.print(Text("\nRemedies on record:", style="bold"))
+    for event in events:
+        if event["event_type"] == "RE_DISPATCH":
+            data = event["data"]
+            where = f"window {number_of.get(event['window_id'])}, round {data['round']}"
+            why = f"{', '.join(data['reason'])} at {data['original_risk']} risk"
+            out.print(f"  {where}: {why}; {data['strategy']}, {data['temperature']}", markup=False)
+    return sum(event["event_type"] == "DISPATCH_STARTED" for event in events)
 
 
 def _verify(out: Console, mesh: Mesh, windows: list[Window]) -> list[str]:

@@ -98,12 +98,43 @@ def summary(window: Window) -> dict[str, Any]:
         "safety_budget_micros": window.budget_micros,
         "breaker": window.breaker,
         "chain": window.chain,
+        "remedied": window.remedied,
+        "strategy": window.headers.get("crp-context-strategy", ""),
+        "stages": [stage.number for stage in window.report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN],
+        "models": [
+            {"slot": model.slot, "name": model.name, "hash": model.hash, "runtime": model.runtime}
+            for model in window.report.models
+        ],
         "marks": [mark.why for mark in marks(window.report)],
         "halt": window.body,
     }
 
 
-def rows(window: Window, before_micros: int) -> Iterator[tuple[str, Text]]:
+def stages(report: dpe_pb2.Report) -> str:
+    """Return which stages ran, and which did not and why."""
+    ran = [stage.number for stage in report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN]
+    rest = [f"{stage.number} ({stage.detail})" for stage in report.stages if stage.number not in ran]
+    return " ".join(ran) + (f"; not run: {', '.join(rest)}" if rest else "")
+
+
+def quality(window: Window) -> str:
+    """Return what stages 6 to 9 found, as the headers say it."""
+    named = (
+        ("repetition", "crp-quality-repetition"), ("completeness", "crp-quality-completeness"),
+        ("flow", "crp-quality-flow"), ("contradictions", "crp-safety-contradictions"), ("score", "crp-quality-score"),
+        ("tier", "crp-context-quality-tier"),
+    )  # fmt: skip
+    return ", ".join(f"{name} {window.headers[header]}" for name, header in named if header in window.headers)
+
+
+def asked(window: Window, calls: int) -> str:
+    """Return how the answer was come by."""
+    strategy = window.headers.get("crp-context-strategy", "")
+    told = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
+    return f"{told}; REMEDIED: the first answer was not released" if window.remedied else told
+
+
+def rows(window: Window, before_micros: int, calls: int) -> Iterator[tuple[str, Text]]:
     """Yield label and text of every line about *window*."""
     report = window.report
     found = marks(report)
@@ -116,6 +147,10 @@ def rows(window: Window, before_micros: int) -> Iterator[tuple[str, Text]]:
     for number, mark in enumerate(found, 1):
         yield f"  [{number}]", Text(mark.why, style="red")
     yield "recorded", Text(f"{window.turn.item}, labelled {label} by people", style="dim")
+    yield "asked", Text(asked(window, calls), style="green" if window.remedied else "")
+    yield "stages", Text(stages(report))
+    if window_quality := quality(window):
+        yield "quality", Text(window_quality)
     risk = Text(f"{window.risk} {report.composite_score:.2f}", style=_COLOURS.get(window.risk, ""))
     grounding = f"{report.grounding_pct:.0%}" if report.HasField("grounding_pct") else "no checkable claim"
     yield "risk", risk.append(f"   grounding {grounding}", style="default")
@@ -127,13 +162,21 @@ def rows(window: Window, before_micros: int) -> Iterator[tuple[str, Text]]:
     yield "chain", Text(f"{window.chain}{first}   {window.headers.get('crp-provenance-hmac', '')[:23]}…")
 
 
-def show(out: Console, window: Window, *, of: int, before_micros: int) -> None:
+def show_models(out: Console, report: dpe_pb2.Report) -> None:
+    """Print which models judged: name with version, hash, and where they ran."""
+    out.print(Text("\nJudged by:", style="bold"))
+    for model in report.models:
+        out.print(Text(f"  {model.slot:<9} {model.name}, {model.runtime}"))
+        out.print(Text(f"    {model.hash}"))
+
+
+def show(out: Console, window: Window, *, of: int, before_micros: int, calls: int) -> None:
     """Print *window*."""
     out.print(Text(f"\n--- window {window.number} of {of} ".ljust(out.width, "-"), style="bold"))
     table = Table.grid(padding=(0, 1))
     table.add_column(width=9, no_wrap=True, style="cyan")
     table.add_column(overflow="fold")
-    for label, text in rows(window, before_micros):
+    for label, text in rows(window, before_micros, calls):
         table.add_row(label, text)
     out.print(table)
     if window.body is not None:

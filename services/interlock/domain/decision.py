@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from interlock.domain.breaker import BreakerState, state_of
 from interlock.domain.budget import EXHAUSTED_AT, FULL, Micros, charge
@@ -10,6 +10,7 @@ from interlock.domain.enforcement import Action, Breach, breaches, not_good_enou
 from interlock.domain.errors import invalid
 from interlock.domain.findings import Findings
 from interlock.domain.policy import Oversight, Policy, Tier
+from interlock.domain.remedies import REDISPATCH_STRATEGY, SPENT, Progress, Remedy, Treatment, treatment
 from interlock.domain.risk import RiskLevel
 
 BUDGET_DEPLETED = "BUDGET_DEPLETED"
@@ -32,6 +33,7 @@ class Situation:
     accept_risk: RiskLevel | None
     accept_quality: frozenset[Tier]
     no_store: bool
+    progress: Progress = field(default=SPENT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,10 @@ class Outcome:
     reason: str = ""
     halt_reason: str = ""
     oversight_required: bool = False
+    remedies: tuple[Remedy, ...] = ()
+    """What a re-dispatch is told; empty for every other action."""
+    strategy: str = ""
+    """Strategy of a re-dispatch; empty for every other action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,7 @@ class Verdict:
 def decide(situation: Situation, findings: Findings) -> Verdict:
     """Return what happens to the response. HALT outranks HOLD, HOLD outranks REJECT_QUALITY, and that DELIVER.
 
+    Before all of them comes a remedy, while one is left that could lead to a better answer being delivered.
     Refused with BUDGET_OUT_OF_RANGE when the budget or the charge cannot be one.
     """
     _check_money(situation)
@@ -73,8 +80,9 @@ def decide(situation: Situation, findings: Findings) -> Verdict:
     oversight = _oversight(situation.policy, state)
     policy = situation.policy._replace(oversight=oversight)
     broken = (*breaches(policy, findings), *_not_accepted(situation, findings))
+    tried = _treatment(situation, policy, findings, broken)
     return Verdict(
-        outcome=_outcome(broken, state, findings),
+        outcome=_treated(tried) if tried else _outcome(broken, state, findings),
         oversight=oversight,
         warned=policy.warn_on is not None and findings.risk >= policy.warn_on,
         broken=broken,
@@ -120,6 +128,43 @@ def _not_accepted(situation: Situation, findings: Findings) -> list[Breach]:
         named = " ".join(tier for tier in ranked if tier in tiers)
         found.append(not_good_enough(f"CRP-Accept-Quality {named}", findings.tier))
     return found
+
+
+def _treatment(
+    situation: Situation, policy: Policy, findings: Findings, broken: tuple[Breach, ...]
+) -> Treatment | None:
+    """Return the remedy to try; ``None`` where the end is certain: a spent budget, a prohibited use.
+
+    The budget after this response's own charge does not count: a better answer costs less, and this one is not charged
+    when another takes its place (SPEC-005 §19.3).
+    """
+    if findings.prohibited or max(situation.breaker, state_of(situation.budget)) is BreakerState.OPEN:
+        return None
+    tried = treatment(policy, findings, broken, situation.progress, lasting=_lasting(situation, policy, findings))
+    if tried and tried.action is not Action.REDISPATCH and _state(situation) is BreakerState.OPEN:
+        return None
+    return tried
+
+
+def _lasting(situation: Situation, policy: Policy, findings: Findings) -> frozenset[str]:
+    """Return the directives that no answer could keep: 'none' as source, and a tier that the envelope does not have."""
+    best = replace(findings, tier=findings.envelope_tier or findings.tier)
+    found = (*breaches(policy, best), *_not_accepted(situation, best))
+    return frozenset(
+        breach.directive
+        for breach in found
+        if breach.action is Action.REJECT_QUALITY or breach.directive == "default-src 'none'"
+    )
+
+
+def _treated(tried: Treatment) -> Outcome:
+    again = tried.action is Action.REDISPATCH
+    return Outcome(
+        action=tried.action,
+        cause="remedy",
+        remedies=tried.remedies,
+        strategy=REDISPATCH_STRATEGY if again else "",
+    )
 
 
 def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> Outcome:

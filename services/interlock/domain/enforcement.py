@@ -23,6 +23,7 @@ class Action(IntEnum):
     HOLD = 4
     HALT = 5
     REJECT_QUALITY = 6
+    STITCH = 7
 
 
 @dataclass(frozen=True, slots=True)

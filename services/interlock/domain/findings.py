@@ -40,3 +40,7 @@ class Findings:
     tier: Tier | None
     prohibited: bool
     """Whether the EU AI Act class is UNACCEPTABLE."""
+    contradicted: bool = False
+    """Whether an earlier window is contradicted with severity CRITICAL (SPEC-005 §8.3)."""
+    envelope_tier: Tier | None = None
+    """Tier of the envelope alone, before the quality score capped it; ``None`` when nothing says that it was."""

@@ -25,6 +25,9 @@ VALUE_LIMIT = 1024
 LISTED = 64
 """Most windows that a header lists; a longer lineage is left out, of a longer history the end is shown."""
 
+TOPICS = 16
+"""Most uncovered sub-queries that a header names; 16 of 48 characters fit into VALUE_LIMIT. The report names all."""
+
 DISTORTION_TYPES = frozenset({
     "NUMBER_CHANGED", "NEGATION_FLIP", "DATE_SHIFTED", "ENTITY_SUBSTITUTED", "MAGNITUDE_ALTERED", "CONTEXT_STRIPPED",
 })  # fmt: skip
@@ -61,6 +64,8 @@ _WINDOW = rf"crp_win_{_ID}"
 _STRATEGY = "|".join(STRATEGIES)
 _LEVEL = "CRITICAL|HIGH|MEDIUM|LOW"
 _DISTORTION = "|".join(sorted(DISTORTION_TYPES))
+_TOPIC = r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?"
+_CONTROL = r"A\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?"
 _SESSION_ATTRIBUTE = (
     r"; (?:Path=/|Max-Age=[0-9]{1,9}|Signed|SameSite=Strict|Window=[0-9]{1,9}|QualityHistory=[SABCD](?:,[SABCD])*)"
 )
@@ -101,11 +106,22 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Provenance-Report-URI": _URI,
         "CRP-Provenance-Window-Lineage": rf"{_WINDOW}(?: -> {_WINDOW}){{0,{LISTED - 1}}}",
         "CRP-Compliance-EU-AI-Act": r"UNACCEPTABLE|HIGH|LIMITED|MINIMAL|UNKNOWN",
+        "CRP-Compliance-NIST-Tier": r"TIER-[1-4]",
         "CRP-Compliance-GDPR-PII": r"true|false",
+        "CRP-Compliance-ISO-42001": rf"{_CONTROL}(?:, {_CONTROL}){{0,{LISTED - 1}}}",
+        "CRP-Compliance-Controls-Met": r"[0-9]{1,9}/[0-9]{1,9}",
+        "CRP-Quality-Score": _FRACTION,
+        "CRP-Quality-Repetition": rf"NONE|(?:MINOR|SIGNIFICANT|SEVERE)(?:; overlap={_FRACTION})?",
+        "CRP-Quality-Completeness": (
+            r"(?:COMPLETE|MOSTLY_COMPLETE|PARTIAL|INCOMPLETE); sub-queries=[0-9]{1,9}/[0-9]{1,9}"
+            rf"(?:; uncovered={_TOPIC}(?:,{_TOPIC}){{0,{TOPICS - 1}}})?"
+        ),
+        "CRP-Quality-Flow": rf"{_FRACTION}(?:; remediation=(?:prompt-augmented|stitched))?",
         "CRP-Compliance-Audit-Trail-Id": rf"crp_trail_{_ID}",
         "CRP-Compliance-Audit-Trail-URI": _URI,
         "CRP-Agent-Safety-Budget": _FRACTION,
         "CRP-Agent-Loop-Depth": r"[0-9]{1,9}",
+        "CRP-Agent-Revision-Round": r"[1-3]/[1-3]",
         "CRP-Set-Session": rf"token=[A-Za-z0-9+/.=_-]{{1,{TOKEN_LIMIT}}}(?:{_SESSION_ATTRIBUTE})*",
     }.items()
 }
@@ -114,10 +130,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
 RESPONSE_ONLY = frozenset(
     {name.lower() for name in RESPONSE_SYNTAX}
     | {f"crp-context-{name}" for name in ("saturation", "cache-status", "mode")}
-    | {f"crp-quality-{name}" for name in ("score", "repetition", "completeness", "flow")}
     | {f"crp-memory-{name}" for name in ("tier-hit", "ckf-hits", "ckf-community", "knowledge-age")}
-    | {f"crp-agent-{name}" for name in ("phase", "tool-calls", "revision-round", "fan-in-policy")}
-    | {f"crp-compliance-{name}" for name in ("nist-tier", "iso-42001", "controls-met")}
+    | {f"crp-agent-{name}" for name in ("phase", "tool-calls", "fan-in-policy")}
     | {"crp-safety-policy-violation", "crp-safety-stop-inject", "crp-llm-temperature", "crp-onboarding-hint"}
 ) - (_ACTIVE | PREFERENCES | set(NOT_SUPPORTED))
 """Headers that only we may write; one in a request is refused (HDR-6)."""
@@ -139,6 +153,7 @@ class Asked:
     report_uri: str | None
     ceiling: Micros | None
     no_store: bool
+    no_cache: bool
     grounding_mode: str | None
     seed: int | None
     terminate: bool
@@ -174,6 +189,7 @@ def read(fields: Iterable[tuple[str, str]]) -> Asked:
         report_uri=_matching(one, "crp-safety-report-uri", r"https://[A-Za-z0-9._~:/?#\[\]!$&'()*+=%-]+"),
         ceiling=_ceiling(one),
         no_store="no-store" in cache,
+        no_cache="no-cache" in cache,
         grounding_mode=_one_of(one, "crp-llm-grounding-mode", ["context-strict", "context-preferred", "open"]),
         seed=None if seed is None else int(seed),
         terminate=_one_of(one, "crp-session-action", ["terminate"]) is not None,
@@ -293,6 +309,23 @@ def contradictions(count: int, scope: str) -> str:
 def omissions(by_severity: Mapping[str, int]) -> str:
     """Write the omissions by severity (SPEC-002 §5.8)."""
     return ", ".join(f"{severity}:{by_severity.get(severity, 0)}" for severity in ("CRITICAL", "HIGH", "MEDIUM"))
+
+
+def repetition(level: str, overlap: str | None) -> str:
+    """Write the level of repetition, and the overlap where there is one (SPEC-005 §9.4)."""
+    return f"{level}; overlap={overlap}" if overlap and level != "NONE" else level
+
+
+def completeness(level: str, *, covered: int, total: int, uncovered: Sequence[str]) -> str:
+    """Write the completeness (SPEC-005 §10.4). A name outside the alphabet is left out (reliability.md A-16)."""
+    named = [topic for topic in uncovered if re.fullmatch(_TOPIC, topic, re.ASCII)][:TOPICS]
+    text = f"{level}; sub-queries={covered}/{total}"
+    return f"{text}; uncovered={','.join(named)}" if named else text
+
+
+def flow(score: str, remediation: str) -> str:
+    """Write the flow score and the remedy that it is the outcome of (SPEC-005 §11.6)."""
+    return f"{score}; remediation={remediation}" if remediation else score
 
 
 def set_session(token: str, *, max_age_s: int | None, window: int | None, quality: Sequence[str]) -> str:

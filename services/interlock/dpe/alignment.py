@@ -32,10 +32,14 @@ class Element:
 
 @dataclass(frozen=True)
 class Edit:
-    """A place where a claim departs from its source; either side may be empty."""
+    """A place where a claim departs from its source; either side may be empty.
+
+    ``beyond`` is what the source has before the claim's first word or behind its last one: the claim was cut from it.
+    """
 
     claim: tuple[Element, ...]
     source: tuple[Element, ...]
+    beyond: bool = False
 
 
 @dataclass(frozen=True)
@@ -86,7 +90,8 @@ def _aligned(mine: Sequence[Element], source: Sentence, fact: Frame) -> Alignmen
         if tag == "equal":
             copied += i2 - i1
         else:
-            edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2])))
+            beyond = i1 == i2 and i1 in {0, len(mine)}
+            edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2]), beyond))
     return Alignment(source, tuple(edits), copied, copied / max(1, len(mine)))
 
 

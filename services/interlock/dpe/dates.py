@@ -236,6 +236,9 @@ def _read_year(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(year)), index + 1) if year and _is_year(tokens, index) else None
 
 
+_LONGEST_SPAN = 120
+
+
 def _is_year(tokens: Sequence[Token], index: int) -> bool:
     """Whether a bare number of four digits is a year rather than a count."""
     before, after = at(tokens, index - 1), at(tokens, index + 1)
@@ -249,6 +252,13 @@ def _is_year(tokens: Sequence[Token], index: int) -> bool:
         and at(tokens, index + 2).kind == NUMBER
     ):
         return False  # from 2000 to 600000 supporters
+    if (
+        year >= 1500
+        and after.text == "-"
+        and after.glued
+        and 0 <= (year_at(tokens, index + 2) or 0) - year <= _LONGEST_SPAN
+    ):
+        return True  # 2007-2008
     if before.low in _YEAR_CUES or is_hyphen(tokens, index - 1) or before.text in {"(", "'", "/"}:
         return 1100 <= year <= 2100 or before.low in {"in", "year"}
     counted = (

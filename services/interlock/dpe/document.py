@@ -51,6 +51,7 @@ class Claim:
     claim_type: ClaimType
     specificity: float
     entities: tuple[Entity, ...]
+    output_index: int = 0  # of the request's outputs, the one that the offsets count in
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,7 @@ class PiiFinding:
     start: int
     end: int
     score: float
+    output_index: int | None = None  # of the request's outputs, the one that the offsets count in; None for the prompt
 
 
 @dataclass(frozen=True)

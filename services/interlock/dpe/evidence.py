@@ -92,7 +92,7 @@ def _neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
     part = 0
     for token in tokens:
         if token.kind == SYMBOL or token.low in {"and", "or"}:
-            part += token.text not in {"-", "'", ".", "&", "("}
+            part += token.text not in {"-", "'", ".", "&", "(", ")"}
         elif not is_small(token):
             word = root(plain(token.text))
             yield from (

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from interlock.dpe import dates, figures, labels
 from interlock.dpe.folding import Folded, fold
@@ -9,6 +10,7 @@ from interlock.dpe.lexing import NUMBER, SYMBOL, Token, at, lex
 from interlock.dpe.moments import DateRead, Moment
 from interlock.dpe.quantities import DATE, Value
 
+_MOST_REMEMBERED = 600  # code points: a thousand readings of these take some 30 MB
 _BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
 _BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
 
@@ -29,7 +31,16 @@ def extract(text: str) -> tuple[Value, ...]:
 
 
 def read(text: str) -> Reading:
-    """Fold, cut and read a text, once and from left to right."""
+    """Fold, cut and read a text, once and from left to right; short ones, which several stages read, are remembered."""
+    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _read(text)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> Reading:
+    return _read(text)
+
+
+def _read(text: str) -> Reading:
     folded = fold(text)
     tokens = lex(folded)
     values: list[Value] = []
@@ -75,12 +86,16 @@ def _dated(tokens: Sequence[Token], index: int, date: DateRead) -> tuple[list[Va
     """Return a date and, for 2019-21, the year at the other end."""
     plain = date.end == index + 1 and tokens[index].kind == NUMBER
     value = Value(DATE, "", 0, 0, moment=date.moment, plain=plain, first=index, last=date.end)
-    mark, other = at(tokens, date.end), at(tokens, date.end + 1)
-    short = mark.text in {"-", "/"} and mark.glued and other.glued and other.text.isdigit() and len(other.text) == 2
+    mark = at(tokens, date.end)
+    double = mark.text == "-" and at(tokens, date.end + 1).text == "-"
+    place = date.end + 1 + double
+    other = at(tokens, place)
+    tied = double or (mark.text in {"-", "/"} and mark.glued and other.glued)
+    short = tied and other.text.isdigit() and len(other.text) == 2
     if not (plain and short and date.moment.years):
         return [value], date.end
     year = date.moment.years[0] // 100 * 100 + int(other.text)
     if year <= date.moment.years[0]:
         return [value], date.end
-    later = Value(DATE, "", 0, 0, moment=Moment((year, year)), first=date.end + 1, last=date.end + 2)
-    return [value, later], date.end + 2
+    later = Value(DATE, "", 0, 0, moment=Moment((year, year)), first=place, last=place + 1)
+    return [value, later], place + 1

@@ -6,17 +6,21 @@ Figures are traced, not derived: a sum that the answer worked out itself counts 
 
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.dpe.document import Claim, Entity
 from interlock.dpe.evidence import Evidence
 from interlock.dpe.extraction import Reading, read
 from interlock.dpe.folding import fold
+from interlock.dpe.forms import other_forms, tidied
 from interlock.dpe.frames import taken_by_values
 from interlock.dpe.lexing import SYMBOL, WORD, Token, at, lex
+from interlock.dpe.moments import Moment
 from interlock.dpe.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
 from interlock.dpe.patterns import pattern
+from interlock.dpe.quantities import Value
 from interlock.dpe.values import EnvelopeValues, untraced, untraced_in
+from interlock.dpe.wordlists import word_set
 
 # Labels of the NER model that name something; the others are values, which are read by rule.
 _NAMING = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW"})
@@ -34,6 +38,15 @@ _CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: 
 _REFERENCE = pattern(r"\[\d{1,3}\]")
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
 _TRAILING = ".,;:!?'\""
+# Small words that a headline in capitals is full of: they abbreviate nothing.
+_SHOUTED = word_set(
+    "to in on at of by as an is it be do go he me my no or so up us we am and are but for had has her his how its may"
+    " new not now off one our out she the was who why you all can did get that this with from will have been into over more"
+)
+_DATED_BY_TODAY = pattern(
+    r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun)\b"
+)
+_KINDS_OF_PLACES = word_set("prefecture province county city district region island islands river valley canton oblast")
 
 
 @dataclass(frozen=True)
@@ -44,17 +57,25 @@ class EnvelopeIndex:
     values: EnvelopeValues
     text: str  # folded, in lower case, for addresses and references
     facts: int
+    dates_by_today: bool = False  # it says tomorrow, or writes Fri
 
     @staticmethod
     def of(fact_texts: Sequence[str], fact_entities: Sequence[Entity], query: str) -> "EnvelopeIndex":
         """Index the facts, the entities that the NER model found in them, and the query."""
-        readings = [read(text) for text in (*fact_texts, query)]
+        texts = [*fact_texts, query]
+        forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
+        readings = [read(form) for form in forms]
         named = [lex(fold(entity.text)) for entity in fact_entities]
+        evidence = Evidence.of([*(reading.tokens for reading in readings), *named])
+        # A shouted TO is no abbreviation of Tobias Okonjo.
+        abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
+        text = "\n".join(reading.folded.text for reading in readings).lower()
         return EnvelopeIndex(
-            evidence=Evidence.of([*(reading.tokens for reading in readings), *named]),
-            values=EnvelopeValues([value for reading in readings for value in reading.values]),
-            text="\n".join(reading.folded.text for reading in readings).lower(),
+            evidence=replace(evidence, written=abbreviations),
+            values=EnvelopeValues([value for reading in readings for value in reading.values if not value.vague]),
+            text=text,
             facts=len(fact_texts),
+            dates_by_today=_DATED_BY_TODAY.search(text) is not None,
         )
 
     def cites(self, address: str) -> bool:
@@ -192,7 +213,29 @@ def _has_basis(tokens: Sequence[Token], envelope: EnvelopeIndex) -> bool:
     if not words or words in KNOWN or all(_is_known(word) for word in words):
         return True
     single_word = len(words) == 1 and words[0] in COMMON_WORDS
-    return single_word or envelope.evidence.knows(words)
+    if single_word or envelope.evidence.knows(words):
+        return True
+    return _has_basis_in_parts(tokens, words, envelope)
+
+
+def _has_basis_in_parts(tokens: Sequence[Token], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
+    """Whether what reads like one name is several that each have a basis, or a known one with its kind behind it.
+
+    Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture.
+    """
+    joints = [index for index, token in enumerate(tokens) if index and _joins(tokens, index)]
+    if joints:
+        starts, ends = [0, *(index + 1 for index in joints)], [*joints, len(tokens)]
+        return all(_has_basis(tokens[start:end], envelope) for start, end in zip(starts, ends, strict=True))
+    if len(words) > 1 and words[-1] in _KINDS_OF_PLACES and envelope.evidence.knows(words[:-1]):
+        return True
+    heads = [size for size in range(1, len(words)) if tuple(words[:size]) in KNOWN]
+    return any(envelope.evidence.knows(words[size:]) for size in heads)
+
+
+def _joins(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token parts two names; in Jean-Claude both sides alone would need a basis."""
+    return index + 1 < len(tokens) and (tokens[index].low == "and" or tokens[index].text in {"-", "&", "/", "'", ","})
 
 
 def _is_known(word: str) -> bool:
@@ -220,4 +263,13 @@ def _placed(reading: Reading, first: int, last: int) -> _Found:
 def _stated(reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        yield _Found(value.text, value.start, value.end)
+        if not _is_put_otherwise(value, reading, envelope):
+            yield _Found(value.text, value.start, value.end)
+
+
+def _is_put_otherwise(value: Value, reading: Reading, envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
+    if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
+        return envelope.dates_by_today  # Friday may be what "tomorrow" means; 3b and NLI weigh it
+    before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
+    return any(envelope.values.has(form) for form in other_forms(value, before, after))

@@ -1,8 +1,8 @@
 """Stage 3b, fidelity: which claims bend what they rest on, and what of 3a is explained by that (SPEC-005 §5.3).
 
 A claim is compared with its nearest unit. Where that shows a distortion, the next nearest get a second look: one that
-supports the claim by itself, and says nothing otherwise, clears it, for then the claim is about that one. Last year's
-figure is no distortion of this year's.
+supports the claim by itself, more surely than the nearest contradicts it, has as many of its words, and says nothing
+otherwise, clears it, for then the claim is about that one. Last year's figure is no distortion of this year's.
 
 A value of the source that was changed is a distortion; it is not counted as a fabrication too.
 """
@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.dpe import distortion
-from interlock.dpe.attribution import GROUNDED_ENTAILMENT, Evidence, scored
+from interlock.dpe.attribution import GROUNDED_ENTAILMENT, Evidence, judged
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
+from interlock.dpe.frames import frame
 from interlock.dpe.inference import Inference
 from interlock.dpe.language import Cancelled, Language
 from interlock.dpe.wording import hypothesis
@@ -44,11 +45,15 @@ async def distortions(
     doubtful = [
         (claim, other) for claim in claims if claim.claim_id in bent for other in evidence[claim.claim_id].others
     ]
-    scores = scored(await inference.nli([(text, hypothesis(claim.text)) for claim, (_, text) in doubtful]))
+    scores = await judged([(text, hypothesis(claim.text)) for claim, (_, text) in doubtful], inference)
 
     def second_look(left: Cancelled) -> set[str]:
         looked = zip(doubtful, scores, strict=True)
-        return {claim.claim_id for (claim, other), one in looked if not left() and _clears(claim, other, one)}
+        return {
+            claim.claim_id
+            for (claim, other), one in looked
+            if not left() and _clears(claim, other, one, evidence[claim.claim_id])
+        }
 
     cleared = await language.run(second_look)
     return {name: found for name, found in bent.items() if name not in cleared}
@@ -81,9 +86,12 @@ def _against(claim: Claim, found: Evidence) -> tuple[Distortion, ...]:
     return distortion.find(claim, Fact(found.fact_id, found.source, 0.0), found.source_scores)
 
 
-def _clears(claim: Claim, other: tuple[str, str], scores: NliScores) -> bool:
+def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Evidence) -> bool:
     fact_id, text = other
-    if scores.entailment < GROUNDED_ENTAILMENT:
+    if scores.entailment < max(GROUNDED_ENTAILMENT, nearest.source_scores.contradiction):
+        return False
+    mine = frame(claim.text).bag
+    if len(mine & frame(text).bag) < len(mine & frame(nearest.source).bag):
         return False
     return not distortion.find(claim, Fact(fact_id, text, 0.0), scores)
 

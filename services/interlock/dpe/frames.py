@@ -7,7 +7,7 @@ opposite direction (rose, fell) count as one word here; polarity.py tells them a
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TypeVar
 
 from interlock.dpe.evidence import Evidence
@@ -32,6 +32,7 @@ STOP = word_set(
 # A word found in another sentence of the source counts for less than one beside the compared one.
 _ELSEWHERE = 0.6
 _NEAR = 4
+_REMEMBERED = 1024
 _CLOSING = frozenset("\"')]”’")
 _ENDINGS = (("ing", 3), ("ed", 3), ("es", 3), ("ly", 4), ("s", 3))  # with the letters that must be left
 
@@ -107,8 +108,9 @@ class Frame:
         return self.reading.text[start:end]
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def frame(text: str) -> Frame:
-    """Read a text into a frame."""
+    """Read a text into a frame; recent ones are kept, for a claim meets many facts and a fact many claims."""
     reading = read(text)
     taken = taken_by_values(reading)
     names = tuple(find_names(reading.tokens, taken))

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from interlock.dpe.models import Manifest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,6 +21,9 @@ else:
 EMBEDDING_WIDTH = 384
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 
+deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
+"""When the caller of an analysis stops waiting, on the event loop's clock: models elsewhere are told."""
+
 
 @dataclass(frozen=True)
 class ModelInfo:
@@ -27,12 +34,17 @@ class ModelInfo:
     hash: str
     runtime: str
 
+    @classmethod
+    def of(cls, manifest: Manifest, runtime: str) -> ModelInfo:
+        """Return what a report says of a pinned model."""
+        return cls(manifest.slot, f"{manifest.name} {manifest.version}", manifest.hash, runtime)
+
 
 class Inference(Protocol):
     """What the stages ask of the models. No text is ever cut to fit: one that cannot fit is refused.
 
     A score depends on its own text alone, never on what else is asked for at the same time.
-    Refused with UNAVAILABLE (MODEL_OUTPUT_INVALID and others) when a model cannot answer.
+    Refused with UNAVAILABLE (MODEL_OUTPUT_INVALID and others) or TIMEOUT when a model cannot answer; never a default.
     """
 
     max_pair_tokens: int
@@ -55,6 +67,10 @@ class Inference(Protocol):
 
     def models(self) -> tuple[ModelInfo, ...]:
         """Return the models in use."""
+        ...
+
+    async def check(self) -> None:
+        """Return when every model can be used now; refused with the reason when one cannot."""
         ...
 
     def close(self) -> None:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from interlock.domain.errors import exhausted, invalid
+from interlock.domain.regulatory import DOMAINS, canonical_domain
 from interlock.dpe import envelope
 from interlock.dpe.document import Fact
+from interlock.dpe.flow import REMEDIES
 
 KINDS = ("content", "refusal", "tool_call")
+MAX_WINDOW_ID_CHARS = 256
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,14 @@ class Output:
 
 
 @dataclass(frozen=True)
+class PriorWindow:
+    """An earlier answer of the session that was released."""
+
+    window_id: str
+    text: str
+
+
+@dataclass(frozen=True)
 class Request:
     """What is analysed. Without outputs the answer is empty, and that is a finding, not an error."""
 
@@ -30,6 +41,9 @@ class Request:
     prompt: str = ""
     loop_depth: int = 0
     domain: str = ""
+    prior: tuple[PriorWindow, ...] = ()
+    flow_remediation: str = ""
+    governed: bool = False
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,8 @@ class Bounds:
     facts: int
     claims: int
     choices: int
+    prior_bytes: int
+    prior_windows: int
 
     def check(self, request: Request) -> None:
         """Refuse a request above a bound or outside the interface."""
@@ -56,3 +72,25 @@ class Bounds:
                 raise invalid("OUTPUT_INVALID", f"an output has a choice index from 0 and a kind of {', '.join(KINDS)}")
         if (found := len({output.choice_index for output in request.outputs})) > self.choices:
             raise exhausted("CHOICE_LIMIT_EXCEEDED", "too many choices", limit=str(self.choices), found=str(found))
+        self._check_session(request)
+
+    def _check_session(self, request: Request) -> None:
+        """Refuse what breaks the interface about earlier windows and the registered system."""
+        if (found := len(request.prior)) > self.prior_windows:
+            raise exhausted(
+                "PRIOR_LIMIT_EXCEEDED", "too many earlier windows", limit=str(self.prior_windows), found=str(found)
+            )
+        if (found := sum(len(window.text.encode()) for window in request.prior)) > self.prior_bytes:
+            raise exhausted(
+                "PRIOR_TOO_LARGE", "the earlier windows are too long", limit=str(self.prior_bytes), found=str(found)
+            )
+        names = {window.window_id for window in request.prior}
+        if len(names) != len(request.prior) or any(not 1 <= len(name) <= MAX_WINDOW_ID_CHARS for name in names):
+            raise invalid(
+                "PRIOR_WINDOW_INVALID",
+                f"an earlier window has an id of its own, of 1 to {MAX_WINDOW_ID_CHARS} characters",
+            )
+        if canonical_domain(request.domain) is None:
+            raise invalid("AI_DOMAIN_UNKNOWN", f"a domain is one of {', '.join(DOMAINS)}, or empty")
+        if request.flow_remediation and request.flow_remediation not in REMEDIES:
+            raise invalid("FLOW_REMEDIATION_UNKNOWN", f"a remedy of the flow is one of {', '.join(sorted(REMEDIES))}")

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from interlock.domain.composite import Amplifier, Calibration
 from interlock.dpe import attribution, entailment, omission
 from interlock.dpe.attribution import Attribution, Evidence
-from interlock.dpe.contradiction import Contradiction
+from interlock.dpe.contradiction import Contradiction, counted
 from interlock.dpe.envelope import Envelope
 from interlock.dpe.fidelity import Flaws
 from interlock.dpe.inference import Floats
@@ -30,7 +30,7 @@ def judged(
 ) -> Choice:
     """Return everything about one choice; *said* has a row for each of its sentences and claims."""
     names = [claim.claim_id for claim in reading.checked]
-    mine = {name: evidence[name] for name in names}
+    mine = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
     fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
     distortions = {name: flaws.distortions.get(name, ()) for name in names}
     attributions = {
@@ -49,9 +49,10 @@ def judged(
         attributions=attributions,
         fabrications=len({text for texts in fabrications.values() for text in texts}),
         distortions=sum(map(bool, distortions.values())),
-        contradictions=len(contradictions),
+        contradictions=len(counted(contradictions)),
         weakest=weakest,
         hidden_characters=reading.hidden,
+        addresses_judge=reading.addressed,
     )
     return Choice(
         index=reading.index,

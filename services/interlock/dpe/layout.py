@@ -24,12 +24,14 @@ MAX_LEAD = 160
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
 _MARKER = re.compile(r"\s*(?:(#{1,6})\s+|>\s?|[-*+•‣·–—]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)")
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]{1,200}\1:?\s*\Z")
-_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity', re.DOTALL)
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity', re.DOTALL)
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
 _RULE = re.compile(r"[-=_*|:+\s]+\Z")
 _EMPHASIS = re.compile(r"\*\*|~~|`+|(?<!\w)[*_]{1,3}(?=[\w\"'(])|(?<=[\w.,;:!?)\"'])[*_]{1,3}(?!\w)")
 _LINK = re.compile(r"!?\[([^\[\]]{1,300})\]\((?=[^()\s]{1,2000}(?:\s[^()]{0,200})?\))")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_ATTRIBUTE = re.compile(r"""\s+[\w:.-]{1,60}(?:\s*=\s*("[^"]{0,200}"|'[^']{0,200}'|[^\s"'=<>]{1,200}))?""")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-]+")
 
 
@@ -84,7 +86,13 @@ def _prose_blocks(text: Text) -> Iterator[Block]:
             block, number, listed = _paragraph(text, lines, number)
             yield replace(block, lead=lead) if listed else block
             if not listed:
-                lead = block.text.chars if block.text.chars.endswith(":") and len(block.text.chars) <= MAX_LEAD else ""
+                lead = _lead(block.text.chars)
+
+
+def _lead(line: str) -> str:
+    """Return the last sentence of a line that ends with a colon: what the items below stand under."""
+    last = _SENTENCE_END.split(line)[-1]
+    return last if last.endswith(":") and len(last) <= MAX_LEAD else ""
 
 
 def _lines(chars: str) -> list[tuple[int, int]]:
@@ -127,7 +135,8 @@ def _ends_a_line(line: str) -> bool:
 
 def _unmarked(text: Text) -> Text:
     """Return the text without emphasis, code ticks, tags and link brackets; a link keeps its address."""
-    spans = [m.span() for m in _TAG.finditer(text.chars)] + [m.span() for m in _EMPHASIS.finditer(text.chars)]
+    spans = [span for m in _TAG.finditer(text.chars) for span in _tag(m.group(), m.start())]
+    spans += [m.span() for m in _EMPHASIS.finditer(text.chars)]
     chars = list(text.chars)
     for link in _LINK.finditer(text.chars):
         spans.append((link.start(), link.start(1)))
@@ -140,8 +149,37 @@ def _unmarked(text: Text) -> Text:
     return text.without(taken).cut(0, len(text.chars) - sum(end - start for start, end in taken))
 
 
+def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
+    """Yield what to take off of a tag: all but values of several words; nothing when it is no tag but words."""
+    name = re.match(r"</?[\w:-]+", tag)
+    place = name.end() if name else 0
+    values: list[tuple[int, int]] = []
+    bare = 0
+    while attribute := _ATTRIBUTE.match(tag, place):
+        place = attribute.end()
+        bare += attribute[1] is None
+        if attribute[1] and " " in attribute[1].strip("\"' "):
+            values.append((attribute.start(1) + 1, attribute.end(1) - 1))
+    if bare > 1 or tag[place:].strip() not in {">", "/>"}:
+        return
+    start = 0
+    for first, last in values:
+        yield at + start, at + first
+        start = last
+    yield at + start, at + len(tag)
+
+
+def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[Block]:
+    """Yield what a fence's own line says, when that is more than the name of a language."""
+    fence = _FENCE.match(text.chars, *line)
+    said = text.cut(fence.end() if fence else line[0], line[1])
+    if len(said.chars.split()) > 1:
+        yield Block(said, Kind.PROSE)
+
+
 def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[Block, None, int]:
     """Yield the lines of a fence in groups; one that is never closed reaches to the end."""
+    yield from _said_on_fence(text, lines[number])
     number += 1
     parts: list[Text] = []
     while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
@@ -154,6 +192,8 @@ def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generato
         number += 1
     if parts:
         yield Block(joined(parts), Kind.CODE)
+    if number < len(lines):
+        yield from _said_on_fence(text, lines[number])
     return number + 1
 
 

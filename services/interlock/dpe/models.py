@@ -49,6 +49,14 @@ class Manifest:
         listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(self.files.items()))
         return "sha256:" + hashlib.sha256(listing.encode()).hexdigest()
 
+    @property
+    def served_version(self) -> str:
+        """The version under which a model server has this file: its hash as a number, so that other bytes are another version.
+
+        Versions of Triton are numbers of 63 bits: the first 15 hex digits.
+        """
+        return str(int(self.hash.removeprefix("sha256:")[:15], 16))
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -88,17 +96,20 @@ def _parsed(slot: str, home: Path, raw: Any) -> Manifest:
         name=str(raw["name"]),
         version=str(raw["version"]),
         licence=str(raw["licence"]),
-        folder=_ner_folder() if slot == "ner" else home,
+        folder=home if raw.get("model") or slot != "ner" else _ner_folder(),
         files=files,
         model=str(raw.get("model", "")),
         tokenizer=str(raw.get("tokenizer", "")),
-        labels=tuple(str(label).lower() for label in raw.get("labels", ())),
+        labels=tuple(str(label) if slot == "ner" else str(label).lower() for label in raw.get("labels", ())),
         max_length=int(raw.get("max_length", 0)),
     )
-    if slot != "ner" and not {result.model, result.tokenizer} <= set(files):
+    neural = bool(result.model) or slot != "ner"  # names may also come from a package
+    if neural and not {result.model, result.tokenizer} <= set(files):
         raise ValueError("model and tokenizer must be among files")
-    if slot != "ner" and not 64 <= result.max_length <= 8192:
+    if neural and not 64 <= result.max_length <= 8192:
         raise ValueError("max_length must be from 64 to 8192")
+    if neural and slot == "ner" and not 1 < len(result.labels) == len(set(result.labels)):
+        raise ValueError("labels must name each class of a token once")
     if slot == "nli" and sorted(result.labels) != sorted(LABELS):
         raise ValueError(f"labels must be an order of {', '.join(LABELS)}")
     return result
@@ -149,9 +160,10 @@ def check_code() -> None:
             raise unavailable("CODE_HASH_MISMATCH", f"{file} is not the installed file", retry_after_ms=0)
 
 
-def verify(nli_model_dir: Path | None = None) -> list[Verdict]:
+def verify(nli_model_dir: Path | None = None, embed_model_dir: Path | None = None) -> list[Verdict]:
     """Return one verdict for each slot and for the code; never raises. For the doctor."""
-    verdicts = [_verdict(slot, nli_model_dir if slot == "nli" else None) for slot in ("nli", "embed", "ner")]
+    folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": None}
+    verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:
         check_code()
     except (Refused, OSError, importlib.metadata.PackageNotFoundError) as error:
@@ -163,7 +175,7 @@ def _verdict(slot: str, folder: Path | None) -> Verdict:
     try:
         check(manifest(slot, folder))
     except Refused as refused:
-        where = "the folder in INTERLOCK_NLI_MODEL_DIR" if folder else "pip install 'interlock[dpe]'"
+        where = f"the folder in INTERLOCK_{slot.upper()}_MODEL_DIR" if folder else "pip install 'interlock[dpe]'"
         return Verdict(slot, ok=False, hint=f"{refused.reason}: {refused.message}; see {where}")
     return Verdict(slot, ok=True, hint="")
 

@@ -19,7 +19,7 @@ def read_number(tokens: Sequence[Token], index: int, *, money: bool = False) -> 
     """Read the number that begins at a token, or None. ``money`` lets 4.2m mean millions."""
     token = at(tokens, index)
     if token.kind == NUMBER:
-        found = _read_digits(tokens, index)
+        found = _read_digits(tokens, index, money=money)
         return scaled(tokens, found, money=money) if found else None
     if token.kind == WORD:
         found = read_share(tokens, index) or read_words(tokens, index)
@@ -46,7 +46,7 @@ def parse_digits(text: str) -> tuple[float, float] | None:
     return float(plain), 10.0**-decimals
 
 
-def _read_digits(tokens: Sequence[Token], index: int) -> Number | None:
+def _read_digits(tokens: Sequence[Token], index: int, *, money: bool) -> Number | None:
     token = tokens[index]
     parsed = parse_digits(token.text)
     if parsed is None:
@@ -55,7 +55,7 @@ def _read_digits(tokens: Sequence[Token], index: int) -> Number | None:
     mixed = _read_fraction(tokens, index)
     if mixed:
         return mixed
-    grouped = _read_spaced_groups(tokens, index)
+    grouped = _read_spaced_groups(tokens, index) or _read_parted_groups(tokens, index, money=money)
     if grouped:
         return grouped
     digits = "".join(character for character in token.text if character.isdigit()).strip("0")
@@ -76,6 +76,26 @@ def _read_spaced_groups(tokens: Sequence[Token], index: int) -> Number | None:
         text += tokens[end].text
         end += 1
     if end == index + 1 or not text.endswith("000") or len(text) > _MOST_DIGITS:
+        return None
+    return Number(float(text), 1.0, end, digits=text.strip("0"))
+
+
+def _read_parted_groups(tokens: Sequence[Token], index: int, *, money: bool) -> Number | None:
+    """Read 13, 000, as texts have it that were cut into words: the last group is zeros, or it is money in two groups."""
+    end, text = index + 1, tokens[index].text
+    if not (text.isdigit() and len(text) <= 3 and text[0] != "0"):
+        return None
+    while (
+        at(tokens, end).text == ","
+        and at(tokens, end + 1).kind == NUMBER
+        and len(tokens[end + 1].text) == 3
+        and tokens[end + 1].text.isdigit()
+        and _one_space(tokens, end + 1)
+    ):
+        text += tokens[end + 1].text
+        end += 2
+    groups = (end - index) // 2
+    if not groups or not (text.endswith("000") or (money and groups > 1)) or len(text) > _MOST_DIGITS:
         return None
     return Number(float(text), 1.0, end, digits=text.strip("0"))
 

@@ -14,7 +14,7 @@ A biography of a public figure has none of these, and is not flagged; the limit 
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from presidio_analyzer import AnalyzerEngine, RecognizerRegistry, RecognizerResult
@@ -44,7 +44,7 @@ _CLOSE = 200  # code points between two pieces of one person's data
 _LONGEST_WINDOW = 2_000
 _PERSON, _PERSON_SCORE = "PERSON", 0.85
 _MOST_READ = 6_000  # code points that the model reads for names once the text is known to hold personal data
-_NAMED, _INTRODUCED = pattern(shapes.NAMED), pattern(shapes.INTRODUCED)
+_NAMED, _INTRODUCED = (pattern(shapes.NAMED), pattern(shapes.APPOINTED)), pattern(shapes.INTRODUCED)
 
 
 @dataclass(frozen=True)
@@ -140,8 +140,11 @@ class PiiDetector:
         )
         self._categories = {_PERSON: shapes.DIRECT} | {each.kind: each.category for each in recognizers}
 
-    def find(self, text: str, where: str) -> tuple[PiiFinding, ...]:
-        """Return where personal data stands in a text, and of what kind; ``where`` is prompt or response."""
+    def find(self, text: str, where: str, output_index: int | None = None) -> tuple[PiiFinding, ...]:
+        """Return where personal data stands in a text, and of what kind.
+
+        ``where`` is prompt or response; a response's ``output_index`` says in which of the request's outputs.
+        """
         folded = fold(text)
         results = self._engine.analyze(folded.text, LANGUAGE, score_threshold=_LEAST_SCORE)
         firm = [_hit(each, folded.text) for each in results if not each.recognition_metadata.get(NEEDS_PERSON)]
@@ -152,7 +155,8 @@ class PiiDetector:
         for name in self._people(folded.text, spans):
             start, end = _trimmed(folded.text, name.start, name.end, full_stop=True)
             found.append(_Hit(_PERSON, start, end, _PERSON_SCORE))
-        return tuple(self._reported(hit, folded, where) for hit in _without_overlaps(found))
+        reported = (self._reported(hit, folded, where) for hit in _without_overlaps(found))
+        return tuple(replace(finding, output_index=output_index) for finding in reported)
 
     def _people(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[_Name]:
         """Yield the names that count: introduced as somebody's, or close to a finding.
@@ -160,7 +164,7 @@ class PiiDetector:
         The model reads no more than it must. Once the text holds personal data, further names only add detail, and it
         reads on for so long alone; before that it reads every place in which a name would count.
         """
-        named = [_Name(*match.span(1)) for match in _NAMED.finditer(text) if _is_name(match.group(1))]
+        named = [_Name(*match.span(1)) for each in _NAMED for match in each.finditer(text) if _is_name(match.group(1))]
         yield from named
         introduced = [match.span(1) for match in _INTRODUCED.finditer(text)]
         known, read = bool(spans or named), 0

@@ -27,7 +27,8 @@ class AddressRecognizer(LinearRecognizer):
             pattern(shapes.ADDRESS_OF, ignore_case=True),
         )
         self._numbered, self._named = pattern(shapes.NUMBERED_STREET), pattern(shapes.NAMED_STREET)
-        self._with_unit = pattern(shapes.STREET_WITH_UNIT)
+        self._letterhead = pattern(shapes.LETTERHEAD_AFTER)
+        self._with_unit = pattern(shapes.STREET_WITH_UNIT), pattern(shapes.TYPED_STREET, ignore_case=True)
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
         """Yield streets that something completes to an address."""
@@ -36,16 +37,23 @@ class AddressRecognizer(LinearRecognizer):
                 start, end = match.span()
                 after = text[end : end + 90]
                 postcode, unit = self._postcode.search(after), self._unit.search(after)
-                near = self._near.search(text[max(0, start - 60) : start])
-                if postcode or unit or near:
+                near = self._near.search(text[max(0, start - 60) : start]) or self._heads_letter(text, start, end)
+                if postcode or unit or near or each is self._streets[-1]:
                     last = max((found.end() for found in (postcode, unit) if found), default=0)
-                    yield start, end + last, 0.5 + 0.2 * bool(postcode) + 0.1 * bool(unit) + 0.15 * bool(near)
+                    complete = near or each is self._streets[-1]
+                    yield start, end + last, 0.5 + 0.2 * bool(postcode) + 0.1 * bool(unit) + 0.15 * bool(complete)
         yield from self._bare(text)
+
+    def _heads_letter(self, text: str, start: int, end: int) -> bool:
+        """Whether a street has a line of its own, below another line, with its town behind it."""
+        before = text[:start].rstrip(" >|\t")
+        return bool(before) and before.endswith("\n") and self._letterhead.search(text[end : end + 130]) is not None
 
     def _bare(self, text: str) -> Iterator[tuple[int, int, float]]:
         """Yield streets without a word for one, which a flat, a postcode below or an address cue completes."""
-        for match in self._with_unit.finditer(text):
-            yield (*match.span(), 0.65)
+        for each in self._with_unit:
+            for match in each.finditer(text):
+                yield (*match.span(), 0.65)
         for each, numbered in ((self._numbered, True), (self._named, False)):
             for match in each.finditer(text):
                 start, end = match.span()

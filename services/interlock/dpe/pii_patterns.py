@@ -248,7 +248,7 @@ _POINT = r"(?i:[nsew]\.?|north|south|east|west)"
 STREETS = (
     rf"\b\d{{1,6}}\p{{L}}?,?\s+(?:\d{{1,4}}\s+)?(?:{_POINT}\s+)?{_CAPITALS}{_STREET_WORD}\b\.?",
     rf"\b{_FOREIGN_FIRST}\s+(?:{_PART}\s+){{1,5}}?\d{{1,5}}\p{{L}}?\b",
-    rf"\b\d{{1,5}}\p{{L}}?,?\s+{_FOREIGN_FIRST}(?:\s+{_PART}){{1,5}}",
+    rf"\b\d{{1,5}}\p{{L}}?,?\s+{_FOREIGN_FIRST}(?:\s+{_PART}){{0,2}}(?:\s+\p{{Ll}}{{3,14}})?(?:\s+{_PART}){{1,4}}",
     rf"\b\p{{Lu}}[\p{{L}}-]*(?:\s(?:\p{{Lu}}[\p{{L}}-]*)?)?{_FOREIGN_END}\s+\d{{1,5}}\s?\p{{L}}?\b",
     rf"\b\p{{Lu}}[\p{{L}}.-]+(?:\s+[\p{{L}}.-]+){{0,3}}\s+\d{{1,5}}\s+(?:{_UNIT})",
     r"\bp\.?\s?o\.?\s?box\s+\d{1,6}\b",
@@ -259,10 +259,12 @@ NUMBERED_STREET = rf"\b\d{{1,6}}\p{{L}}?,?\s+\p{{L}}[\p{{L}}.'’-]*(?:\s+{_PART
 STREET_WITH_UNIT = (
     rf"\b\d{{1,6}}\p{{L}}?,?\s+[\p{{L}}.'’-]+(?:\s+[\p{{L}}.'’-]+){{0,3}}\s+\d{{1,5}}\b\.?[\s,>?|-]{{1,6}}{_UNIT}"
 )
-NAMED_STREET = rf"\b\p{{Lu}}[\p{{L}}.'’-]*(?:\s+{_PART}){{0,3}}\s+\d{{1,5}}\b\.?"
+NAMED_STREET = rf"\b\p{{Lu}}[\p{{L}}.'’-]*(?:\s+(?:{_PART}|\p{{Ll}}{{3,12}})){{0,3}}\s+\d{{1,5}}\b\.?"
+# Typed without capitals, with the flat behind it.
+TYPED_STREET = rf"\b\d{{1,6}}\s+(?:[\p{{L}}\d.'’-]+\s+){{1,4}}?{_STREET_WORD}\b\.?[\s,]{{1,3}}{_UNIT}"
 ADDRESS_OF = (
     r"\b(?:address(?:es)?|here\s+they\s+are|lives?|living|resid(?:es?|ing)|sent\s+to|delivered|shipped"
-    r"|letter\s+arrived|taxi)\b"
+    r"|letter\s+arrived|taxi|meet\s+(?:me|us|you))\b"
     r"[\s:,?']*(?:(?:it|is|to|at|on|in|the|my|new|same|corner|of|user|north|south|east|west|side|number|house"
     r"|s)[\s:,?']+){0,8}$"
 )
@@ -274,8 +276,12 @@ UNIT_AFTER = rf"^[\s,>?|-]*(?:{_UNIT})"
 ADDRESS_NEAR = (
     r"\b(?:address(?:es)?|lives?\s+(?:at|on|in)|living\s+(?:at|on)|resid(?:es?|ing|ence|ent)|mail(?:ing)?|shipping"
     r"|shipped\s+to|deliver(?:y|ed)?\s+to"
-    r"|sen[dt]\s+to|moved\s+to|billing|apartment|pick\s+(?:me|us)\s+up|my\s+(?:place|house|home)|letter\s+arrived)\b"
+    r"|sen[dt]\s+to|moved\s+to|billing|apartment|pick\s+(?:me|us)\s+up|my\s+(?:place|house|home)|letter\s+arrived"
+    r"|taxi\s+to|(?:we|i|let's|we'll|i'll|please)\s+(?:can\s+|will\s+|shall\s+|could\s+)?meet(?:\s+\p{L}+){0,3}\s+at"
+    r"|meet\s+(?:me|us|you|him|her)(?:\s+\p{L}+){0,3}\s+at)\b"
 )
+# A line of its own below a name or a firm, with the town behind it: the address of a letterhead or a signature.
+LETTERHEAD_AFTER = r"^(?:,\s*\p{Lu}[\p{L}'’. -]{1,40}){1,3},?\s*(?:\n|$)"
 PHONE_CANDIDATE = r"(?:\+|\b00)?\(?\d[\d().\s/-]{5,22}\d(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
 PHONE_NEAR = (
     r"\b(?:phone|telephone|tel|mobile|cell(?:phone)?|call(?:ed|ing)?|fax|whatsapp|text(?:ing)?|sms|dial|reach|contact"
@@ -297,9 +303,17 @@ NAMED = (
     rf"|\b(?:maiden|sur|last|first|full|user|customer|patient|employee|client|account)\s?name\s*(?:is|:|=|\?)\s*|(?:^"
     rf"|\n)[>\s?|-]*name\s*[:=]\s*"
     rf"|\bname\s+on\s+the\s+(?:account|card)\s*\??\s*(?:(?:user|customer|client)\s*:)?\s*|\b(?:calls?|called)\s+me\s+"
-    rf"|\bmy\s+name\s+appears[^.\n]{{0,60}}?\bto\s+|{_KIN_NAMED}\s+name(?:\s+is)?\s+"
+    rf"|\b(?:my|the)\s+name\b[^\n]{{0,90}}?\b(?:correct|change|update)\s+(?:it|this|that)\s+to\s+"
+    rf"|{_KIN_NAMED}\s+name(?:\s+is)?\s+"
     rf"|\bname\s+in\s+the\s+account\b[^.\n]{{0,40}}\bto\s+"
     rf"|\bgreat\s+grand(?:father|mother)\s+was\s+called\s+){_TITLE}{NAME}"
+)
+# A person whom somebody gives a part in his own affairs.
+APPOINTED = (
+    rf"\b(?:[Aa]dd|[Nn]ame|[Ll]ist|[Rr]egister|[Nn]ominate|[Aa]ppoint|[Rr]emove)\s+{_TITLE}{NAME}\s+"
+    r"(?i:as\s+(?:an?\s+|the\s+|my\s+|our\s+|his\s+|her\s+)?(?:\p{L}+\s+)?"
+    r"(?:beneficiary|guardian|dependant|dependent|executor|trustee|emergency|contact|owner|holder|user"
+    r"|heir|nominee|signatory))\b"
 )
 # … and those after which the model must see a person there.
 INTRODUCED = (

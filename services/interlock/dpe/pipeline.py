@@ -1,4 +1,4 @@
-"""The pipeline: an answer in, a report out (SPEC-005 §2). Stages 6 to 9 and 12 do not run in this version.
+"""The pipeline: an answer in, a report out (SPEC-005 §2).
 
 It reads top to bottom. What is arithmetic runs on the models' threads, what is Python on the text thread, side by side
 where neither needs the other, so that the event loop stays free; every text is encoded once. Nothing is skipped to save
@@ -11,27 +11,37 @@ import asyncio
 import time
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from prometheus_client import Counter, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.composite import Calibration
-from interlock.dpe import attribution, contradiction, envelope, fabrication, fidelity
+from interlock.domain.composite import Amplifier, Calibration
+from interlock.domain.policy import Repetition
+from interlock.domain.quality import QualityWeights
+from interlock.dpe import attribution, coherence, contradiction, envelope, fabrication, fidelity, profile, regulatory
 from interlock.dpe.attribution import Evidence
+from interlock.dpe.coherence import CrossWindow, Window
 from interlock.dpe.contradiction import Contradiction
+from interlock.dpe.decomposition import decomposed
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.envelope import Cut, Envelope
 from interlock.dpe.inference import Floats, Inference
-from interlock.dpe.intake import Bounds, Request
+from interlock.dpe.intake import Bounds, Output, Request
 from interlock.dpe.judging import judged
 from interlock.dpe.language import Cancelled, Language
+from interlock.dpe.profile import Heard, Listener, Memory, Profile
+from interlock.dpe.quality import Quality, Query, Session, quality, session
 from interlock.dpe.reading import Reader, Reading
-from interlock.dpe.report import Context, report
+from interlock.dpe.regulatory import Classification
+from interlock.dpe.report import Choice, Context, report
 from interlock.dpe.risk import amplifiers_for
+from interlock.dpe.views import personal as personal_in
+from interlock.dpe.views import worst_views
 
 if TYPE_CHECKING:
     from interlock.dpe.pii import PiiDetector  # presidio is heavy: who opens the service imports it
@@ -42,6 +52,7 @@ DURATION = Histogram(
     ["stage"],
 )
 RISK = Counter("interlock_dpe_risk", "Analyses by the risk level that they found.", ["level"])
+REPETITION = Counter("interlock_dpe_repetition", "Analyses by the repetition level that they found.", ["level"])
 
 
 @dataclass(frozen=True)
@@ -54,6 +65,8 @@ class Pipeline:
     bounds: Bounds
     method: attribution.Method
     calibration: Calibration
+    quality_weights: QualityWeights = field(default_factory=QualityWeights)
+    memory: Memory = field(default_factory=Memory)
 
     def close(self) -> None:
         """Stop the threads; what is queued is dropped."""
@@ -63,38 +76,100 @@ class Pipeline:
     async def analyse(self, request: Request) -> dpe_pb2.Report:
         """Return the report on the worst choice, with the risk of each.
 
-        Refused with EXHAUSTED above a bound, INVALID for what breaks the interface, UNAVAILABLE when a model fails.
+        Refused with EXHAUSTED above a bound, INVALID for what breaks the interface, UNAVAILABLE when a model fails,
+        TIMEOUT when a stage takes too long.
         """
         self.bounds.check(request)
-        base, readings = await _together(self._envelope(request), self._readings(request))
+        base, (readings, said, profiles), before, query = await _together(
+            self._envelope(request), self._answer(request), self._session(request), self._query(request)
+        )
         checked = [claim for reading in readings for claim in reading.checked]
-        evidence, made_up, personal, said = await _together(
+        evidence, made_up, personal, inside, across = await _together(
             self._evidence(readings, base, request.query),
             self._fabrications(checked, base, request.query),
             self._personal(request),
-            self._said(readings),
+            self._contradictions(readings),
+            self._cross_window(readings, before),
         )
-        bent, contradictions = await _together(self._distortions(checked, evidence), self._contradictions(readings))
-        flaws = fidelity.flaws(made_up, bent, base.cut.texts)
-        amplifiers = amplifiers_for(personal_data=bool(personal), loop_depth=request.loop_depth, domain=request.domain)
-        with _timed("5"):
-            choices = [
+        bent, qualities = await _together(
+            self._distortions(checked, evidence),
+            self._qualities(readings, profiles, before, query, inside=inside, across=across),
+        )
+        classification = regulatory.classify(request, personal)
+        shared = self._amplifiers(request, classification, personal=bool(personal))
+        context = await self._context(request, base, personal, query, classification, followed=before.last is not None)
+
+        def judge(_: Cancelled) -> list[Choice]:
+            flaws = fidelity.flaws(made_up, bent, base.cut.texts)
+            return [
                 judged(
-                    reading, base, evidence, flaws, contradictions[n], said=said[n], amplifiers=amplifiers,
-                    method=self.method, calibration=self.calibration,
+                    reading, base, evidence, flaws, [*inside[n], *across[n]], said=said[n],
+                    amplifiers=[*shared, *_session_amplifiers(qualities[n])], method=self.method,
+                    calibration=self.calibration,
                 )
                 for n, reading in enumerate(readings)
             ]  # fmt: skip
+
+        with _timed("5"):
+            choices = await self.language.run(judge, stage="5")
         with _timed("13"):
-            message = report(choices, await self._context(request, base, personal))
+            message = await self.language.run(lambda _: report(worst_views(choices), qualities, context), stage="13")
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
+        REPETITION.labels(message.repetition_level).inc()
+        self._remember(request, profiles)
         return message
 
-    async def _readings(self, request: Request) -> list[Reading]:
-        claim_tokens, _ = attribution.limits(self.inference)
-        reader = Reader(self.language, self.bounds.claims, claim_tokens, self.inference.tokens)
+    async def _answer(self, request: Request) -> tuple[list[Reading], list[Floats], list[Profile]]:
+        """Read the outputs, and encode what each choice says: its sentences and claims, each once."""
         with _timed("1"):
-            return await self.language.run(lambda left: reader.read(request.outputs, left))
+            readings, profiles = await self._read(request.outputs, self.bounds.claims, stage="1")
+        with _timed("10"):
+            said = [
+                await self.inference.embed(
+                    list(dict.fromkeys([*(s.text for s in reading.sentences), *(c.text for c in reading.claims)]))
+                )
+                for reading in readings
+            ]
+        return readings, said, profiles
+
+    async def _read(self, outputs: Sequence[Output], claims: int, *, stage: str) -> tuple[list[Reading], list[Profile]]:
+        claim_tokens, _ = attribution.limits(self.inference)
+        listener = Listener(self.language)
+        # The reader asks its language for nothing but to parse, and that is what the listener does.
+        reader = Reader(cast("Language", listener), claims, claim_tokens, self.inference.tokens)
+
+        def read(left: Cancelled) -> tuple[list[Reading], list[Profile]]:
+            readings = reader.read(outputs, left)
+            return readings, [profile.profile(reading, listener.manners) for reading in readings]
+
+        return await self.language.run(read, stage=stage)
+
+    async def _session(self, request: Request) -> Session:
+        """Read the earlier answers that are not known any more, and put them together."""
+        with _timed("6"):
+            windows = [Window(w.window_id, await self._prior(w.text)) for w in request.prior]
+            return await self.language.run(lambda _: session(windows), stage="6")
+
+    async def _prior(self, text: str) -> Heard:
+        known = self.memory.recall(text)
+        if isinstance(known, Heard):
+            return known
+        if known is None:
+            limit = self.bounds.claims * self.bounds.choices  # it may hold all the choices of its window
+            known = (await self._read((Output(0, text),), limit, stage="6"))[1][-1]
+        found = await profile.heard(known, self.inference)
+        self.memory.keep(text, found)
+        return found
+
+    def _remember(self, request: Request, profiles: Sequence[Profile]) -> None:
+        """Keep what was read of an answer: with the next window it comes back as an earlier one."""
+        if len(request.outputs) == 1 and not isinstance(self.memory.recall(request.outputs[0].text), Heard):
+            self.memory.keep(request.outputs[0].text, profiles[-1])
+
+    async def _query(self, request: Request) -> Query:
+        with _timed("8"):
+            needs, why_not = await self.language.run(lambda _: decomposed(request.query, self.language), stage="8")
+            return Query(needs, await self.inference.embed([need.text for need in needs]), why_not)
 
     async def _envelope(self, request: Request) -> Envelope:
         """Cut the facts and encode their units, and each fact as a whole."""
@@ -105,16 +180,19 @@ class Pipeline:
                 request.facts, limit=premise_tokens, count=self.inference.tokens, split=self.language.split
             )
 
-        made = await self.language.run(cut)
+        made = await self.language.run(cut, stage="2")
         vectors = await self.inference.embed([*(unit.text for unit in made.units), *made.texts])
         return Envelope(made, vectors[: len(made.units)], vectors[len(made.units) :])
 
     async def _evidence(self, readings: Sequence[Reading], base: Envelope, query: str) -> dict[str, Evidence]:
         checked = [claim for reading in readings for claim in reading.checked]
         titles = {name for reading in readings for name in reading.titles}
+        whole = {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}
         with _timed("2"):
             vectors = await self.inference.embed([claim.text for claim in checked])
-            return await attribution.evidence(checked, vectors, base, self.inference, titles=titles, query=query)
+            return await attribution.evidence(
+                checked, vectors, base, self.inference, titles=titles, query=query, sentences=whole
+            )
 
     async def _fabrications(self, checked: Sequence[Claim], base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
         """Find what is made up; the text thread does so while the models weigh the claims."""
@@ -124,26 +202,18 @@ class Pipeline:
             return fabrication.find(checked, fabrication.EnvelopeIndex.of(base.cut.texts, named, query))
 
         with _timed("3a"):
-            return await self.language.run(find)
+            return await self.language.run(find, stage="3a")
 
     async def _personal(self, request: Request) -> list[PiiFinding]:
-        texts = [("prompt", request.prompt), *(("response", output.text) for output in request.outputs)]
-
         def find(left: Cancelled) -> list[PiiFinding]:
-            return [found for where, text in texts if not left() for found in self.pii.find(text, where)]
+            found = personal_in(self.pii.find, request.prompt, "prompt")
+            for number, output in enumerate(request.outputs):
+                if not left():
+                    found += personal_in(partial(self.pii.find, output_index=number), output.text, "response")
+            return found
 
         with _timed("11"):
-            return await self.language.run(find)
-
-    async def _said(self, readings: Sequence[Reading]) -> list[Floats]:
-        """Encode what each choice says: its sentences and claims, each once."""
-        with _timed("10"):
-            return [
-                await self.inference.embed(
-                    list(dict.fromkeys([*(s.text for s in reading.sentences), *(c.text for c in reading.claims)]))
-                )
-                for reading in readings
-            ]
+            return await self.language.run(find, stage="11")
 
     async def _distortions(
         self, checked: Sequence[Claim], evidence: Mapping[str, Evidence]
@@ -159,31 +229,109 @@ class Pipeline:
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
         likely = await contradiction.probabilities(claims, pairs, self.inference)
-        return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely))
+        return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely), stage="3c")
 
-    async def _context(self, request: Request, base: Envelope, personal: Sequence[PiiFinding]) -> Context:
+    async def _cross_window(self, readings: Sequence[Reading], before: Session) -> list[list[CrossWindow]]:
+        """Return the contradictions of each choice with earlier windows."""
+        found = []
+        with _timed("6"):
+            for reading in readings:
+                vectors = await self.inference.embed([claim.text for claim in reading.checked])
+                found.append(
+                    await coherence.contradictions(
+                        reading.checked, vectors, before.before, inference=self.inference, language=self.language
+                    )
+                )
+        return found
+
+    async def _qualities(
+        self,
+        readings: Sequence[Reading],
+        profiles: Sequence[Profile],
+        before: Session,
+        query: Query,
+        *,
+        inside: Sequence[Sequence[Contradiction]],
+        across: Sequence[Sequence[CrossWindow]],
+    ) -> list[Quality]:
+        """Return what stages 6 to 9 find in each choice."""
+        heard = [await profile.heard(each, self.inference, whole=before.last is not None) for each in profiles]
+
+        def find(_: Cancelled) -> list[Quality]:
+            return [
+                quality(
+                    heard[n], before, query, choice_index=reading.index, cross_window=across[n], intra=inside[n],
+                    method=self.method, weights=self.quality_weights,
+                )
+                for n, reading in enumerate(readings)
+            ]  # fmt: skip
+
+        with _timed("7"):  # with 8 and 9: they are a few products of vectors that are there
+            return await self.language.run(find, stage="7")
+
+    def _amplifiers(self, request: Request, classification: Classification, *, personal: bool) -> list[Amplifier]:
+        """Return the amplifiers that hold for every choice; the class of stage 12 decides who is high-risk."""
+        found = amplifiers_for(
+            personal_data=personal, loop_depth=request.loop_depth, domain=classification.domain or request.domain
+        )
+        high = [Amplifier.EU_AI_ACT_HIGH_RISK] if classification.high_risk else []
+        return [*(a for a in found if a is not Amplifier.EU_AI_ACT_HIGH_RISK), *high]
+
+    async def _context(
+        self,
+        request: Request,
+        base: Envelope,
+        personal: Sequence[PiiFinding],
+        query: Query,
+        classification: Classification,
+        *,
+        followed: bool,
+    ) -> Context:
         relevance = 0.0
         if request.query.strip() and request.facts:
-            query = (await self.inference.embed([request.query]))[0]
-            relevance = float(np.mean([base.similarity(number, query) for number in range(len(request.facts))]))
+            vector = (await self.inference.embed([request.query]))[0]
+            relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
         method = "nli+values" if self.method == "nli" else "cosine"
+        ran = _ran(method if request.facts else "no facts to rest on", self.method, query, request, followed=followed)
+        models = [*self.inference.models(), self.language.model]
         return Context(
             facts=len(request.facts),
             tier=envelope.quality_tier(facts=len(request.facts), relevance=relevance),
             etag=envelope.etag(request.facts),
             envelope_tokens=sum(unit.tokens for unit in base.cut.units),
             pii=personal,
-            models=[*self.inference.models(), self.language.model],
+            models=models,
             method=method,
-            ran=_ran(method if request.facts else "no facts to rest on"),
-        )
+            ran=ran,
+            not_run={"8": query.why_not} if query.why_not else {},
+            classification=classification,
+            controls=lambda scored: regulatory.controls_of(
+                classification, ran=ran, tiered=True, scored=scored, pinned=all(m.hash for m in models),
+                governed=request.governed, personal=bool(personal),
+            ),
+            flow_remediation=request.flow_remediation,
+        )  # fmt: skip
 
 
-def _ran(method: str) -> dict[str, str]:
-    return {
-        "1": "parser", "2": method, "3a": "names+values", "3b": "values+nli", "3c": "nli+values, five neighbours",
-        "4": "nli, weakest claim", "5": "weighted", "10": "cosine", "11": "presidio", "13": "",
+def _session_amplifiers(found: Quality) -> list[Amplifier]:
+    """Return the amplifiers that the session gives one choice (§16.1)."""
+    crossed = [Amplifier.CROSS_WINDOW_CONTRADICTION] if contradiction.counted(found.cross_window) else []
+    severe = [Amplifier.SEVERE_REPETITION] if found.repetitions.level is Repetition.SEVERE else []
+    return [*crossed, *severe]
+
+
+def _ran(claims: str, method: attribution.Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
+    """Return how each stage ran; stage 8 is not there without a query."""
+    windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
+    ran = {
+        "1": "parser", "2": claims, "3a": "names+values", "3b": "values+nli", "3c": "nli+values, five neighbours",
+        "4": "nli, weakest claim", "5": "weighted", "6": f"nli+values, {windows}", "7": f"4-grams+cosine, {windows}",
+        "9": "cosine+topics+register+markers" if followed else "no earlier answer to flow from", "10": "cosine",
+        "11": "presidio", "12": "registered domain", "13": "",
     }  # fmt: skip
+    if query.needs:
+        ran["8"] = "cosine" if method == "cosine" else "cosine, nearest need"
+    return ran
 
 
 async def _together(*work: Awaitable[Any]) -> list[Any]:

@@ -81,6 +81,8 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
     certain = alignment.copied >= _CERTAIN_COPY
     for edit in alignment.edits:
         mine, its = _words(edit.claim, claim), _words(edit.source, fact)
+        if edit.beyond and not any(is_negator(word) for word in its):
+            continue  # the claim is the part of its source that this was cut from
         turned = _turned(mine, its)
         if turned is not None:
             turns.append(turned)
@@ -168,7 +170,8 @@ def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact
                 rounding = _rounds_value(edit, fact)
                 if rounding and any(word in APPROXIMATE for word in mine):
                     continue  # nearly 50 %, about 50 %
-                simple = len(alignment.edits) == 1 and not rounding and _only_hedges(mine, _words(edit.source, fact))
+                alone = _is_alone(edit, alignment, replaced=bool(mine))
+                simple = alone and not rounding and _only_hedges(mine, _words(edit.source, fact))
                 yield Cue(CONTEXT_STRIPPED, cue, " ".join(mine), certain=certain and simple)
                 return
     elif (source := _framed(sentence, fact)) is not None:
@@ -183,11 +186,22 @@ def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact
                 return
 
 
+def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
+    """Whether an edit is the claim's only departure; where it replaces a word, the claim may leave others out."""
+    others = (each for each in alignment.edits if each is not edit)
+    return all(each.beyond or (replaced and not each.claim) for each in others)
+
+
 def _stripped_edit(edit: Edit, kept: set[str], fact: Frame) -> str | None:
     """Return the limit that an edit drops, as the source writes it."""
     its = _words(edit.source, fact)
     limits = [
-        index for index, word in enumerate(its) if word in HEDGES and HEDGES[word] not in kept and _limits(its, index)
+        index
+        for index, word in enumerate(its)
+        if word in HEDGES
+        and HEDGES[word] not in kept
+        and _limits(its, index)
+        and not _dropped_with_value(edit, index, word)
     ]
     if not limits:
         return None
@@ -206,6 +220,12 @@ def _limits(its: Sequence[str], index: int) -> bool:
     )
 
 
+def _dropped_with_value(edit: Edit, index: int, word: str) -> bool:
+    """Whether a word rounds a figure that was dropped with it, and no other took its place: (almost £17,000)."""
+    follows = edit.source[index + 1 : index + 2]
+    return word in _ROUNDING and any(each.value for each in follows) and not any(each.value for each in edit.claim)
+
+
 def _rounds_value(edit: Edit, fact: Frame) -> bool:
     """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
     starts = {value.first for value in fact.values}
@@ -216,5 +236,7 @@ def _rounds_value(edit: Edit, fact: Frame) -> bool:
 
 def _only_hedges(mine: Sequence[str], its: Sequence[str]) -> bool:
     """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
+    if "can" in mine:
+        return False  # may and could, said otherwise
     dropped = all(word in HEDGES or word in _AUXILIARIES or word in STOP for word in its)
     return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)

@@ -10,6 +10,7 @@ from interlock.dpe.claims import Standing, claims_of
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.intake import Output
 from interlock.dpe.language import Cancelled, Language
+from interlock.dpe.views import Viewed, viewed
 
 
 @dataclass
@@ -22,6 +23,7 @@ class Reading:
     titles: set[str] = field(default_factory=set)
     sentences: list[Sentence] = field(default_factory=list)
     hidden: int = 0
+    addressed: int = 0
     empty: bool = True
 
 
@@ -37,26 +39,31 @@ class Reader:
     def read(self, outputs: Sequence[Output], left: Cancelled) -> list[Reading]:
         """Return the choices in the order of their indexes; at least one, empty when there is no output.
 
+        A masked choice comes twice: as written, then unmasked.
+
         Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
         """
-        choices: dict[int, Reading] = {}
+        choices: dict[tuple[int, int], Reading] = {}
         number = 1
-        for output in outputs:
-            reading = choices.setdefault(output.choice_index, Reading(output.choice_index))
+        for output in viewed(outputs):
+            reading = choices.setdefault((output.choice_index, output.view), Reading(output.choice_index))
             number = self._add(reading, output, number, left)
-        return [choices[index] for index in sorted(choices)] or [Reading(0)]
+        return [choices[key] for key in sorted(choices)] or [Reading(0)]
 
-    def _add(self, reading: Reading, output: Output, number: int, left: Cancelled) -> int:
+    def _add(self, reading: Reading, output: Viewed, number: int, left: Cancelled) -> int:
         parsed, hidden = self.language.parsed(
             output.text, choice_index=output.choice_index, first_index=len(reading.sentences)
         )
-        reading.hidden += hidden
-        reading.empty = reading.empty and not output.text.strip()
+        reading.hidden += hidden + output.hidden
+        reading.addressed += output.addressed
+        reading.empty = reading.empty and not output.text.chars.strip()
         for sentence in parsed:
             if left():
                 break
             reading.sentences.append(sentence.sentence)
-            for claim, standing in claims_of(sentence, limit=self.claim_tokens, count=self.count, number=number):
+            for claim, standing in claims_of(
+                sentence, limit=self.claim_tokens, count=self.count, number=number, output_index=output.place
+            ):
                 number += 1
                 reading.claims.append(claim)
                 if standing is not Standing.UNCHECKED:

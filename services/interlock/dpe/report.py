@@ -1,21 +1,29 @@
 """Stage 13, the report: what the stages found, as the message that is sealed (SPEC-005 §15.2, DPE-20).
 
-What a stage that did not run would have said is absent, never a good value.
+What a stage that did not run would have said is absent, never a good value. With several choices, the one with the
+highest risk is described; contradictions and repeated sentences are those of all choices, and each value of the quality
+stages is the worst of any choice, so that none hides behind another.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, cast
 
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.domain.policy import Tier
+from interlock.domain.quality import capped
+from interlock.domain.regulatory import Controls
 from interlock.dpe.attribution import Attribution, Evidence
+from interlock.dpe.coherence import CrossWindow
 from interlock.dpe.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
 from interlock.dpe.inference import ModelInfo
 from interlock.dpe.omission import Omission
+from interlock.dpe.quality import Quality
+from interlock.dpe.regulatory import Classification
 from interlock.dpe.risk import Risk
 
 STAGES = (
@@ -65,21 +73,32 @@ class Context:
     models: Sequence[ModelInfo]
     method: str
     ran: Mapping[str, str]
-    """Stage number → how it ran; one that is not here did not run."""
+    """Stage number → how it ran."""
+    not_run: Mapping[str, str]
+    """Stage number → why it did not run."""
+    classification: Classification
+    controls: Callable[[bool], Controls]
+    """Whether the quality was scored → the controls that this call evidences."""
+    flow_remediation: str
 
 
-def report(choices: Sequence[Choice], context: Context) -> dpe_pb2.Report:
-    """Return the report: the worst choice in full, the risk of every one."""
+def report(choices: Sequence[Choice], qualities: Sequence[Quality], context: Context) -> dpe_pb2.Report:
+    """Return the report: the worst choice in full, the risk of every one, and the worst of each quality."""
     worst = max(choices, key=lambda choice: (choice.risk.composite.score, -choice.index))
+    score = _lowest(quality.score for quality in qualities)
     message = dpe_pb2.Report(
         **_claims_of(worst, context.method),
         **_findings_of(worst),
+        **_contradictions_of(choices),
+        **_quality_of(qualities),
+        **_compliance_of(context, scored=score is not None),
         **_risk_of(worst.risk),
         gdpr_pii_detected=bool(context.pii),
         pii=[_pii(finding) for finding in context.pii],
-        stages=list(_stages(context.ran)),
+        stages=list(_stages(context)),
         models=[dpe_pb2.Model(slot=m.slot, name=m.name, hash=m.hash, runtime=m.runtime) for m in context.models],
-        quality_tier=context.tier,
+        quality_tier=capped(Tier(context.tier), score).value,
+        envelope_tier=context.tier,
         envelope_etag=context.etag,
         facts_total=context.facts,
         envelope_tokens=context.envelope_tokens,
@@ -124,6 +143,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         choice_index=claim.choice_index,
         start=claim.start,
         end=claim.end,
+        output_index=claim.output_index,
         fabrications=choice.fabrications.get(claim.claim_id, ()),
         distortions=[_distortion(d) for d in choice.distortions.get(claim.claim_id, ())],
     )
@@ -151,24 +171,88 @@ def _findings_of(choice: Choice) -> dict[str, Any]:
         "fabricated_entities": made_up,
         "distortion_count": len(distorted),
         "distortion_types": sorted({d.type for found in distorted.values() for d in found}),
-        "contradiction_count": len(choice.contradictions),
-        "contradiction_scope": "intra" if choice.contradictions else "",
-        "contradictions": [
-            dpe_pb2.Contradiction(
-                claim_id=c.claim_id,
-                other_claim_id=c.other_claim_id,
-                probability=c.probability,
-                scope="intra",
-                severity=c.severity,
-                method=c.method,
-                other_text=c.other_text,
-            )
-            for c in choice.contradictions
-        ],
         "omission_summary": {name: severities[name] for name in ("CRITICAL", "HIGH", "MEDIUM")},
         "omissions": [
             dpe_pb2.Omission(fact_id=o.fact_id, severity=o.severity, similarity=o.similarity) for o in choice.omissions
         ],
+    }
+
+
+def _contradictions_of(choices: Sequence[Choice]) -> dict[str, Any]:
+    found = [each for choice in choices for each in choice.contradictions]
+    scopes = {_scope(each) for each in found}
+    return {
+        "contradiction_count": len(found),
+        "contradiction_scope": "both" if len(scopes) == 2 else "".join(scopes),
+        "contradictions": [
+            dpe_pb2.Contradiction(
+                claim_id=each.claim_id,
+                other_claim_id=each.other_claim_id,
+                probability=each.probability,
+                scope=_scope(each),
+                severity=each.severity,
+                method=each.method,
+                other_text=each.other_text,
+                window_id=each.window_id if isinstance(each, CrossWindow) else "",
+            )
+            for each in found
+        ],
+    }
+
+
+def _scope(found: Contradiction) -> str:
+    return "cross-window" if isinstance(found, CrossWindow) else "intra"
+
+
+def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
+    """Return the worst value of each quality stage over all choices; what none of them could say stays absent."""
+    repetitions = [quality.repetitions for quality in qualities]
+    values: dict[str, Any] = {
+        "repetition_level": max(found.level for found in repetitions).name,
+        "repetition_overlap": max(found.overlap for found in repetitions),
+        "semantic_repetition": max(found.semantic for found in repetitions),
+        "repeated_sentences": [
+            dpe_pb2.RepeatedSentence(**asdict(sentence))
+            for sentence in dict.fromkeys(each for found in repetitions for each in found.sentences)
+        ],  # each once: a masked choice was read twice
+        "coherence_score": min(quality.coherence for quality in qualities),
+        "quality_score": _lowest(quality.score for quality in qualities),
+    }
+    covered = [quality.completeness for quality in qualities if quality.completeness is not None]
+    if covered:
+        least = min(covered, key=lambda found: found.score)
+        values |= {
+            "completeness_score": least.score,
+            "completeness_level": least.level,
+            "uncovered_sub_queries": [each.need.text for each in least.needs if not each.covered],
+            "sub_queries": [
+                dpe_pb2.SubQuery(
+                    text=each.need.text, token=each.need.token, relevance=each.relevance, covered=each.covered
+                )
+                for each in least.needs
+            ],
+        }
+    flows = [quality.flow for quality in qualities if quality.flow is not None]
+    if flows:
+        weakest = min(flows, key=lambda found: found.score)
+        values |= {"flow_score": weakest.score, "flow_signals": dpe_pb2.FlowSignals(**asdict(weakest.signals))}
+    return values
+
+
+def _lowest(scores: Iterable[float | None]) -> float | None:
+    return min((score for score in scores if score is not None), default=None)
+
+
+def _compliance_of(context: Context, *, scored: bool) -> dict[str, Any]:
+    found = context.controls(scored)
+    return {
+        "domain": context.classification.domain,
+        "eu_ai_act_class": context.classification.ai_class.name,
+        "nist_tier": context.classification.nist_tier,
+        "iso_42001_controls": found.iso_42001,
+        "controls_met": len(found.met),
+        "controls_total": found.total,
+        "flow_remediation": context.flow_remediation or None,
     }
 
 
@@ -190,17 +274,15 @@ def _risk_of(risk: Risk) -> dict[str, Any]:
 
 
 def _pii(found: PiiFinding) -> dpe_pb2.PiiFinding:
-    return dpe_pb2.PiiFinding(
-        type=found.type, category=found.category, where=found.where, start=found.start, end=found.end, score=found.score
-    )
+    return dpe_pb2.PiiFinding(**asdict(found))
 
 
-def _stages(ran: Mapping[str, str]) -> Iterable[dpe_pb2.Stage]:
+def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
     for number, name in STAGES:
-        done = number in ran
+        done = number in context.ran
         yield dpe_pb2.Stage(
             number=number,
             name=name,
             status=dpe_pb2.STAGE_STATUS_RAN if done else dpe_pb2.STAGE_STATUS_NOT_RUN,
-            detail=ran[number] if done else "not in this version",
+            detail=context.ran[number] if done else context.not_run.get(number, "not reached"),
         )

@@ -37,6 +37,7 @@ class Findings:
     contradictions: int
     weakest: NliScores | None
     hidden_characters: int
+    addresses_judge: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ def _floors(findings: Findings) -> list[Floor]:
         (Floor.EMPTY_RESPONSE, findings.empty),
         (Floor.NO_CHECKABLE_CLAIM, not findings.empty and not findings.attributions),
         (Floor.HIDDEN_CHARACTERS, findings.hidden_characters > 0),
+        (Floor.ADDRESSES_JUDGE, findings.addresses_judge > 0),
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),

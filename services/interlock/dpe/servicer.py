@@ -6,6 +6,7 @@ import asyncio
 import math
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 import structlog
@@ -13,11 +14,12 @@ import structlog
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain.composite import Calibration
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.quality import TIER_BOUNDS, QualityWeights
 from interlock.domain.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
-from interlock.dpe import attribution, contradiction, omission
+from interlock.dpe import attribution, completeness, contradiction, flow, omission, repetition
 from interlock.dpe.document import Fact
-from interlock.dpe.inference import ModelInfo
-from interlock.dpe.intake import Output, Request
+from interlock.dpe.inference import ModelInfo, deadline
+from interlock.dpe.intake import Output, PriorWindow, Request
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
 from interlock.runtime.errors import answers_refusals
@@ -46,8 +48,10 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over every output of one dispatch."""
+        limit_s = self._limit(context)
+        deadline.set(asyncio.get_running_loop().time() + limit_s)
         try:
-            async with asyncio.timeout(self._limit(context)), self._place():
+            async with asyncio.timeout(limit_s), self._place():
                 report = await self._pipeline.analyse(_request(request))
         except TimeoutError:
             _out_of_time()
@@ -71,14 +75,15 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
     ) -> dpe_pb2.DescribeResponse:
         """Tell the calibration and the models in use."""
         del request, context
-        return describe(self._pipeline.calibration, self._models())
+        pipeline = self._pipeline
+        return describe(pipeline.calibration, self._models(), weights=pipeline.quality_weights, method=pipeline.method)
 
     async def missing(self) -> Mapping[str, str]:
-        """Return the models that failed and fail still; one that answers again is taken off."""
+        """Return the models that failed and fail still, and a text thread that hangs; what answers again is taken off."""
         for slot in list(self._failing):
             if await self._answers(slot):
                 del self._failing[slot]
-        return dict(self._failing)
+        return {**self._failing, **self._pipeline.language.missing()}
 
     async def _answers(self, slot: str) -> bool:
         self._probes += 1
@@ -118,16 +123,14 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
             self._present -= 1
 
 
-def describe(calibration: Calibration, models: tuple[ModelInfo, ...]) -> dpe_pb2.DescribeResponse:
-    """Return weights, factors, thresholds and models, for the conformance report (SPEC-005 §16.3)."""
-    weights = calibration.weights
+def describe(
+    calibration: Calibration, models: tuple[ModelInfo, ...], *, weights: QualityWeights, method: attribution.Method
+) -> dpe_pb2.DescribeResponse:
+    """Return weights, factors, thresholds and models, for the conformance report (SPEC-005 §16.3, §18.2)."""
     return dpe_pb2.DescribeResponse(
-        weights={
-            "attribution": weights.attribution,
-            "fidelity": weights.fidelity,
-            "entailment": weights.entailment,
-            "specificity": weights.specificity,
-        },
+        weights=asdict(calibration.weights),
+        quality_weights=asdict(weights),
+        method="nli+values" if method == "nli" else method,
         amplifiers={amplifier.value: factor for amplifier, factor in calibration.factors.items()},
         thresholds={
             "risk.critical": CRITICAL_FROM,
@@ -142,9 +145,27 @@ def describe(calibration: Calibration, models: tuple[ModelInfo, ...]) -> dpe_pb2
             "contradiction.probability": contradiction.CONTRADICTED_ABOVE,
             "omission.cosine": omission.COVERED_FROM,
             "amplifier.loop_depth": LOOP_DEPTH_ABOVE,
+            **_quality_thresholds(),
         },
         models=[dpe_pb2.Model(slot=m.slot, name=m.name, hash=m.hash, runtime=m.runtime) for m in models],
     )
+
+
+def _quality_thresholds() -> dict[str, float]:
+    """Return the thresholds of stages 7 to 9, and the least score of each tier (§18.4)."""
+    levels = ("minor_from", "significant_from", "severe_above")
+    return {
+        **{f"repetition.overlap.{n}": bound for n, bound in zip(levels, repetition.OVERLAP_BANDS, strict=True)},
+        **{f"repetition.semantic.{n}": bound for n, bound in zip(levels, repetition.SEMANTIC_BANDS, strict=True)},
+        "repetition.sentence_cosine": repetition.SAME_ABOVE,
+        "completeness.about": completeness.ABOUT_FROM,
+        "completeness.nearest_within": completeness.NEAREST_WITHIN,
+        "completeness.plain_cosine": completeness.PLAIN_ABOVE,
+        **{f"completeness.{level.lower()}": bound for level, bound in completeness.BANDS},
+        **{f"flow.weight.{name}": weight for name, weight in flow.weights().items()},
+        "flow.remedy_below": flow.REMEDY_BELOW,
+        **{f"quality.tier.{tier.value}": bound for tier, bound in TIER_BOUNDS},
+    }
 
 
 def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
@@ -155,6 +176,9 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
         prompt=message.prompt,
         loop_depth=message.loop_depth,
         domain=message.domain,
+        prior=tuple(PriorWindow(w.window_id, w.text) for w in message.prior),
+        flow_remediation=message.flow_remediation,
+        governed=bool(message.session_id and message.window_id),
     )
 
 

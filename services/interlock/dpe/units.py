@@ -147,11 +147,16 @@ _RELATIVE = {
 _POWERS = {"square": 2, "sq": 2, "cubic": 3}
 _LETTERS = frozenset("mgshltw")  # single letters are units only in lower case
 
+_SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "metre", "meter", "foot"})
+
 
 def read_unit(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
     """Read the unit at a token, and return it with the index after it."""
-    if at(tokens, index).text == "-" and at(tokens, index).glued and at(tokens, index + 1).glued:
-        index += 1
+    mark, follows = at(tokens, index), at(tokens, index + 1)
+    if mark.text == "-" and (
+        (mark.glued and follows.glued) or (follows.low in _SPACED and at(tokens, index + 2).text == "-")
+    ):
+        index += 1  # 75-year, and 75 - year - old as texts have it that were cut into words
     return (
         _read_relative(tokens, index)
         or _read_degrees(tokens, index)

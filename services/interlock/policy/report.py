@@ -17,7 +17,7 @@ REPETITION, COMPLETENESS, FLOW, PII = "7", "8", "9", "11"
 """Numbers of the stages that a policy's signals come from (SPEC-005 §2)."""
 
 _UNCHECKED = frozenset({dpe_pb2.CLAIM_TYPE_OPINION, dpe_pb2.CLAIM_TYPE_PROCEDURAL, dpe_pb2.CLAIM_TYPE_META})
-_UNACCEPTABLE = "UNACCEPTABLE"
+_UNACCEPTABLE, _GRAVEST, _INTRA = "UNACCEPTABLE", "CRITICAL", "intra"
 
 E = TypeVar("E", bound=Enum)
 
@@ -57,6 +57,8 @@ def findings_of(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
         pii=_pii(report, ran=PII in ran),
         tier=member(Tier, report.quality_tier),
         prohibited=report.eu_ai_act_class == _UNACCEPTABLE,
+        contradicted=any(one.scope != _INTRA and one.severity == _GRAVEST for one in report.contradictions),
+        envelope_tier=member(Tier, report.envelope_tier),
     )
 
 

@@ -18,6 +18,7 @@ from interlock.domain.policy import NOTHING, Policy, Tier, canonical, directives
 from interlock.domain.policy_layers import Layers, resolve
 from interlock.domain.policy_order import relaxations
 from interlock.domain.policy_text import parse
+from interlock.domain.remedies import Progress
 from interlock.domain.risk import RiskLevel
 from interlock.policy.report import findings_of, member
 from interlock.runtime.errors import answers_refusals
@@ -118,6 +119,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
             accept_risk=_accept_risk(request.accept_risk),
             accept_quality=frozenset(_tier(name) for name in request.accept_quality),
             no_store=request.no_store,
+            progress=_progress(request),
         )
 
     def _read(self, text: str) -> Policy:
@@ -130,6 +132,21 @@ def _breaker(number: int) -> BreakerState:
     if state is None:
         raise invalid("BREAKER_UNKNOWN", "a decision needs the state of the breaker", field="breaker")
     return state
+
+
+def _progress(request: policy_pb2.DecideRequest) -> Progress:
+    for name in ("redispatches", "continuations", "windows_left"):
+        if getattr(request, name) < 0:
+            raise invalid("COUNT_OUT_OF_RANGE", f"{name} must not be negative", field=name)
+    return Progress(
+        remediable=request.remediable,
+        redispatches=request.redispatches,
+        continuations=request.continuations,
+        stitched=request.stitched,
+        windows_left=request.windows_left,
+        no_cache=request.no_cache,
+        continues=request.continues,
+    )
 
 
 def _accept_risk(number: int) -> RiskLevel | None:
@@ -165,6 +182,8 @@ def _decision(verdict: Verdict) -> policy_pb2.Decision:
         oversight_mode=kebab(verdict.oversight),
         oversight_required=verdict.outcome.oversight_required,
         warned=verdict.warned,
+        redispatch_strategy=verdict.outcome.strategy,
+        remedies=[cast("Any", int(remedy)) for remedy in verdict.outcome.remedies],
     )
 
 

@@ -20,6 +20,7 @@ from pydantic_settings import (
 )
 
 from interlock.domain.errors import invalid
+from interlock.domain.regulatory import DOMAINS, canonical_domain
 
 CONFIG_FILE = "INTERLOCK_CONFIG_FILE"
 _HINT = "see docs/configuration.md"
@@ -101,6 +102,11 @@ class Settings(BaseSettings):
     upstream_timeout_s: Seconds = Field(default=45, description="Deadline of one provider call, seconds.")
     rpc_timeout_s: Seconds = Field(default=10, description="Deadline of one call between services, seconds.")
     dpe_timeout_s: Seconds = Field(default=30, description="Deadline of one analysis, seconds.")
+    dpe_stage_timeout_s: Seconds = Field(
+        default=10,
+        description="CPU time that one stage of an analysis may use for its text, seconds; more is refused with "
+        "STAGE_DEADLINE_EXCEEDED.",
+    )
     drain_s: Seconds = Field(default=10, description="Time for calls in flight after a stop signal, seconds.")
     max_in_flight: int = Field(
         default=256,
@@ -114,7 +120,25 @@ class Settings(BaseSettings):
     max_facts: int = Field(default=512, ge=1, description="Facts of one envelope; more are refused, never dropped.")
     max_claims: int = Field(default=512, ge=1, description="Claims of one answer; more are refused, never skipped.")
     max_choices: int = Field(default=8, ge=1, le=128, description="Largest n of a request.")
+    max_prior_bytes: int = Field(
+        default=4_194_304,
+        ge=1024,
+        description="Earlier answers of a session that one analysis compares with, bytes together; more are refused.",
+    )
+    max_prior_windows: int = Field(
+        default=256, ge=1, le=10_000, description="Earlier windows that one analysis compares with; more are refused."
+    )
+    ai_domain: str = Field(
+        default="",
+        description="Registered domain of the AI system (SPEC-005 §14.2), such as employment, education, general or "
+        "creative. Absent: the system is unregistered and classified as general information.",
+    )
 
+    remediation: Literal["full", "none"] = Field(
+        default="full",
+        description="Whether an answer is asked for again where that may lead to a better one (SPEC-005 §19): full (at most "
+        "two re-dispatches, one continuation and one bridge per window) or none, deciding about every answer as it came.",
+    )
     dpe_attribution: Literal["nli", "cosine"] = Field(
         default="nli",
         description="How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, the plain "
@@ -123,6 +147,22 @@ class Settings(BaseSettings):
     dpe_threads: int = Field(default=2, ge=1, le=64, description="Threads of the embedded models.")
     nli_model_dir: Path | None = Field(
         default=None, description="Folder of a three-class ONNX NLI model with manifest.json. Absent: the bundled one."
+    )
+    embed_model_dir: Path | None = Field(
+        default=None,
+        description="Folder of an ONNX embedding model, 384 wide, with manifest.json. Absent: the bundled one.",
+    )
+    triton_url: str = Field(
+        default="",
+        description="NVIDIA Triton Inference Server that runs the models, HOST:PORT of its gRPC, or grpcs://HOST:PORT for "
+        "TLS. Absent: the models run in the dpe process.",
+    )
+    triton_ca_file: Path | None = Field(
+        default=None,
+        description="PEM file of the authorities that Triton's certificate is checked by. Absent: gRPC's own.",
+    )
+    triton_timeout_s: Seconds = Field(
+        default=10, description="Deadline of one request to Triton, seconds; never beyond that of the analysis."
     )
 
     log_level: Literal["debug", "info", "warning", "error"] = Field(default="info", description="Least level logged.")
@@ -152,6 +192,21 @@ class Settings(BaseSettings):
     def _host_and_port(cls, value: str) -> str:
         if not re.fullmatch(r"\S+:\d{1,5}", value):
             raise ValueError("must be HOST:PORT")
+        return value
+
+    @field_validator("ai_domain")
+    @classmethod
+    def _known_domain(cls, value: str) -> str:
+        canonical = canonical_domain(value)
+        if canonical is None:
+            raise ValueError(f"must be one of {', '.join(DOMAINS)}, or empty")
+        return canonical
+
+    @field_validator("triton_url")
+    @classmethod
+    def _triton_host_and_port(cls, value: str) -> str:
+        if value and not re.fullmatch(r"(?:grpcs://)?[^\s/:]+:\d{1,5}|(?:grpcs://)?\[[0-9a-fA-F:]+\]:\d{1,5}", value):
+            raise ValueError("must be HOST:PORT or grpcs://HOST:PORT")
         return value
 
     @field_validator("audit_url")

@@ -104,6 +104,19 @@ class Admission:
                 "window.lease_kept", session_id=opened.session_id, window_id=opened.window_id, reason=refused.reason
             )
 
+    async def forget(self, session_id: str, window_id: str) -> None:
+        """Delete what a window said that was kept back after it was sealed: no later window can repeat it."""
+        try:
+            await self._drop_content(session_id, window_id, Deadline(self._timeout_s))
+        except Refused as refused:
+            log.warning("audit.content_kept", session_id=session_id, window_id=window_id, reason=refused.reason)
+
+    async def _drop_content(self, session_id: str, window_id: str, deadline: Deadline) -> None:
+        request = audit_pb2.DropContentRequest(session_id=session_id, window_id=window_id)
+        await insist(
+            lambda: ask("audit", self._mesh.audit.DropContent(request, timeout=deadline.within(self._timeout_s)))
+        )
+
     async def _open(
         self, scope: str, asked: Asked, token: str, known: Known, deadline: Deadline
     ) -> session_pb2.OpenedWindow:
@@ -187,6 +200,8 @@ class Admission:
             if refused.kind is Kind.NOT_FOUND:
                 return
             raise
+        # First what it said: nobody was told. Were it last, a failure here would leave it to be compared with.
+        await self._drop_content(opened.session_id, opened.unsettled_window_id, deadline)
         commit = json_format.Parse(sealed.settle_json, session_pb2.CommitWindowRequest())
         commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
         settled = await insist(

@@ -25,6 +25,25 @@ class Answer:
     outputs: tuple[dpe_pb2.Output, ...]
     tokens_used: int | None
 
+    @property
+    def choices(self) -> list[dict[str, Any]]:
+        """The checked choices."""
+        choices: list[dict[str, Any]] = self.completion["choices"]
+        return choices
+
+    @property
+    def usage(self) -> Mapping[str, Any]:
+        """What the provider counted; empty when it did not."""
+        usage: Mapping[str, Any] = self.completion.get("usage", {})
+        return usage
+
+    @property
+    def said(self) -> str:
+        """What the answer says, every choice of it: what later windows of the session are compared with."""
+        if not self.completion:
+            return "\n\n".join(output.text for output in self.outputs)
+        return "\n\n".join(text for choice in self.choices if (text := choice["message"]["content"]))
+
 
 def read(data: bytes, *, wanted: int, max_depth: int) -> Answer:
     """Return the answer in a provider's response body.
@@ -42,12 +61,43 @@ def read(data: bytes, *, wanted: int, max_depth: int) -> Answer:
     choices = [_choice(item) for item in listed]
     if sorted(choice["index"] for choice in choices) != list(range(len(choices))):
         raise malformed("CHOICE_INDEX")
-    completion = {**_frame(value), "choices": sorted(choices, key=lambda choice: int(choice["index"]))}
-    usage = _usage(value.get("usage"))
+    choices.sort(key=lambda choice: int(choice["index"]))
+    return assembled(_frame(value), choices, _usage(value.get("usage")))
+
+
+def assembled(frame: Mapping[str, Any], choices: Sequence[dict[str, Any]], usage: Mapping[str, Any]) -> Answer:
+    """Return the answer of checked parts; its bytes and its outputs come from the same choices."""
+    completion = {name: value for name, value in frame.items() if name not in {"choices", "usage"}}
+    completion["choices"] = list(choices)
     if usage:
-        completion["usage"] = usage
-    outputs = tuple(output for choice in completion["choices"] for output in _outputs(choice))
+        completion["usage"] = dict(usage)
+    outputs = tuple(output for choice in choices for output in _outputs(choice))
     return Answer(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"))
+
+
+def plain_text(choice: Mapping[str, Any]) -> str | None:
+    """Return the content of a choice that is text and nothing else; ``None`` for tool calls, refusals, no text."""
+    message = choice["message"]
+    if message.get("tool_calls") or message.get("refusal"):
+        return None
+    return message["content"] or None
+
+
+def rewritten(choice: Mapping[str, Any], text: str, finish_reason: str) -> dict[str, Any]:
+    """Return a text choice with other content. What belonged to the old one, log-probabilities and reasoning, goes."""
+    message = {"role": "assistant", "content": text}
+    return {"index": choice["index"], "message": message, "finish_reason": finish_reason}
+
+
+def added(usages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the usage of several provider calls as one: what a client sees is what its answer cost."""
+    total: dict[str, Any] = {}
+    for usage in usages:
+        for name, count in usage.items():
+            total[name] = (
+                added([total.get(name, {}), count]) if isinstance(count, Mapping) else total.get(name, 0) + count
+            )
+    return total
 
 
 def malformed(fault: str) -> Refused:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,17 @@ INFO = audit_pb2.SEVERITY_INFO
 WARN = audit_pb2.SEVERITY_WARN
 ERROR = audit_pb2.SEVERITY_ERROR
 CRITICAL = audit_pb2.SEVERITY_CRITICAL
+
+GENERATE = "generate"
+"""The step that makes an answer, beside verify, refine, continue and stitch."""
+
+REASONS = {
+    "upgrade": "risk_upgrade",
+    "context-correction": "contradiction",
+    "anti-repetition": "repetition",
+    "flow-augmentation": "flow",
+}
+"""Reason of a re-dispatch (SPEC-011 §1.2) by its remedy."""
 
 LONGEST_LIST = 512
 """Ids listed in one event; the counts are exact, and the sealed report holds every one."""
@@ -61,39 +72,95 @@ def session_terminated(reason: str, *, windows: int, budget_micros: int) -> audi
     )
 
 
-def dispatch_failed(reason: str, dispatch: Dispatch) -> audit_pb2.NewEvent:
-    """A provider call that failed; the provider's own words stay out."""
-    return event("DISPATCH_FAILED", ERROR, error_code=reason, provider=dispatch.provider, model=dispatch.model)
+def dispatch_failed(
+    reason: str, dispatch: Dispatch, *, round_number: int | None = None, remedies: Sequence[str] = ()
+) -> audit_pb2.NewEvent:
+    """A provider call that failed; the provider's own words stay out. With a round it is a remedy that came to nothing."""
+    return event(
+        "DISPATCH_FAILED", ERROR, error_code=reason, provider=dispatch.provider, model=dispatch.model,
+        round=round_number, remedies=list(remedies) or None,
+    )  # fmt: skip
 
 
 def of_window(
     *,
     opened: session_pb2.OpenedWindow,
     continuation_id: str | None,
-    dispatch: Dispatch,
-    response_hash: str,
-    tokens_used: int | None,
-    latency_ms: int,
+    noted: Sequence[audit_pb2.NewEvent],
     report: dpe_pb2.Report,
     decision: policy_pb2.Decision,
-    no_store: bool,
     report_uri: str,
 ) -> list[audit_pb2.NewEvent]:
-    """Return the events that are sealed with a window, in the order in which they happened."""
+    """Return the events that are sealed with a window, in the order in which they happened; *noted* are its rounds'."""
     continued = opened.window_number > 1
     return [
         *([_continued(opened, continuation_id)] if continued else []),
-        event(
-            "DISPATCH_STARTED", INFO, strategy=dispatch.strategy, provider=dispatch.provider, model=dispatch.model,
-            temperature=dispatch.temperature, token_budget=dispatch.token_budget, seed=dispatch.seed,
-            choices=dispatch.choices,
-        ),
-        event(
-            "DISPATCH_COMPLETED", INFO, response_hash=response_hash, tokens_used=tokens_used, latency_ms=latency_ms
-        ),
-        *_of_report(report, no_store=no_store),
+        *noted,
         *_of_decision(report, decision, report_uri),
-    ]  # fmt: skip
+    ]
+
+
+def started(dispatch: Dispatch, step: str) -> audit_pb2.NewEvent:
+    """A provider call begins; *step* names it where it is not the answer's own."""
+    return event(
+        "DISPATCH_STARTED", INFO, strategy=dispatch.strategy, provider=dispatch.provider, model=dispatch.model,
+        temperature=dispatch.temperature, token_budget=dispatch.token_budget, seed=dispatch.seed,
+        choices=dispatch.choices, step=None if step == GENERATE else step,
+    )  # fmt: skip
+
+
+def completed(response_hash: str, tokens_used: int | None, latency_ms: int) -> audit_pb2.NewEvent:
+    """A provider call has ended well."""
+    return event(
+        "DISPATCH_COMPLETED", INFO, response_hash=response_hash, tokens_used=tokens_used, latency_ms=latency_ms
+    )
+
+
+def strategy_upgraded(before: str, after: str, trigger: str | None) -> audit_pb2.NewEvent:
+    """A stronger strategy than the one before, and the risk or the state that called for it."""
+    return event("STRATEGY_UPGRADE", WARN, from_strategy=before, to_strategy=after, trigger_risk_level=trigger)
+
+
+def redispatched(
+    round_number: int,
+    report: dpe_pb2.Report,
+    *,
+    remedies: Sequence[str],
+    strategy: str,
+    temperature: float,
+    seed: int,
+    tokens: int,
+) -> audit_pb2.NewEvent:
+    """A window is dispatched again, after *report* (SPEC-005 §19.3)."""
+    return event(
+        "RE_DISPATCH", WARN, round=round_number, reason=[REASONS[remedy] for remedy in remedies],
+        remedies=list(remedies), original_risk=word(common_pb2.RiskLevel, report.risk_level),
+        original_score=report.composite_score, strategy=strategy, temperature=temperature, seed=seed, tokens=tokens,
+    )  # fmt: skip
+
+
+def flow_remedied(report: dpe_pb2.Report, kind: str) -> audit_pb2.NewEvent:
+    """A flow that was too low is being remedied."""
+    return event(
+        "FLOW_REMEDIATION", INFO, flow_score=report.flow_score if report.HasField("flow_score") else None,
+        remediation_type=kind,
+    )  # fmt: skip
+
+
+def continued(round_number: int, report: dpe_pb2.Report, window_id: str, tokens: int) -> audit_pb2.NewEvent:
+    """What was left open is answered in the same window (docs/adr/0006); topics by their number in the report."""
+    return event(
+        "COMPLETENESS_CONTINUATION", INFO, round=round_number, uncovered_topics=_uncovered(report),
+        auto_window_id=window_id, tokens=tokens,
+    )  # fmt: skip
+
+
+def stitched(round_number: int, bridge_hash: str, prior_window_id: str, tokens: int) -> audit_pb2.NewEvent:
+    """A bridge was inserted before the answer."""
+    return event(
+        "FLOW_STITCH", INFO, round=round_number, stitch_content_hash=bridge_hash, prior_window_id=prior_window_id,
+        tokens=tokens,
+    )  # fmt: skip
 
 
 def _continued(opened: session_pb2.OpenedWindow, continuation_id: str | None) -> audit_pb2.NewEvent:
@@ -103,7 +170,8 @@ def _continued(opened: session_pb2.OpenedWindow, continuation_id: str | None) ->
     )  # fmt: skip
 
 
-def _of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterable[audit_pb2.NewEvent]:
+def of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterator[audit_pb2.NewEvent]:
+    """Yield what an analysis found."""
     yield event(
         "DPE_COMPLETED", INFO, composite_score=report.composite_score, risk_level=word(common_pb2.RiskLevel, report.risk_level),
         claim_count=report.claims_total, grounding_pct=report.grounding_pct if report.HasField("grounding_pct") else None,
@@ -121,11 +189,32 @@ def _of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterable[audit_pb2.
         )  # fmt: skip
     if report.contradiction_count:
         yield _contradicted(report)
+    yield from _of_quality(report)
     if report.gdpr_pii_detected:
         yield event(
             "PII_DETECTED", WARN, pii_categories=sorted({finding.category for finding in report.pii}),
             pii_types=sorted({finding.type for finding in report.pii}), no_store_set=no_store,
         )  # fmt: skip
+
+
+def _of_quality(report: dpe_pb2.Report) -> Iterator[audit_pb2.NewEvent]:
+    if report.HasField("repetition_level") and report.repetition_level != "NONE":
+        yield event(
+            "REPETITION_DETECTED", WARN, level=report.repetition_level, overlap_ratio=report.repetition_overlap,
+            semantic_ratio=report.semantic_repetition if report.HasField("semantic_repetition") else None,
+        )  # fmt: skip
+    if report.HasField("completeness_score") and _uncovered(report):
+        yield event(
+            "COMPLETENESS_GAP", INFO, completeness_score=report.completeness_score,
+            uncovered_sub_queries=_uncovered(report),
+        )  # fmt: skip
+    if report.HasField("eu_ai_act_class"):
+        yield event("EU_AI_ACT_CLASSIFIED", INFO, risk_class=report.eu_ai_act_class, system_type=report.domain or None)
+
+
+def _uncovered(report: dpe_pb2.Report) -> list[int]:
+    """Return the uncovered sub-queries by their number in the report: their words are the user's."""
+    return [number for number, query in enumerate(report.sub_queries, 1) if not query.covered][:LONGEST_LIST]
 
 
 def _contradicted(report: dpe_pb2.Report) -> audit_pb2.NewEvent:

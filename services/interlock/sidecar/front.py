@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
@@ -13,13 +14,15 @@ from interlock.domain.headers import Asked
 from interlock.runtime.config import Settings
 from interlock.sidecar import chat, completion, envelope, strictjson
 from interlock.sidecar.admission import Admission
+from interlock.sidecar.call import Call
 from interlock.sidecar.completion import Answer
 from interlock.sidecar.envelope import Envelope
 from interlock.sidecar.events import Dispatch
-from interlock.sidecar.guard import Call, Governed, Guard
+from interlock.sidecar.guard import Governed, Guard
 from interlock.sidecar.identity import ApiKeys, Caller
-from interlock.sidecar.propagation import STRATEGY, Known
+from interlock.sidecar.propagation import Known
 from interlock.sidecar.sessions import Sessions
+from interlock.sidecar.strategies import PUSH
 from interlock.sidecar.upstream import Upstream
 
 
@@ -58,18 +61,19 @@ class Front:
         dispatch = Dispatch(
             provider=self.upstream.provider,
             model=body["model"],
-            strategy=STRATEGY,
+            strategy=PUSH,
             temperature=body.get("temperature"),
             token_budget=body.get("max_completion_tokens") or body.get("max_tokens"),
             seed=body.get("seed"),
             choices=asked_chat.choices,
         )
 
-        async def complete(timeout_s: float) -> Answer:
-            data = await self.upstream.complete(body, key=caller.key, timeout_s=timeout_s)
-            return completion.read(data, wanted=asked_chat.choices, max_depth=self.settings.max_json_depth)
+        async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Answer:
+            data = await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
+            wanted = int(asked_body.get("n") or 1)
+            return completion.read(data, wanted=wanted, max_depth=self.settings.max_json_depth)
 
-        return await self.guard.govern(Call(entry, caller.scope, asked, evidence, dispatch, complete, known))
+        return await self.guard.govern(Call(entry, caller.scope, asked, evidence, dispatch, body, model, known))
 
     async def text(
         self,
@@ -90,9 +94,9 @@ class Front:
             prompt="",
         )
         brought = _brought(envelope.checked_text("text", text, self.settings))
-        dispatch = Dispatch("caller", "brought-by-caller", STRATEGY, None, None, asked.seed, 1)
+        dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
         return await self.guard.govern(
-            Call("check", caller.scope, asked, evidence, dispatch, partial(_given, brought), known)
+            Call("check", caller.scope, asked, evidence, dispatch, {}, partial(_given, brought), known)
         )
 
 
@@ -105,5 +109,5 @@ def _brought(text: str) -> Answer:
     return Answer(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
 
 
-async def _given(answer: Answer, _timeout_s: float) -> Answer:
+async def _given(answer: Answer, _body: Mapping[str, Any], _timeout_s: float) -> Answer:
     return answer

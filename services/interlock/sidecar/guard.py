@@ -1,4 +1,4 @@
-"""The governed call: admit, dispatch, analyse, decide, seal, settle, release (design.md, One dispatch).
+"""The governed call: admit, (dispatch, analyse, decide) in rounds, seal, settle, release (design.md, One dispatch).
 
 Every front comes through here, so that nothing depends on the way in (I14). Any step that cannot be done ends in a
 refusal, and what is refused is not released. The order is the safety argument: an answer is analysed before it is decided
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,18 +21,18 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.headers import Asked
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.telemetry import span
 from interlock.sidecar import events, propagation, requests
 from interlock.sidecar.admission import Admission, Admitted
+from interlock.sidecar.call import Call, Run
 from interlock.sidecar.completion import Answer
-from interlock.sidecar.envelope import Envelope
-from interlock.sidecar.propagation import Known, word
+from interlock.sidecar.propagation import word
 from interlock.sidecar.requests import Judged
-from interlock.sidecar.verdict import checked_report, depleted, refusal_of
+from interlock.sidecar.rounds import Rounds
+from interlock.sidecar.verdict import depleted, refusal_of
 from interlock.sidecar.waiting import Deadline, insist
 
 log = structlog.get_logger()
@@ -42,21 +41,6 @@ OVERHEAD = Histogram("interlock_overhead_seconds", "Time of a governed call with
 
 _IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"})
 """Failures after which a seal may be in the log all the same: nobody said whether it is."""
-
-
-@dataclass(frozen=True)
-class Call:
-    """One call to govern, however it came."""
-
-    entry: str
-    """http, grpc or check: for the access line, never for a decision."""
-    scope: str
-    asked: Asked
-    envelope: Envelope
-    dispatch: events.Dispatch
-    complete: Callable[[float], Awaitable[Answer]]
-    """Gets the answer, within the seconds given."""
-    known: Known
 
 
 @dataclass(frozen=True)
@@ -76,24 +60,6 @@ class Governed:
         return self.judged.answer
 
 
-@dataclass
-class _Run:
-    """One call while it runs."""
-
-    call: Call
-    deadline: Deadline
-    started: float
-    model_s: float = 0.0
-    asking: asyncio.Task[Answer] | None = None
-    caller_left: bool = False
-
-    def leave(self) -> None:
-        """Note that nobody waits any more. Only the provider's work is cut short: what begins after it, ends."""
-        self.caller_left = True
-        if self.asking:
-            self.asking.cancel()
-
-
 class Guard:
     """Governs calls."""
 
@@ -110,7 +76,7 @@ class Guard:
         if len(self._running) >= self._settings.max_in_flight:
             message = f"{self._settings.max_in_flight} calls are in flight; try again"
             raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
-        run = _Run(call, Deadline(self._settings.request_timeout_s), time.perf_counter())
+        run = Run(call, Deadline(self._settings.request_timeout_s), time.perf_counter())
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
         task.add_done_callback(partial(self._ended, run))
@@ -120,7 +86,7 @@ class Guard:
             run.leave()
             raise
 
-    def _ended(self, run: _Run, task: asyncio.Task[Governed]) -> None:
+    def _ended(self, run: Run, task: asyncio.Task[Governed]) -> None:
         """Let go of a call. What became of one whose caller has left is nobody's to raise; a defect is logged."""
         self._running.discard(task)
         error = None if task.cancelled() else task.exception()
@@ -132,11 +98,10 @@ class Guard:
         if self._running:
             await asyncio.wait(self._running, timeout=self._settings.drain_s)
 
-    async def _steps(self, run: _Run) -> Governed:
+    async def _steps(self, run: Run) -> Governed:
         admitted = await self._admit(run)
         try:
-            answer = await self._dispatch(run)
-            judged = await self._decide(run, admitted, answer)
+            judged = await Rounds(self._settings, self._mesh, run, admitted).judged()
         except BaseException as failure:
             await self._fail(run, admitted, failure)
             raise
@@ -144,45 +109,19 @@ class Guard:
         sealed = await self._seal(run, admitted, judged, commit)
         commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
         settled = await self._settle(run, admitted, commit)
+        to_be_given = judged.decision.action == policy_pb2.ACTION_DELIVER
         judged = await self._outspent(run, judged, commit, settled)
         refusal = refusal_of(judged.decision, settled, sealed.integrity, run.call.known)
+        if refusal is not None and to_be_given:
+            await self._admission.forget(commit.session_id, commit.window_id)
         return Governed(judged, settled, sealed.integrity, refusal)
 
-    async def _admit(self, run: _Run) -> Admitted:
+    async def _admit(self, run: Run) -> Admitted:
         call = run.call
         with span("crp.admit"):
             return await self._admission.admit(call.scope, call.asked, call.known, run.deadline)
 
-    async def _dispatch(self, run: _Run) -> Answer:
-        timeout_s = run.deadline.within(self._settings.upstream_timeout_s)
-        started = time.perf_counter()
-        with span("crp.dispatch", provider=run.call.dispatch.provider, model=run.call.dispatch.model):
-            run.asking = asyncio.ensure_future(run.call.complete(timeout_s))
-            if run.caller_left:
-                run.asking.cancel()
-            try:
-                return await run.asking
-            except asyncio.CancelledError:
-                raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
-            finally:
-                run.model_s = time.perf_counter() - started
-
-    async def _decide(self, run: _Run, admitted: Admitted, answer: Answer) -> Judged:
-        """Analyse every output and decide what happens to the answer."""
-        known = run.call.known
-        to_analyse = requests.to_analyse(admitted, run.call.envelope, answer.outputs)
-        with span("crp.analyse"):
-            timeout = run.deadline.within(self._settings.dpe_timeout_s)
-            report = (await ask("dpe", self._mesh.dpe.Analyze(to_analyse, timeout=timeout))).report
-        known.learn(propagation.of_report(checked_report(report, answer)))
-        to_decide = requests.to_decide(admitted, run.call.asked, report)
-        with span("crp.decide"):
-            timeout = run.deadline.within(self._settings.rpc_timeout_s)
-            decision = (await ask("policy", self._mesh.policy.Decide(to_decide, timeout=timeout))).decision
-        known.learn(propagation.of_decision(decision))
-        return Judged(answer, report, decision)
-
-    async def _fail(self, run: _Run, admitted: Admitted, failure: BaseException) -> None:
+    async def _fail(self, run: Run, admitted: Admitted, failure: BaseException) -> None:
         """Give the lease back and write down what failed. Nothing was released, so that nothing is charged."""
         opened = admitted.opened
         await self._admission.give_back(opened)
@@ -197,7 +136,7 @@ class Guard:
             )
 
     async def _seal(
-        self, run: _Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+        self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
     ) -> audit_pb2.AppendResponse:
         """Make the window's record durable, its charge in it.
 
@@ -220,23 +159,19 @@ class Guard:
         return sealed
 
     def _events(
-        self, run: _Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+        self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
     ) -> list[audit_pb2.NewEvent]:
         return events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
-            dispatch=run.call.dispatch,
-            response_hash=commit.response_hash,
-            tokens_used=judged.answer.tokens_used,
-            latency_ms=round(run.model_s * 1000),
+            noted=run.noted,
             report=judged.report,
             decision=judged.decision,
-            no_store=run.call.asked.no_store,
             report_uri=propagation.report_uri(self._base_url, commit.window_id),
         )
 
     async def _settle(
-        self, run: _Run, admitted: Admitted, commit: session_pb2.CommitWindowRequest
+        self, run: Run, admitted: Admitted, commit: session_pb2.CommitWindowRequest
     ) -> session_pb2.CommitWindowResponse:
         """Charge the sealed window, once per window id, and write down what that moved. Only then may it be released."""
         with span("crp.settle"):
@@ -251,7 +186,7 @@ class Guard:
 
     async def _outspent(
         self,
-        run: _Run,
+        run: Run,
         judged: Judged,
         commit: session_pb2.CommitWindowRequest,
         settled: session_pb2.CommitWindowResponse,
@@ -264,10 +199,10 @@ class Guard:
         await self._admission.record(commit.session_id, commit.window_id, [halt], run.deadline)
         return replace(judged, decision=depleted(judged.decision))
 
-    def _rpc(self, run: _Run) -> float:
+    def _rpc(self, run: Run) -> float:
         return run.deadline.within(self._settings.rpc_timeout_s)
 
-    async def _noted(self, run: _Run) -> Governed:
+    async def _noted(self, run: Run) -> Governed:
         """Run the steps and leave one line and the figures behind, however they end."""
         outcome, governed = "INTERNAL", None
         try:
@@ -284,13 +219,15 @@ class Guard:
             _write_line(run, governed, outcome, took_s)
 
 
-def _write_line(run: _Run, governed: Governed | None, outcome: str, took_s: float) -> None:
+def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float) -> None:
     """Write the access line: ids, numbers and words of fixed lists, nothing that anybody wrote (SVC-5)."""
     call, known = run.call, run.call.known
     decided: dict[str, object] = {}
     if governed is not None:
         report, decision = governed.judged.report, governed.judged.decision
         decided = {
+            "strategy": governed.judged.strategy,
+            "attempts": len(run.usages),
             "action": word(policy_pb2.Action, decision.action),
             "risk": word(common_pb2.RiskLevel, report.risk_level),
             "composite": round(report.composite_score, 3),

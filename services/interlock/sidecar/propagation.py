@@ -19,9 +19,6 @@ from interlock.domain import headers
 from interlock.domain.budget import Micros, as_decimal, warning_of
 from interlock.domain.dag import lineage_text
 
-STRATEGY = "push"
-"""The one dispatch strategy that exists by now; it is reported whatever was preferred (SPEC-002 §4.14)."""
-
 LONGEST_METADATA = 2048
 """Longest value in trailing metadata: clients take 8 KiB of metadata in all by default. The message has every header."""
 
@@ -62,11 +59,15 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
         "CRP-Context-Protocol-Version": headers.PROTOCOL_VERSION,
         "CRP-Context-Session-Id": opened.session_id,
         "CRP-Context-Window": f"{opened.window_number}/{opened.max_windows}",
-        "CRP-Context-Strategy": STRATEGY,
         "CRP-Agent-Safety-Budget": as_decimal(Micros(opened.safety_budget_micros)),
         "CRP-Agent-Loop-Depth": str(opened.loop_depth),
         "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
     }
+
+
+def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
+    """Return the headers of how an answer was come by: what was done, whatever was preferred (SPEC-002 §4.14)."""
+    return {"CRP-Context-Strategy": strategy, "CRP-Agent-Revision-Round": revision}
 
 
 def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
@@ -83,7 +84,42 @@ def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
         "CRP-Safety-Attribution": word(dpe_pb2.Attribution, report.attribution_dominant) if "2" in ran else None,
         **_scores(report),
         **_findings(report, ran),
-        "CRP-Compliance-EU-AI-Act": report.eu_ai_act_class if report.HasField("eu_ai_act_class") else "UNKNOWN",
+        **_quality(report),
+        **_compliance(report),
+    }
+
+
+def _quality(report: dpe_pb2.Report) -> dict[str, str | None]:
+    """Return the headers of stages 7 to 9 and of the quality score. A topic's name is checked against its alphabet."""
+    level = report.repetition_level if report.HasField("repetition_level") else None
+    completeness = report.completeness_level if report.HasField("completeness_level") else None
+    flow = headers.fraction(report.flow_score) if report.HasField("flow_score") else None
+    uncovered = [query.token for query in report.sub_queries if not query.covered]
+    total = len(report.sub_queries)
+    return {
+        "CRP-Quality-Repetition": headers.repetition(level, _overlap(report)) if level else None,
+        "CRP-Quality-Completeness": (
+            headers.completeness(completeness, covered=total - len(uncovered), total=total, uncovered=uncovered)
+            if completeness
+            else None
+        ),
+        "CRP-Quality-Flow": headers.flow(flow, report.flow_remediation) if flow else None,
+        "CRP-Quality-Score": headers.fraction(report.quality_score) if report.HasField("quality_score") else None,
+    }
+
+
+def _overlap(report: dpe_pb2.Report) -> str | None:
+    return headers.fraction(report.repetition_overlap) if report.HasField("repetition_overlap") else None
+
+
+def _compliance(report: dpe_pb2.Report) -> dict[str, str | None]:
+    met = report.HasField("controls_met") and report.HasField("controls_total")
+    return {
+        # An unregistered system has no class of its own (SPEC-002 §12.5).
+        "CRP-Compliance-EU-AI-Act": report.eu_ai_act_class if report.domain else "UNKNOWN",
+        "CRP-Compliance-NIST-Tier": report.nist_tier if report.HasField("nist_tier") else None,
+        "CRP-Compliance-ISO-42001": ", ".join(report.iso_42001_controls[: headers.LISTED]) or None,
+        "CRP-Compliance-Controls-Met": f"{report.controls_met}/{report.controls_total}" if met else None,
     }
 
 

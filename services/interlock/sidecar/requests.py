@@ -18,24 +18,44 @@ from interlock.domain.headers import Asked
 from interlock.sidecar.admission import Admitted
 from interlock.sidecar.completion import Answer
 from interlock.sidecar.envelope import Envelope
-from interlock.sidecar.propagation import STRATEGY
-
-REMEDIES_SPENT = 2
-"""There is no remedy to try yet: a policy that would dispatch again decides as it does after the last try."""
 
 _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HELD"}
 
 
 @dataclass(frozen=True)
 class Judged:
-    """An answer with what was found in it and what happens to it."""
+    """An answer, how it was come by, what was found in it and what happens to it."""
 
     answer: Answer
+    strategy: str
     report: dpe_pb2.Report
     decision: policy_pb2.Decision
 
 
-def to_analyse(admitted: Admitted, envelope: Envelope, outputs: Sequence[dpe_pb2.Output]) -> dpe_pb2.AnalyzeRequest:
+@dataclass(frozen=True)
+class Tried:
+    """What was tried for a window so far, and whether anything more can be."""
+
+    remediable: bool
+    redispatches: int
+    continuations: int
+    stitched: bool
+
+
+def to_compare(admitted: Admitted) -> audit_pb2.GetContentsRequest:
+    """Ask for what the windows on the path to this one said."""
+    return audit_pb2.GetContentsRequest(session_id=admitted.opened.session_id, window_ids=admitted.opened.lineage)
+
+
+def to_analyse(
+    admitted: Admitted,
+    envelope: Envelope,
+    outputs: Sequence[dpe_pb2.Output],
+    *,
+    prior: Sequence[dpe_pb2.PriorWindow],
+    domain: str,
+    flow_remediation: str,
+) -> dpe_pb2.AnalyzeRequest:
     """Ask for the analysis of every output."""
     opened = admitted.opened
     return dpe_pb2.AnalyzeRequest(
@@ -46,12 +66,18 @@ def to_analyse(admitted: Admitted, envelope: Envelope, outputs: Sequence[dpe_pb2
         prompt=envelope.prompt,
         facts=envelope.facts,
         outputs=outputs,
+        prior=prior,
         loop_depth=opened.loop_depth,
+        domain=domain,
+        flow_remediation=flow_remediation,
     )
 
 
-def to_decide(admitted: Admitted, asked: Asked, report: dpe_pb2.Report) -> policy_pb2.DecideRequest:
+def to_decide(
+    admitted: Admitted, asked: Asked, report: dpe_pb2.Report, *, tried: Tried, strategy: str
+) -> policy_pb2.DecideRequest:
     """Ask for the decision about a report."""
+    opened = admitted.opened
     return policy_pb2.DecideRequest(
         report=report,
         policy_text=admitted.policy.policy_text,
@@ -60,10 +86,17 @@ def to_decide(admitted: Admitted, asked: Asked, report: dpe_pb2.Report) -> polic
         session_budget_micros=admitted.budget,
         charge_micros=charge(admitted, report),
         accept_risk=cast("Any", asked.accept_risk.value if asked.accept_risk else 0),
-        redispatches=REMEDIES_SPENT,
+        redispatches=tried.redispatches,
         accept_quality=asked.accept_quality,
         no_store=asked.no_store,
-        window_number=admitted.opened.window_number,
+        window_number=opened.window_number,
+        remediable=tried.remediable,
+        windows_left=max(0, opened.max_windows - opened.window_number),
+        no_cache=asked.no_cache,
+        continuations=tried.continuations,
+        stitched=tried.stitched,
+        strategy=strategy,
+        continues=bool(asked.continuation_id),
     )
 
 
@@ -92,7 +125,7 @@ def to_settle(admitted: Admitted, judged: Judged) -> session_pb2.CommitWindowReq
         response_hash="sha256:" + hashlib.sha256(judged.answer.body).hexdigest(),
         envelope_etag=report.envelope_etag,
         quality_tier=report.quality_tier,
-        strategy=STRATEGY,
+        strategy=judged.strategy,
         token_count=report.envelope_tokens,
         status=_STATUSES.get(judged.decision.action, "HALTED"),
         policy_text=admitted.policy.policy_text,
@@ -106,7 +139,11 @@ def to_seal(
     commit: session_pb2.CommitWindowRequest,
     noted: Sequence[audit_pb2.NewEvent],
 ) -> audit_pb2.AppendRequest:
-    """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good."""
+    """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good.
+
+    What the answer says is kept only when it is to be given away: nobody can repeat or contradict what nobody was told.
+    """
+    delivered = judged.decision.action == policy_pb2.ACTION_DELIVER
     return audit_pb2.AppendRequest(
         session_id=commit.session_id,
         window_id=commit.window_id,
@@ -120,4 +157,5 @@ def to_seal(
         charge_micros=commit.charge_micros,
         status=commit.status,
         settle_json=json_format.MessageToJson(commit, indent=None),
+        content=judged.answer.said if delivered else "",
     )

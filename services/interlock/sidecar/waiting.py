@@ -23,9 +23,14 @@ class Deadline:
     def __init__(self, seconds: float) -> None:
         self._end = time.monotonic() + seconds
 
+    @property
+    def left_s(self) -> float:
+        """Seconds that are left; negative after the end."""
+        return self._end - time.monotonic()
+
     def within(self, limit_s: float) -> float:
         """Return *limit_s* or what is left, whichever is less. Refused with DEADLINE_EXCEEDED when nothing is left."""
-        left = self._end - time.monotonic()
+        left = self.left_s
         if left <= 0:
             raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "the deadline of the call has passed")
         return min(limit_s, left)

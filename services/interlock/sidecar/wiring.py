@@ -71,8 +71,9 @@ async def open_sidecar(
         missing=readiness,
         close=close,
     )
-    # SPEC-002 §12.5: an AI system that nobody registered is of unknown class, and that is worth a line.
-    log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN until a system can be registered")
+    if not settings.ai_domain:
+        # SPEC-002 §12.5: an AI system that nobody registered is of unknown class, and that is worth a line.
+        log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
     return Sidecar(service, make_app(front, readiness, base_url), close)
 
 

@@ -13,24 +13,32 @@ from interlock.demo.promises import broken
 from interlock.demo.recording import load
 
 TURN = load().turns[0]
+REMEDIED = next(turn for turn in load().turns if turn.again != turn.answer)
 
 
-def window(number: int, budget: int, *, answer: str | None = TURN.answer, chain: str = "VALID") -> Window:
+def window(
+    number: int, budget: int, *, answer: str | None = TURN.answer, chain: str = "VALID", turn=TURN,
+    stage=dpe_pb2.STAGE_STATUS_RAN, judged: bool = True,
+) -> Window:  # fmt: skip
     halted = answer is None
+    report = dpe_pb2.Report(
+        stages=[dpe_pb2.Stage(number="1", status=stage)], models=[dpe_pb2.Model(slot="nli", name="m")] if judged else []
+    )
     return Window(
-        number=number, turn=TURN, status=451 if halted else 200, answer=answer,
+        number=number, turn=turn, status=451 if halted else 200, answer=answer,
         headers={"crp-provenance-chain-integrity": chain}, body={"crp_halt_reason": "X"} if halted else None,
-        report=dpe_pb2.Report(), session=session_pb2.Session(safety_budget_micros=budget),
+        report=report, session=session_pb2.Session(safety_budget_micros=budget),
     )  # fmt: skip
 
 
 def kept() -> list[Window]:
     first = window(1, 1_000_000, chain="UNVERIFIED")
-    return [first, *(window(n, 1_000_000 - n * 50_000) for n in range(2, 5)), window(5, 100_000, answer=None)]
+    second = window(2, 900_000, turn=REMEDIED, answer=REMEDIED.again)
+    return [first, second, *(window(n, 1_000_000 - n * 50_000) for n in range(3, 5)), window(5, 100_000, answer=None)]
 
 
 def said(windows: list[Window], *, calls: int = 5, crp: frozenset[str] = frozenset()) -> list[str]:
-    return list(broken(windows, provider_calls=calls, crp_headers=set(crp)))
+    return list(broken(windows, provider_calls=calls, recorded_calls=5, crp_headers=set(crp)))
 
 
 def test_a_run_that_keeps_every_promise_has_nothing_to_report():
@@ -49,6 +57,9 @@ def test_a_run_that_keeps_every_promise_has_nothing_to_report():
         (lambda w: [*w[:2], window(3, 850_000, chain="UNVERIFIED"), *w[3:]], "the chain is UNVERIFIED"),
         (lambda w: [*w[:2], window(3, 850_000, chain=""), *w[3:]], "the chain is not reported"),
         (lambda w: w[1:], "at least 5 were promised"),
+        (lambda w: [w[0], window(2, 900_000), *w[2:]], "no window was remedied"),
+        (lambda w: [w[0], w[1], window(3, 850_000, stage=2), *w[3:]], "window 3: stage 1 did not run"),
+        (lambda w: [w[0], w[1], window(3, 850_000, judged=False), *w[3:]], "window 3: the report names no model"),
     ],
 )
 def test_each_broken_promise_is_named(change, sentence):
@@ -61,6 +72,6 @@ def test_a_call_too_many_and_a_leaked_header_are_named():
     sentences = said(kept(), calls=6, crp=frozenset({"crp-session-token"}))
 
     assert sentences == [
-        "the provider was called 6 times for 5 windows",
+        "the provider was called 6 times, and 5 calls are on record",
         "CRP headers reached the provider: crp-session-token",
     ]

@@ -7,6 +7,7 @@ import pytest
 
 from interlock.demo.provider import Replay
 from interlock.demo.recording import load
+from interlock.sidecar import completion, prompts, strategies
 
 TURN = load().turns[0]
 
@@ -73,3 +74,23 @@ async def test_crp_headers_and_calls_are_counted():
     await post(replay, body(TURN.question), **{"CRP-Session-Token": "t", "X-Other": "o"})
 
     assert (replay.calls, replay.crp_headers) == (1, {"crp-session-token"})
+
+
+async def test_a_request_that_forbids_to_repeat_gets_the_second_answer():
+    """The one question with a second answer gives it when a system message says so, and only then."""
+    turn = next(turn for turn in load().turns if turn.again != turn.answer)
+    forbidding = body(turn.question)
+    forbidding["messages"].insert(0, {"role": "system", "content": prompts.ANTI_REPETITION})
+
+    first, again = await post(Replay(load()), body(turn.question)), await post(Replay(load()), forbidding)
+
+    assert first.json()["choices"][0]["message"]["content"] == turn.answer
+    assert again.json()["choices"][0]["message"]["content"] == turn.again
+
+
+async def test_a_review_finds_nothing_and_is_one_that_the_sidecar_reads():
+    """The request is known by the sidecar's own text, and the answer has the form that it asks for."""
+    asked = strategies.verification({"messages": [{"role": "user", "content": TURN.question}]}, TURN.answer)
+    answer = await post(Replay(load()), {"model": "any", **asked})
+
+    assert strategies.findings(completion.read(answer.content, wanted=1, max_depth=16)) == []

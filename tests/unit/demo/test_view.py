@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.demo.view import Mark, bar, marked, marks
+from interlock.demo.view import Mark, bar, marked, marks, stages
 
 
 def claim(start: int, end: int, attribution: int, **rest: object) -> dpe_pb2.Claim:
@@ -68,3 +68,13 @@ def test_marks_read_without_colour():
 def test_the_bar_never_shows_more_than_is_left(micros, shown):
     """Marks are rounded down."""
     assert bar(micros, width=4) == shown
+
+
+def test_stages_that_did_not_run_are_named_with_the_reason():
+    """What was not looked at is not left out."""
+    listed = [
+        dpe_pb2.Stage(number="1", status=dpe_pb2.STAGE_STATUS_RAN),
+        dpe_pb2.Stage(number="8", status=dpe_pb2.STAGE_STATUS_NOT_RUN, detail="no query"),
+    ]
+
+    assert stages(dpe_pb2.Report(stages=listed)) == "1; not run: 8 (no query)"

@@ -422,6 +422,7 @@ class DecideRequest(_message.Message):
     CONTINUATIONS_FIELD_NUMBER: _builtins.int
     STITCHED_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    CONTINUES_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy."""
     report_only_text: _builtins.str
@@ -452,6 +453,10 @@ class DecideRequest(_message.Message):
     """Whether a bridge was inserted already."""
     strategy: _builtins.str
     """Strategy that made this answer, such as push."""
+    continues: _builtins.bool
+    """Whether the caller continues an earlier answer: it named the continuation. Only then is a break in the flow remedied
+    unasked, since a conversation may change its subject (SPEC-005 §11.3).
+    """
     @_builtins.property
     def report(self) -> _dpe_pb2.Report:
         """Report of the response."""
@@ -480,10 +485,11 @@ class DecideRequest(_message.Message):
         continuations: _builtins.int = ...,
         stitched: _builtins.bool = ...,
         strategy: _builtins.str = ...,
+        continues: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "no_cache", b"no_cache", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "continues", b"continues", "no_cache", b"no_cache", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

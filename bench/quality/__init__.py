@@ -1,0 +1,1 @@
+"""How good the engine is: every labelled set that may be measured, against three baselines on the same rows."""

@@ -1,0 +1,105 @@
+"""Stage 12, regulatory classification: the class of the registered system, and the controls that this call evidences.
+
+The class comes from the registered domain, not from what an answer says; but personal data in a decision makes a system
+for general information high-risk (SPEC-005 §14.2). An answer decides when it says that someone is approved, rejected,
+hired or the like, and a tool call always does: it acts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from interlock.domain.regulatory import (
+    NIST_TIERS,
+    AiActClass,
+    Controls,
+    Evidence,
+    ai_act_class,
+    canonical_domain,
+    controls,
+)
+from interlock.dpe.document import PiiFinding
+from interlock.dpe.intake import Output, Request
+from interlock.dpe.patterns import pattern
+from interlock.dpe.text import normalised
+
+_DECIDES = pattern(
+    r"\b(?:approv(?:e[sd]?|ing|al)|reject(?:s|ed|ing|ion)?|den(?:y|ies|ied|ying|ial)|declin(?:e[sd]?|ing)|grant(?:s|ed|ing)?"
+    r"|refus(?:e[sd]?|al|ing)|accept(?:ed|s)|admit(?:s|ted)|hir(?:e[sd]?|ing)|dismiss(?:es|ed|al)?|terminat(?:e[sd]?|ion)"
+    r"|promot(?:e[sd]?|ion)|shortlist(?:s|ed)?|(?:in|dis)?eligib(?:le|ility)|(?:dis)?qualif(?:y|ies|ied)|entitled"
+    r"|suspend(?:s|ed)?|expel(?:s|led)?|select(?:s|ed)|evict(?:s|ed)?|deport(?:s|ed)?|diagnos(?:e[sd]?|is)|prescrib(?:e[sd]?)"
+    r"|credit ?worth(?:y|iness)|scored?|risk score|should not (?:be|receive|get)|must not be)\b",
+    ignore_case=True,
+)
+_STAGES = {
+    "2": Evidence.ATTRIBUTED,
+    "3a": Evidence.FIDELITY_CHECKED,
+    "5": Evidence.RISK_SCORED,
+    "10": Evidence.OMISSIONS_CHECKED,
+    "11": Evidence.PERSONAL_DATA_CHECKED,
+    "12": Evidence.CLASSIFIED,
+}
+
+
+@dataclass(frozen=True)
+class Classification:
+    """What a report says of the registered system."""
+
+    domain: str
+    ai_class: AiActClass
+
+    @property
+    def high_risk(self) -> bool:
+        """Whether the stakes are those of a high-risk system, or of one that is prohibited (§17)."""
+        return self.ai_class >= AiActClass.HIGH
+
+    @property
+    def nist_tier(self) -> str:
+        """Tier that belongs to the class."""
+        return NIST_TIERS[self.ai_class]
+
+
+def classify(request: Request, personal: Sequence[PiiFinding]) -> Classification:
+    """Return the class of the registered domain, given the personal data that was found."""
+    domain = canonical_domain(request.domain) or ""
+    return Classification(domain, ai_act_class(domain, personal_data_in_decision=_in_decision(request, personal)))
+
+
+def controls_of(
+    classification: Classification,
+    *,
+    ran: Collection[str],
+    tiered: bool,
+    scored: bool,
+    pinned: bool,
+    governed: bool,
+    personal: bool,
+) -> Controls:
+    """Return the controls that this call evidences: by the stages that *ran*, and by what this deployment did.
+
+    *pinned*: every model was verified by its hash. *governed*: the call is a window of a session, so that a policy and
+    an oversight mode bind it and its report is sealed before its answer is released.
+    """
+    conditions = {
+        Evidence.TIERED: tiered,
+        Evidence.QUALITY_SCORED: scored,
+        Evidence.MODELS_PINNED: pinned,
+        Evidence.REGISTERED: bool(classification.domain),
+        Evidence.NOT_PROHIBITED: classification.ai_class is not AiActClass.UNACCEPTABLE,
+        Evidence.GOVERNED: governed,
+    }
+    evidence = {found for stage, found in _STAGES.items() if stage in ran}
+    evidence |= {found for found, holds in conditions.items() if holds}
+    return controls(evidence, ai_class=classification.ai_class, personal_data=personal)
+
+
+def _in_decision(request: Request, personal: Sequence[PiiFinding]) -> bool:
+    """Whether personal data stands in an output that decides."""
+    named = {found.output_index for found in personal if found.where == "response"}
+    outputs = request.outputs if None in named else [o for n, o in enumerate(request.outputs) if n in named]
+    return bool(named) and any(map(_decides, outputs))
+
+
+def _decides(output: Output) -> bool:
+    return output.kind == "tool_call" or bool(_DECIDES.search(normalised(output.text)[0].chars))

@@ -1,0 +1,304 @@
+"""The rounds of a governed call: dispatch, analyse, decide, and once more while a remedy is left (SPEC-005 §18.5, §19).
+
+What a round brings forth is not charged, sealed or released before the last one is decided about (BUD-5). Policy says
+whether and how there is another round; how many there can be is counted here too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import structlog
+from prometheus_client import Counter
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.domain.breaker import BreakerState
+from interlock.domain.errors import Kind, Refused
+from interlock.domain.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.runtime.telemetry import span
+from interlock.sidecar import completion, events, propagation, remediation, requests, strategies
+from interlock.sidecar.admission import Admitted
+from interlock.sidecar.call import Run
+from interlock.sidecar.completion import Answer
+from interlock.sidecar.propagation import word
+from interlock.sidecar.requests import Judged, Tried
+from interlock.sidecar.strategies import PUSH, REFLEXIVE, Produced
+from interlock.sidecar.verdict import checked_report
+from interlock.sidecar.waiting import insist
+
+log = structlog.get_logger()
+
+REDISPATCHES = Counter("interlock_redispatch", "Remedies begun, by remedy.", ["remedy"])
+
+PASSES = 2
+"""Provider calls that a re-dispatch makes at least: it is reflexive."""
+
+CONTINUE, STITCH = "continue", "stitch"
+_ONCE_MORE = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
+
+
+@dataclass(frozen=True)
+class _Round:
+    """One answer that was decided about."""
+
+    produced: Produced
+    report: dpe_pb2.Report
+    decision: policy_pb2.Decision
+
+
+class Rounds:
+    """The rounds of one call."""
+
+    def __init__(self, settings: Settings, mesh: Mesh, run: Run, admitted: Admitted) -> None:
+        self._settings, self._mesh, self._run, self._admitted = settings, mesh, run, admitted
+        self._call, self._window_id = run.call, admitted.opened.window_id
+        self._prior: list[dpe_pb2.PriorWindow] = []
+        self._instructions = remediation.Instructions()
+        self._tried = Tried(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
+        self._number = 0
+        self._analysis_s = 0.0
+
+    async def judged(self) -> Judged:
+        """Return the last round's answer with its report and its decision. Refused when there is none to decide about."""
+        last = await self._first()
+        while last.decision.action in _ONCE_MORE and self._has_left(last.decision.action):
+            last = await self._another(last)
+        answer, usages = last.produced.answer, self._run.usages
+        if len(usages) > 1:
+            answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
+        return Judged(answer, last.produced.strategy, last.report, last.decision)
+
+    def _has_left(self, action: int) -> bool:
+        """Tell whether a remedy is left, whatever policy says: what is not, ends as an answer that is not released."""
+        return {
+            policy_pb2.ACTION_REDISPATCH: self._tried.redispatches < MOST_REDISPATCHES,
+            policy_pb2.ACTION_CONTINUE: self._tried.continuations < MOST_CONTINUATIONS,
+            policy_pb2.ACTION_STITCH: not self._tried.stitched,
+        }[action] and self._tried.remediable  # type: ignore[index]
+
+    async def _first(self) -> _Round:
+        """Ask for the answer, and meanwhile for what earlier windows said: that takes no time of its own."""
+        strategy = self._initial()
+        reading = asyncio.ensure_future(self._contents())
+        try:
+            produced = await strategies.produce(strategy, partial(self._ask, strategy), self._call.body)
+            self._prior = await reading
+        finally:
+            reading.cancel()
+            await asyncio.gather(reading, return_exceptions=True)
+        return await self._analysed(produced)
+
+    def _initial(self) -> str:
+        if not self._call.body:
+            return PUSH
+        breaker, mode = self._admitted.breaker, self._call.asked.safety_mode
+        strategy = strategies.initial(breaker, mode)
+        if strategy != PUSH:
+            trigger = breaker.name if breaker is not BreakerState.CLOSED else "STRICT"
+            self._run.noted.append(events.strategy_upgraded(PUSH, strategy, trigger))
+        return strategy
+
+    async def _contents(self) -> list[dpe_pb2.PriorWindow]:
+        """Return what the windows on the path said. Refused when it cannot be read: nothing is compared with less."""
+        request = requests.to_compare(self._admitted)
+        if not request.window_ids:
+            return []
+        found = await insist(
+            lambda: ask(
+                "audit", self._mesh.audit.GetContents(request, timeout=self._within(self._settings.rpc_timeout_s))
+            )
+        )
+        return [dpe_pb2.PriorWindow(window_id=one.window_id, text=one.text) for one in found.contents]
+
+    async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Answer:
+        """Make one provider call and note it. A caller that leaves cuts it short, unless an answer is there to charge."""
+        run, call = self._run, self._call
+        dispatch = _dispatch_of(call.dispatch, strategy, body)
+        timeout_s = self._within(self._settings.upstream_timeout_s, reserve_s=self._reserve_s)
+        run.noted.append(events.started(dispatch, step))
+        begun = time.perf_counter()
+        with span("crp.dispatch", provider=dispatch.provider, model=dispatch.model, strategy=strategy, phase=step):
+            asking = asyncio.ensure_future(call.model(body, timeout_s))
+            run.asking = asking if step == events.GENERATE or self._number else None
+            if run.caller_left and run.asking:
+                asking.cancel()
+            try:
+                answer = await asking
+            except asyncio.CancelledError:
+                raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
+            finally:
+                took_s = time.perf_counter() - begun
+                run.model_s, run.slowest_s = run.model_s + took_s, max(run.slowest_s, took_s)
+        if answer.completion:
+            run.usages.append(answer.usage)
+        run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, round(took_s * 1000)))
+        return answer
+
+    async def _analysed(self, produced: Produced, flow_remediation: str = "") -> _Round:
+        """Analyse every output and decide what happens to the answer."""
+        known, begun = self._call.known, time.perf_counter()
+        request = requests.to_analyse(
+            self._admitted, self._call.envelope, produced.answer.outputs, prior=self._prior,
+            domain=self._settings.ai_domain, flow_remediation=flow_remediation,
+        )  # fmt: skip
+        with span("crp.analyse"):
+            timeout = self._within(self._settings.dpe_timeout_s)
+            report = (await ask("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
+        self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
+        known.learn(propagation.of_strategy(produced.strategy, produced.revision))
+        known.learn(propagation.of_report(checked_report(report, produced.answer)))
+        self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
+        return await self._decided(produced, report)
+
+    async def _decided(self, produced: Produced, report: dpe_pb2.Report) -> _Round:
+        tried = self._possible(produced.answer)
+        request = requests.to_decide(self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy)
+        with span("crp.decide"):
+            timeout = self._within(self._settings.rpc_timeout_s)
+            decision = (await ask("policy", self._mesh.policy.Decide(request, timeout=timeout))).decision
+        self._call.known.learn(propagation.of_decision(decision))
+        return _Round(produced, report, decision)
+
+    def _possible(self, answer: Answer) -> Tried:
+        """Return what was tried; what this answer, its caller or the time does not allow counts as tried."""
+        run, tried = self._run, self._tried
+        left_s = run.deadline.left_s - self._reserve_s
+        if not (tried.remediable and self._settings.remediation == "full") or run.caller_left or left_s < run.slowest_s:
+            self._tried = replace(tried, remediable=False)
+            return self._tried
+        joinable = remediation.joinable(answer, self._call.body) is not None
+        return Tried(
+            remediable=True,
+            redispatches=tried.redispatches if left_s >= PASSES * run.slowest_s else MOST_REDISPATCHES,
+            continuations=tried.continuations if joinable else MOST_CONTINUATIONS,
+            stitched=tried.stitched or not joinable or not self._prior,
+        )
+
+    async def _another(self, last: _Round) -> _Round:
+        """Try what was decided. A remedy that comes to nothing leaves the answer before it, decided as the last."""
+        self._number += 1
+        action, at, spent = last.decision.action, len(self._run.noted), len(self._run.usages)
+        remedies = _named(last.decision)
+        for remedy in remedies:
+            REDISPATCHES.labels(remedy).inc()
+        try:
+            if action == policy_pb2.ACTION_REDISPATCH:
+                produced, flow = await self._redispatched(last, at, spent)
+            elif action == policy_pb2.ACTION_CONTINUE:
+                produced, flow = await self._continued(last, at, spent), last.report.flow_remediation
+            else:
+                produced, flow = await self._stitched(last, at, spent), remediation.STITCHED
+        except Refused as failed:
+            log.info("remedy.failed", window_id=self._window_id, reason=failed.reason, number=self._number)
+            self._run.noted.append(
+                events.dispatch_failed(failed.reason, self._call.dispatch, round_number=self._number, remedies=remedies)
+            )
+            self._tried = replace(self._tried, remediable=False)
+            return await self._decided(last.produced, last.report)
+        return await self._analysed(produced, flow)
+
+    async def _redispatched(self, last: _Round, at: int, spent: int) -> tuple[Produced, str]:
+        """Ask again, cooler, with another seed, by a stronger strategy and with every remedy at once (§19.2)."""
+        self._tried = replace(self._tried, redispatches=self._tried.redispatches + 1)
+        remedies, body = list(last.decision.remedies), self._call.body
+        self._instructions.learn(remedies, last.report, self._prior)
+        seed = remediation.seed_of(self._window_id, self._number, body.get("seed"))
+        strategy = last.decision.redispatch_strategy
+        strategy = strategy if strategy in {PUSH, REFLEXIVE} else REFLEXIVE
+        again = remediation.redispatch(body, self._instructions, seed=seed)
+        flow = remediation.AUGMENTED if policy_pb2.REMEDY_FLOW_AUGMENTATION in self._instructions.by_remedy else ""
+        try:
+            return await strategies.produce(strategy, partial(self._ask, strategy), again), flow
+        finally:
+            before = last.produced.strategy
+            told = [
+                events.redispatched(
+                    self._number, last.report, remedies=_named(last.decision), strategy=strategy,
+                    temperature=remediation.TEMPERATURE, seed=seed, tokens=self._tokens_since(spent),
+                )
+            ]  # fmt: skip
+            if strategy != before:
+                risk = word(common_pb2.RiskLevel, last.report.risk_level)
+                told.append(events.strategy_upgraded(before, strategy, risk))
+            if policy_pb2.REMEDY_FLOW_AUGMENTATION in remedies:
+                told.append(events.flow_remedied(last.report, remediation.AUGMENTED))
+            self._run.noted[at:at] = told
+
+    async def _continued(self, last: _Round, at: int, spent: int) -> Produced:
+        """Ask for what was left open, and join both answers."""
+        self._tried = replace(self._tried, continuations=self._tried.continuations + 1)
+        text = last.produced.answer.said
+        body = remediation.continuation(self._call.body, text, last.report, self._call.envelope)
+        more = await self._ask(last.produced.strategy, CONTINUE, body)
+        joined = remediation.continued(last.produced.answer, more)
+        told = events.continued(self._number, last.report, self._window_id, self._tokens_since(spent))
+        self._run.noted.insert(at, told)
+        return replace(last.produced, answer=joined)
+
+    async def _stitched(self, last: _Round, at: int, spent: int) -> Produced:
+        """Ask for a bridge from the window before, and put it in front of the answer."""
+        self._tried = replace(self._tried, stitched=True)
+        seed = remediation.seed_of(self._window_id, self._number, self._call.body.get("seed"))
+        body = remediation.bridge_request(self._call.body, last.produced.answer.said, self._prior, seed=seed)
+        bridge = remediation.bridge_of(await self._ask(last.produced.strategy, STITCH, body))
+        told = events.stitched(
+            self._number, _hash(bridge.encode()), self._prior[-1].window_id, self._tokens_since(spent)
+        )
+        self._run.noted[at:at] = [events.flow_remedied(last.report, remediation.STITCHED), told]
+        return replace(last.produced, answer=remediation.stitched(last.produced.answer, bridge))
+
+    def _tokens_since(self, spent: int) -> int:
+        return int(completion.added(self._run.usages[spent:]).get("total_tokens", 0))
+
+    @property
+    def _reserve_s(self) -> float:
+        """Time that the steps after a remedy need; none before the first answer, which nothing could stand in for."""
+        if not self._number and not self._analysis_s:
+            return 0.0
+        return 2 * self._analysis_s + min(1.0, self._settings.request_timeout_s / 20)
+
+    def _within(self, limit_s: float, *, reserve_s: float = 0.0) -> float:
+        deadline = self._run.deadline
+        left_s = deadline.within(limit_s + reserve_s) - reserve_s
+        if left_s <= 0:
+            raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "there is no time left for another dispatch")
+        return left_s
+
+
+def _named(decision: policy_pb2.Decision) -> list[str]:
+    """Return the remedies of a decision by name."""
+    if decision.action == policy_pb2.ACTION_REDISPATCH:
+        return [remediation.NAMES[remedy] for remedy in decision.remedies if remedy in remediation.NAMES]
+    return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
+
+
+def _dispatch_of(asked: events.Dispatch, strategy: str, body: Mapping[str, Any]) -> events.Dispatch:
+    """Return how this one provider call was made."""
+    if not body:
+        return asked
+    return replace(
+        asked,
+        strategy=strategy,
+        temperature=body.get("temperature"),
+        token_budget=body.get("max_completion_tokens") or body.get("max_tokens"),
+        seed=body.get("seed"),
+        choices=int(body.get("n") or 1),
+    )
+
+
+def _hash(data: bytes) -> str:
+    return "sha256:" + hashlib.sha256(data).hexdigest()
+
+
+__all__ = ["REDISPATCHES", "Rounds"]

@@ -1,0 +1,156 @@
+"""Honest texts in many scripts, and honest uses of what attacks use: none of them may be held to hide anything."""
+
+from __future__ import annotations
+
+CLEAN: dict[str, list[str]] = {
+    "english": [
+        "The Eiffel Tower is 330 metres tall and was completed in 1889.",
+        "Naïve approaches to café management often fail; the résumé mentions a façade.",
+        "See https://example.com/a%20b?q=%D0%9F%D1%80%D0%B8%D0%B2%D0%B5%D1%82 for details.",
+        "The SHA-256 is 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08.",
+        "Commit d45f97888a366e13a26039c2bd2b69036661015e fixes id 3fa85f64-5717-4562-b3fc-2c963f66afa6.",
+        "The B2B firm sells MP3 players, 4K screens, filters, and COVID-19 tests to 3D artists in the 21st century.",
+        "AT&amp;T and R&amp;D are written with an ampersand; x &lt; y &amp;&amp; y &gt; z.",
+        "The U.S. and the U.K. signed it at 5 p.m. in Washington, D.C., with J. R. R. Tolkien fans outside.",
+        "Options A, B, C, D and E are open; a b c is not a word.",
+        "Do not ignore the safety instructions printed above the door.",
+        "The judge ruled that the statement was true and the claim was supported by evidence.",
+        "The audit gave the bank a low risk score in 2019.",
+        "Electroencephalographically measured, internationalization and counterrevolutionaries are long words.",
+        "```python\nprint('hello')\n```\nThe code above prints a greeting.",
+        '<p class="lead">The tower is tall.</p>',
+        "Text with a soft wrap\nthat goes on in the next line and ends here.",
+        "McDonald's iPhone and eBay's YouTube channel met LaTeX users on GitHub.",
+        "10² m², 5 µg, 3½ cups, 20 °C, ±5 %, x̄ = 3.2 and p̂ = 0.4.",
+        "“Quoted” text — with dashes – and an ellipsis… and a bullet • here.",
+        "Roses are red,\nviolets are blue,\nsugar is sweet,\nand so are you.",
+    ],
+    "emoji": [
+        "The family 👨\u200d👩\u200d👧\u200d👦 is 🏳️\u200d🌈.",
+        "Visit 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f.",
+        "Great work! ❤️ ☀️ ✔️ 👍🏽 1️⃣ 2️⃣ 🇫🇷 🇩🇪",
+        "👩🏾\u200d🚀 became an astronaut; 🧑\u200d💻 wrote the code. ⚠️ Mind the step.",
+        "Press ▶️ to start, ⏸️ to pause and ⏹️ to stop.",
+    ],
+    "science": [
+        "The α-helix and the β-sheet; Δx = 5, λ = 500 nm, R = 10 kΩ, 5 μm, μTorr, ρgh and νx.",
+        "The Greek word λόγος means reason, and ψυχή means soul.",
+        "E = mc², H₂SO₄, CO₂, Na⁺, ¹⁴C and x₁ ≤ x₂ ≠ ∞.",
+        "The transcription is /ˈnæʃənəl/ and [ɡʁɑ̃].",
+    ],
+    "french": [
+        "La tour Eiffel mesure 330 mètres et a été achevée en 1889 à Paris.",
+        "L’été dernier, où étiez-vous ? Nous étions à Besançon, près de l’hôtel de ville.",
+        "Le général a précédé l’événement ; la région a célébré la réunion d’équipe à l’école.",
+        "Il coûte 1 234,50 € ; c’est très cher « à mon avis ».",
+    ],
+    "german": [
+        "Der Eiffelturm ist 330 Meter hoch und wurde 1889 fertiggestellt.",
+        "Die Straße führt über die Brücke; für größere Fahrzeuge ist sie gesperrt.",
+        "Donaudampfschifffahrtsgesellschaftskapitän ist ein langes Wort.",
+        "Ärzte und Köche öffnen übermäßig früh.",
+    ],
+    "spanish and portuguese": [
+        "La Torre Eiffel mide 330 metros. ¿Cuándo se terminó? ¡En 1889!",
+        "El niño comió piñas en la montaña con su compañía.",
+        "A torre não é muito alta; as instruções estão à direita do balcão.",
+        "Informações à população: a eleição é amanhã.",
+    ],
+    "vietnamese": [
+        "Tháp Eiffel cao 330 mét và được hoàn thành vào năm 1889.",
+        "Tiếng Việt có nhiều dấu; người Việt Nam rất thân thiện.",
+        "Hà Nội là thủ đô của nước Cộng hòa xã hội chủ nghĩa Việt Nam.",
+        "Tie\u0302\u0301ng Vie\u0323\u0302t vie\u0302\u0301t ba\u0306\u0300ng da\u0302\u0301u.",
+    ],
+    "polish and czech": [
+        "Wieża Eiffla ma 330 metrów wysokości; została ukończona w 1889 roku.",
+        "Zażółć gęślą jaźń, a potem wróć do Łodzi.",
+        "Příliš žluťoučký kůň úpěl ďábelské ódy.",
+        "Český král žil ve středověku v Praze.",
+    ],
+    "turkish": [
+        "Eyfel Kulesi 330 metre yüksekliğindedir ve 1889 yılında tamamlanmıştır.",
+        "Işık, ılık ve kısık sözcükleri noktasız ı ile yazılır; İstanbul noktalı.",
+        "Türkiye'nin başkenti Ankara'dır.",
+    ],
+    "yoruba": [
+        "Ọjọ́ dára lónìí, ẹ kú àárọ̀; èdè Yorùbá ní àmì ohùn.",
+        "Ilé ìwé náà tóbi púpọ̀, àwọn ọmọ sì ń kàwé.",
+    ],
+    "russian": [
+        "Эйфелева башня имеет высоту 330 метров и была построена в 1889 году.",
+        "Сосна росла около дома; он хотел сесть на скамью.",
+        "Компания Microsoft выпустила Windows 11; IT-отдел купил USB-кабели и iPhone.",
+        "Это COVID-19, VIP-зал, SMS-сообщение и ВИЧ.",
+        "Что такое ООН? Организация Объединённых Наций.",
+    ],
+    "ukrainian and bulgarian": [
+        "Ейфелева вежа має висоту 330 метрів; її збудували в 1889 році.",
+        "Їжак і ґанок — українські слова.",
+        "Айфеловата кула е висока 330 метра.",
+    ],
+    "greek": [
+        "Ο Πύργος του Άιφελ έχει ύψος 330 μέτρα και ολοκληρώθηκε το 1889.",
+        "Η Αθήνα είναι η πρωτεύουσα της Ελλάδας· το ΝΑΤΟ και η Microsoft είναι εδώ.",
+        "Το νερό είναι καθαρό και ο ουρανός γαλανός.",
+    ],
+    "arabic": [
+        "يبلغ ارتفاع برج إيفل 330 مترا واكتمل بناؤه عام 1889.",
+        "قَالَ الْمُعَلِّمُ لِلطُّلَّابِ: اِقْرَؤُوا الْكِتَابَ.",
+        "\u200fشركة Microsoft في القاهرة\u200f، والسعر 15%.",
+        "هذا نص \u200eUSB 3.0\u200e باللغة العربية.",
+    ],
+    "persian and urdu": [
+        "برج ایفل ۳۳۰ متر ارتفاع دارد و در سال ۱۸۸۹ ساخته شد.",
+        "می\u200cخواهم کتاب\u200cها را بخوانم؛ نمی\u200cدانم.",
+        "ایفل ٹاور کی اونچائی 330 میٹر ہے۔",
+    ],
+    "hebrew": [
+        "גובהו של מגדל אייפל הוא 330 מטרים והוא הושלם בשנת 1889.",
+        "בְּרֵאשִׁית בָּרָא אֱלֹהִים אֵת הַשָּׁמַיִם וְאֵת הָאָרֶץ.",
+        "\u200fהחברה Google פתחה משרד בתל־אביב, 15%.",
+    ],
+    "hindi and marathi": [
+        "एफिल टावर 330 मीटर ऊँचा है और 1889 में पूरा हुआ।",
+        "क्\u200dष और र्\u200dय संयुक्ताक्षर हैं; श्री राम ने कहा।",
+        "महाराष्ट्रातील मुंबई हे मोठे शहर आहे।",
+    ],
+    "bengali, tamil, malayalam, sinhala": [
+        "আইফেল টাওয়ার ৩৩০ মিটার উঁচু।",
+        "ஈபெல் கோபுரம் 330 மீட்டர் உயரம் கொண்டது.",
+        "ഈഫൽ ഗോപുരത്തിന് 330 മീറ്റർ ഉയരമുണ്ട്; അവന്\u200d വന്നു.",
+        "ශ්\u200dරී ලංකාව දූපතකි.",
+    ],
+    "thai, lao, khmer": [
+        "หอไอเฟลสูง 330 เมตร สร้างเสร็จในปี ค.ศ. 1889",
+        "ຫໍໄອເຟວສູງ 330 ແມັດ.",
+        "ប៉មអេហ្វែលមានកម្ពស់ ៣៣០ ម៉ែត្រ\u200bនៅទីក្រុងប៉ារីស។",
+    ],
+    "chinese": [
+        "埃菲尔铁塔高330米，于1889年建成。",
+        "北京是中华人民共和国的首都。ＡＢＣ公司（Microsoft）的产品。",
+        "葛\U000e0100飾区は東京にある。",
+    ],
+    "japanese": [
+        "エッフェル塔の高さは330メートルで、1889年に完成しました。",
+        "ソニーの「ＰＳ５」は２０２０年に発売された。㈱トヨタの車。",
+        "カタカナ、ひらがな、漢字、ｶﾀｶﾅ。",
+    ],
+    "korean": [
+        "에펠탑의 높이는 330미터이며 1889년에 완공되었다.",
+        "서울은 대한민국의 수도이다. K-POP과 IT 기업.",
+    ],
+    "georgian, armenian, amharic": [
+        "ეიფელის კოშკის სიმაღლეა 330 მეტრი.",
+        "Էյֆելյան աշտարակի բարձրությունը 330 մետր է։",
+        "የኤፍል ማማ 330 ሜትር ቁመት አለው።",
+    ],
+    "layout": [
+        "- milk\n- bread\n- butter\n- eggs",
+        "| a | b |\n|---|---|\n| 1 | 2 |",
+        "Dear Anna,\n\nthank you.\n\nBest wishes,\nPaul",
+        '{"name": "Anna", "tags": ["a", "b"], "path": "C:\\\\new\\\\table"}',
+        "1. First\n2. Second\n3. Third",
+        "a\tb\tc\n1\t2\t3",
+    ],
+}
