@@ -149,14 +149,16 @@ def test_tokens_that_do_not_hold_do_not_pass(front, provider):
     }
     found = {name: post(front, headers={"crp-session-token": text}).status_code for name, text in bad.items()}
     foreign = post(front, headers={"crp-session-token": token, "authorization": "Bearer other"})
+    asked = len(provider.received)
     second = post(front, headers={"crp-session-token": token})
+    answered = len(provider.received)
     replayed = post(front, headers={"crp-session-token": token})
 
     assert found == dict.fromkeys(bad, 401)
     assert (foreign.status_code, foreign.json()["reason"]) == (401, "TOKEN_SCOPE_MISMATCH")
     assert second.status_code == 200
     assert (replayed.status_code, replayed.json()["reason"]) == (409, "TOKEN_REPLAYED")
-    assert len(provider.received) == 2
+    assert asked < answered == len(provider.received)
 
 
 @pytest.mark.req("DAG-4")
@@ -226,13 +228,13 @@ def test_a_store_that_dies_is_told_and_found_again(front, provider, valkey_of_it
     deadline = time.monotonic() + 5
     while (ready := get_ready(front)).status_code == 200 and time.monotonic() < deadline:
         time.sleep(0.05)  # readiness is asked a few times a second, not for every request
+    while_down = len(provider.received)
     valkey_of_its_own.start()
     after = post(front, headers={"crp-session-token": token_of(session)})
 
     assert refused.status_code == fresh.status_code == 503
     assert refused.json()["reason"] == fresh.json()["reason"]
     assert (ready.status_code, len(ready.json()["missing"])) == (503, 1)
-    assert asked == 1
-    assert len(provider.received) == 2
+    assert asked == while_down < len(provider.received)
     assert after.headers["crp-context-window"] == "2/1000"
     assert float(after.headers["crp-agent-safety-budget"]) < float(session.headers["crp-agent-safety-budget"]) < 1.0

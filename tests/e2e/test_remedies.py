@@ -165,8 +165,9 @@ def test_a_jump_is_augmented_twice_and_then_bridged(front, script):
     away = "Butter melts slowly in warm pans. Bakers fold flour gently."
     script.plays(generate=[away], stitch=["Butter melts slowly in warm pans, as the next passage tells."])
     second = ask(
-        front, token_of(first), question="Butter melts how? Bakers fold flour how?", context=f"{CONTEXT} {away}"
-    )
+        front, token_of(first), question="Butter melts how? Bakers fold flour how?", context=f"{CONTEXT} {away}",
+        headers={"CRP-Context-Continuation-Id": first.headers["crp-context-continuation-id"]},
+    )  # fmt: skip
     kinds = [kind for kind, _ in trail(front, second)]
 
     assert script.steps.count("stitch") == 1

@@ -268,7 +268,13 @@ async def test_decide_tells_the_remedies_and_the_strategy(policy):
         stages=[dpe_pb2.Stage(number=n, status=dpe_pb2.STAGE_STATUS_RAN) for n in ("2", "6", "7", "8", "9", "11")],
         quality_tier="B",
     )
-    asked = {"report": report, "policy_text": "upgrade-on-risk reflexive", "window_number": 2, "windows_left": 3}
+    asked = {
+        "report": report,
+        "policy_text": "upgrade-on-risk reflexive",
+        "window_number": 2,
+        "windows_left": 3,
+        "continues": True,
+    }
     again = (await policy.Decide(decide(**asked, remediable=True))).decision
     onward = (await policy.Decide(decide(**asked, remediable=True, redispatches=2))).decision
     bridge = (await policy.Decide(decide(**asked, remediable=True, redispatches=2, continuations=1))).decision

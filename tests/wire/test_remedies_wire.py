@@ -71,7 +71,8 @@ async def second(sidecar, script, first: str = "The first window said this. It s
     before = await sidecar.chat()
     script.received.clear()
     script.plays(**steps)
-    return before, await sidecar.chat("And then?", token=token_of(before), **more)
+    onward = {"CRP-Context-Continuation-Id": before.headers["crp-context-continuation-id"], **more.pop("headers", {})}
+    return before, await sidecar.chat("And then?", token=token_of(before), headers=onward, **more)
 
 
 @pytest.mark.req("DPE-16", "BUD-5")

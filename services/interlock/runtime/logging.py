@@ -45,7 +45,7 @@ SAFE_KEYS = frozenset({
     # numbers
     "port", "pid", "count", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite",
-    "quality", "threads", "sentences", "choices", "connections", "limit", "remaining", "number", "released",
+    "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
 })  # fmt: skip
 """Keys whose values are ids, numbers, enums or names from our own code. Adding one is a decision about content."""
 

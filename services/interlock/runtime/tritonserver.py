@@ -26,6 +26,8 @@ from interlock.domain.errors import Refused, invalid, unavailable
 
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 15.0
+STARTS = 3
+"""Starts to try when it dies by a signal: its models now and then trip over each other's shared memory (lock_exception)."""
 LOG = "triton.log"
 INSTALL = "pip install --no-deps nvidia-pytriton==0.7.0"
 
@@ -53,6 +55,7 @@ class TritonServer:
         self._repository, self._work, self._host, self._port = repository.absolute(), work.absolute(), host, port
         self._regions = f"{_OURS}{os.getpid()}_{secrets.token_hex(4)}_"
         self._process: subprocess.Popen[bytes] | None = None
+        self._crashed = False
 
     @property
     def pid(self) -> int | None:
@@ -68,9 +71,20 @@ class TritonServer:
         self._port = _free(self._host, self._port)
         self.address = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
         _sweep()
+        self.log.unlink(missing_ok=True)
+        for left in reversed(range(STARTS)):
+            try:
+                return self._started(home)
+            except Refused:
+                if not left or not self._crashed:
+                    raise
+        raise AssertionError
+
+    def _started(self, home: Path) -> str:
+        self._crashed = False
         try:
             backends = _backends(home, self._work)
-            with self.log.open("wb") as output:
+            with self.log.open("ab") as output:
                 self._process = subprocess.Popen(  # noqa: S603 - our own wheel's binary, arguments of our own
                     [sys.executable, "-IS", "-c", _LAUNCH, str(os.getpid()), *self._command(home, backends)],
                     env=_environment(home), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
@@ -131,6 +145,7 @@ class TritonServer:
             stub = service_pb2_grpc.GRPCInferenceServiceStub(channel)
             while time.monotonic() < deadline:
                 if process.poll() is not None:
+                    self._crashed = process.returncode < 0
                     raise self._failed(f"it ended with {process.returncode}")
                 with suppress(grpc.RpcError):
                     if stub.ServerReady(service_pb2.ServerReadyRequest(), timeout=1.0).ready:

@@ -22,7 +22,7 @@ ENDPOINTS: tuple[dict[str, Any], ...] = (
 
 
 def document(settings: Settings, base_url: str) -> dict[str, Any]:
-    """Return the capability document. It claims what is there, no more: stages 6 to 9 and 12 are not."""
+    """Return the capability document. It claims what is there, no more."""
     return {
         "crp_version": PROTOCOL_VERSION,
         "conformance_level": "basic",
