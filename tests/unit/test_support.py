@@ -65,3 +65,13 @@ def test_what_the_model_denies_is_never_supported():
 def test_strange_words_are_counted_without_their_forms(text, strange):
     """Endings, small words, figures and units do not count."""
     assert Vocabulary.of(["The tower opened early.", ""]).strange(text) == strange
+
+
+@pytest.mark.req("DPE-4")
+def test_a_name_with_figures_is_known_only_as_it_stands():
+    """Model H200 is not model H100; a value is traced elsewhere."""
+    known = Vocabulary.of(["The H100 draws 700 W in the tower."])
+
+    assert known.strange("The H100 draws 700 W.") == 0
+    assert known.strange("The H200 draws 650 W.") == 1
+    assert known.strange("tower1 tower2 tower3") == 3
