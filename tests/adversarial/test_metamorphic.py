@@ -30,7 +30,7 @@ BAD = {
         "million people visit the Eiffel Tower each year."
     ),
 }
-HAIR = 0.05  # of the composite, where a mask took away what cannot be told again: which letters made a word
+HAIR = 0.1  # of the composite, where a mask took away what cannot be told again: which letters made a word
 LOSES_WORDS = {"letters apart evenly"}
 EVERY = [(sample, name) for sample in BAD for name in TRANSFORMS]
 QUICK = [("personal data" if number % 4 == 0 else "number", name) for number, name in enumerate(TRANSFORMS)]

@@ -34,6 +34,7 @@ _BASE64_LINES = pattern(r"[A-Za-z0-9+/_-]{40,}(?:\r?\n[A-Za-z0-9+/_-]{4,})+={0,2
 _BASE32 = pattern(r"[A-Z2-7]{16,}={0,6}")
 _HEX = pattern(r"(?:0x)?[0-9a-fA-F]{2}(?:[ :,-]?(?:0x)?[0-9a-fA-F]{2}){7,}")
 _BINARY = pattern(r"[01]{8}(?:[ ,]?[01]{8}){3,}")
+_INNER = (_ESCAPES, _HEX, _BINARY)  # a code in a code: no person wrote it, and the next round reads it
 _TAGS = pattern(r"[\x{E0020}-\x{E007E}]{4,}")
 _SELECTORS = pattern(r"[\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}]{4,}")
 _BITS = pattern(r"[\x{200B}\x{200C}\x{200D}\x{2060}]{16,}")
@@ -145,7 +146,7 @@ def _text(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return ""
-    return text if is_readable(text) else ""
+    return text if is_readable(text) or any(code.fullmatch(text) for code in _INNER) else ""
 
 
 def _of_base64(run: str) -> str:

@@ -26,6 +26,7 @@ from interlock.dpe.frames import DIRECTIONS, STOP, stem
 SLOPE, STRANGE, BASE = 0.68, 0.49, 1.94
 _SUREST = 0.997  # beyond this the model's own certainty says nothing more
 _ALIKE = 5  # letters that two forms of a word have in common
+_ENDLESS = 40  # letters from which a run is no word: it counts once more for each so many
 _SIDE = "±"
 _WORD = re.compile(r"[^\W_]+")
 
@@ -45,10 +46,10 @@ class Vocabulary:
 
     def strange(self, text: str) -> int:
         """Return how many content words of a text are not here in any form; figures are traced elsewhere."""
-        return sum(not self._has(each) for each in content_stems(text))
+        return sum(1 + len(each) // _ENDLESS for each in content_stems(text) if not self._has(each))
 
     def _has(self, word: str) -> bool:
-        return word in self.stems or (word[:_ALIKE] in self.beginnings and not _named(word))
+        return word in self.stems or (word[:_ALIKE] in self.beginnings and len(word) < _ENDLESS and not _named(word))
 
 
 def content_stems(text: str) -> frozenset[str]:
