@@ -73,3 +73,25 @@ async def test_the_plain_reading_is_reported_as_it_is():
     assert {claim.method for claim in judged.claims} == {"nli+values"}
     assert {claim.method for claim in plain.claims} == {"cosine"}
     assert plain.entailment_score != judged.entailment_score
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("source", "response"),
+    [
+        (
+            "Among the injured was a Japanese citizen, who was reportedly flown to Japan in the morning.",
+            "Among the injured was a Japanese citizen, who was flown to Japan in the morning.",
+        ),
+        (
+            "However, the fire is now under control, and is expected to be contained by September 4.",
+            "However, the fire is now under control, and will be contained by September 4.",
+        ),
+    ],
+)
+async def test_a_limit_dropped_from_one_clause_is_found_in_its_sentence(source, response):
+    """The clause is judged as a claim of its own, in other words than its source; the sentence shows what is gone."""
+    report = await pipeline().analyse(request(response, source))
+
+    assert [[found.type for found in claim.distortions] for claim in report.claims] == [[], ["CONTEXT_STRIPPED"]]
+    assert report.distortion_count == 1

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from interlock.dpe import distortion
 from interlock.dpe.attribution import GROUNDED_ENTAILMENT, Evidence, judged
@@ -21,6 +21,8 @@ from interlock.dpe.inference import Inference
 from interlock.dpe.language import Cancelled, Language
 from interlock.dpe.wording import hypothesis
 
+_SENSE_TYPES = frozenset({"NEGATION_FLIP", "CONTEXT_STRIPPED"})
+_NO_DOUBT = NliScores(1.0, 0.0, 0.0)
 _VALUE_TYPES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED", "DATE_SHIFTED"})
 
 
@@ -33,15 +35,37 @@ class Flaws:
 
 
 async def distortions(
-    claims: Sequence[Claim], evidence: Mapping[str, Evidence], inference: Inference, language: Language
+    claims: Sequence[Claim],
+    evidence: Mapping[str, Evidence],
+    inference: Inference,
+    language: Language,
+    *,
+    sentences: Mapping[str, str] | None = None,
 ) -> dict[str, tuple[Distortion, ...]]:
-    """Return the distortions of each claim that has any and that no other unit clears."""
+    """Return the distortions of each claim that has any and that no other unit clears.
+
+    *sentences* has the sentence that each claim was cut from: a limit that is dropped shows where the rest is copied, and a
+    claim that was told anew is no copy. What only the sentence shows counts once for all of its claims.
+    """
+    whole = sentences or {}
 
     def first_look(left: Cancelled) -> dict[str, tuple[Distortion, ...]]:
         looked = {c.claim_id: _against(c, evidence[c.claim_id]) for c in claims if not left()}
-        return {name: found for name, found in looked.items() if found}
+        bent = {name: found for name, found in looked.items() if found}
+        seen = {(c.output_index, c.sentence_index) for c in claims if c.claim_id in bent}
+        for claim in claims:
+            place = (claim.output_index, claim.sentence_index)
+            text = whole.get(claim.claim_id, claim.text)
+            if place in seen or text == claim.text or left():
+                continue
+            seen.add(place)
+            source = evidence[claim.claim_id].source
+            if found := _turned(replace(claim, text=text), evidence[claim.claim_id]):
+                parts = [c for c in claims if (c.output_index, c.sentence_index) == place]
+                bent[_told_by(parts, source, found[0].source_value).claim_id] = found
+        return bent
 
-    bent = await language.run(first_look)
+    bent = await language.run(first_look, stage="3b")
     doubtful = [
         (claim, other) for claim in claims if claim.claim_id in bent for other in evidence[claim.claim_id].others
     ]
@@ -55,7 +79,7 @@ async def distortions(
             if not left() and _clears(claim, other, one, evidence[claim.claim_id])
         }
 
-    cleared = await language.run(second_look)
+    cleared = await language.run(second_look, stage="3b")
     return {name: found for name, found in bent.items() if name not in cleared}
 
 
@@ -84,6 +108,20 @@ def _against(claim: Claim, found: Evidence) -> tuple[Distortion, ...]:
     if not found.source:
         return ()
     return distortion.find(claim, Fact(found.fact_id, found.source, 0.0), found.source_scores)
+
+
+def _turned(sentence: Claim, found: Evidence) -> tuple[Distortion, ...]:
+    """Return what a copied sentence turns round or leaves out; what would take the model to see it is left to the claims."""
+    if not found.source:
+        return ()
+    bent = distortion.find(sentence, Fact(found.fact_id, found.source, 0.0), _NO_DOUBT)
+    return tuple(each for each in bent if each.type in _SENSE_TYPES)
+
+
+def _told_by(parts: Sequence[Claim], source: str, limit: str) -> Claim:
+    """Return the claim that says what a limit of the source is about: the words behind it."""
+    behind = set(_plain(source.partition(limit)[2]).split()[:4])
+    return max(parts, key=lambda claim: len(behind & set(_plain(claim.text).split())))
 
 
 def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Evidence) -> bool:

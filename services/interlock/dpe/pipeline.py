@@ -92,7 +92,7 @@ class Pipeline:
             self._cross_window(readings, before),
         )
         bent, qualities = await _together(
-            self._distortions(checked, evidence),
+            self._distortions(checked, evidence, _sentences(readings)),
             self._qualities(readings, profiles, before, query, inside=inside, across=across),
         )
         classification = regulatory.classify(request, personal)
@@ -187,11 +187,10 @@ class Pipeline:
     async def _evidence(self, readings: Sequence[Reading], base: Envelope, query: str) -> dict[str, Evidence]:
         checked = [claim for reading in readings for claim in reading.checked]
         titles = {name for reading in readings for name in reading.titles}
-        whole = {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}
         with _timed("2"):
             vectors = await self.inference.embed([claim.text for claim in checked])
             return await attribution.evidence(
-                checked, vectors, base, self.inference, titles=titles, query=query, sentences=whole
+                checked, vectors, base, self.inference, titles=titles, query=query, sentences=_sentences(readings)
             )
 
     async def _fabrications(self, checked: Sequence[Claim], base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
@@ -216,10 +215,10 @@ class Pipeline:
             return await self.language.run(find, stage="11")
 
     async def _distortions(
-        self, checked: Sequence[Claim], evidence: Mapping[str, Evidence]
+        self, checked: Sequence[Claim], evidence: Mapping[str, Evidence], sentences: Mapping[str, str]
     ) -> dict[str, tuple[Distortion, ...]]:
         with _timed("3b"):
-            return await fidelity.distortions(checked, evidence, self.inference, self.language)
+            return await fidelity.distortions(checked, evidence, self.inference, self.language, sentences=sentences)
 
     async def _contradictions(self, readings: Sequence[Reading]) -> list[list[Contradiction]]:
         """Return the contradictions of each choice: claims of different choices do not stand beside each other."""
@@ -311,6 +310,11 @@ class Pipeline:
             ),
             flow_remediation=request.flow_remediation,
         )  # fmt: skip
+
+
+def _sentences(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return the sentence that each checked claim was cut from."""
+    return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}
 
 
 def _session_amplifiers(found: Quality) -> list[Amplifier]:
