@@ -95,3 +95,16 @@ async def test_a_limit_dropped_from_one_clause_is_found_in_its_sentence(source, 
 
     assert [[found.type for found in claim.distortions] for claim in report.claims] == [[], ["CONTEXT_STRIPPED"]]
     assert report.distortion_count == 1
+
+
+@pytest.mark.req("DPE-3")
+async def test_a_sense_turned_in_one_clause_is_found_in_its_sentence():
+    """The source has no word for it: the claim that turns it is named."""
+    source = "The board met in May, which was open to the public, and it approved the merger with the bank."
+    response = "The board met in May, which was open to the public, and it never approved the merger with the bank."
+    report = await pipeline().analyse(request(response, source))
+
+    bent = [claim.text for claim in report.claims if claim.distortions]
+    assert report.risk_level > common_pb2.RISK_LEVEL_LOW
+    assert len(bent) == 1
+    assert "never" in bent[0]

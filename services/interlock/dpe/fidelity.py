@@ -62,7 +62,7 @@ async def distortions(
             source = evidence[claim.claim_id].source
             if found := _turned(replace(claim, text=text), evidence[claim.claim_id]):
                 parts = [c for c in claims if (c.output_index, c.sentence_index) == place]
-                bent[_told_by(parts, source, found[0].source_value).claim_id] = found
+                bent[_told_by(parts, source, found[0]).claim_id] = found
         return bent
 
     bent = await language.run(first_look, stage="3b")
@@ -118,10 +118,11 @@ def _turned(sentence: Claim, found: Evidence) -> tuple[Distortion, ...]:
     return tuple(each for each in bent if each.type in _SENSE_TYPES)
 
 
-def _told_by(parts: Sequence[Claim], source: str, limit: str) -> Claim:
-    """Return the claim that says what a limit of the source is about: the words behind it."""
-    behind = set(_plain(source.partition(limit)[2]).split()[:4])
-    return max(parts, key=lambda claim: len(behind & set(_plain(claim.text).split())))
+def _told_by(parts: Sequence[Claim], source: str, found: Distortion) -> Claim:
+    """Return the claim that a turned sense or a dropped limit is about: it has the words behind it, or turns them itself."""
+    limit = found.source_value
+    about = _plain(source.partition(limit)[2]).split()[:4] if limit else _plain(found.claim_value).split()
+    return max(parts, key=lambda claim: len(set(about) & set(_plain(claim.text).split())))
 
 
 def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Evidence) -> bool:
