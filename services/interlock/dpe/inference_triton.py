@@ -109,9 +109,19 @@ class _Server:
         self._served: dict[str, Served] = {}
 
     async def run(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
-        """Return the model's output for each row, in order; the first request that fails ends the others."""
+        """Return the model's output for each row, in order; the first request that fails twice ends the others."""
         if not rows:
             return []
+        try:
+            return await self._asked(manifest, rows)
+        except Refused as refused:
+            if refused.reason != "MODEL_FAILED":
+                raise
+        # On a starved machine the server's backend now and then fails to lock its shared memory. A model's answer depends
+        # on nothing but its rows, so it is asked once more, after the failure has it verified again.
+        return await self._asked(manifest, rows)
+
+    async def _asked(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
         served = await self._ready(manifest)
         parts = wire.slices(served, rows)
         outputs = await _all([self._infer(served, [rows[n] for n in part]) for part in parts])
