@@ -153,7 +153,7 @@ def large(requests: list[Request], claims: int = 50, facts: int = 30) -> Request
 
 async def through_triton(request: Request, url: str, rounds: int) -> dict[str, Any]:
     """Return the large answer's time with the models behind Triton."""
-    pipeline = open_pipeline(Settings(inference="triton", triton_url=url))
+    pipeline = open_pipeline(Settings(triton_url=url))
     times = []
     for number in range(rounds * 3):
         started = time.perf_counter()
@@ -169,7 +169,7 @@ def figure(value: float, target: float | None, unit: str) -> dict[str, Any]:
 
 
 async def run(rounds: int) -> tuple[dict[str, Any], list[dict[str, float]]]:
-    settings = Settings()
+    settings = Settings(triton_url="")
     requests = [request_of(json.loads(line)) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
     rows: list[dict[str, float]] = []
     whole: list[dict[str, float]] = []
