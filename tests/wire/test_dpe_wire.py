@@ -300,7 +300,7 @@ async def test_an_unsplittable_answer_is_checked_in_parts(stub):
     assert found.claims_total >= 15
     assert " ".join(claim.text for claim in found.claims) == text
     assert sum(found.attribution_breakdown.values()) == found.claims_total
-    assert found.risk_level >= common_pb2.RISK_LEVEL_MEDIUM
+    assert found.risk_level >= common_pb2.RISK_LEVEL_HIGH
 
 
 async def test_running_out_of_time_is_a_refusal():

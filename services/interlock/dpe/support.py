@@ -4,9 +4,9 @@ The NLI model was trained on pairs of which a third are entailed, and on natural
 the same in other words. Its P(entailment) therefore is not the share of such claims that are supported. A logistic rule
 of two inputs makes it one, and orders claims better than the model alone:
 
-    logit(support) = SLOPE * logit(P(entailment)) - STRANGE * sqrt(words that the envelope does not have) + BASE
+    logit(support) = SLOPE * logit(P(entailment)) - STRANGE * far(words that the envelope does not have) + BASE
 
-It is monotone: a higher P(entailment) never lowers the support, another strange word never raises it. The constants are
+Far is the root of their number, and a quarter of it from sixteen on. It is monotone: a higher P(entailment) never lowers the support, another strange word never raises it. The constants are
 what scripts/fit_judge.py --rows 250 prints: SLOPE and STRANGE fitted on licensed sets, held near a prior because the model
 was trained on those sets; BASE puts nine of ten faithful answers of these sets above one half. The price is that an
 unfaithful answer in the source's own words may pass as well: docs/quality.md says how often.
@@ -75,7 +75,8 @@ def _alike(word: str) -> str:
 def support(entailment: float, strange: int) -> float:
     """Return the probability that a claim is supported, given the best P(entailment) and its strange words."""
     sure = min(_SUREST, max(1.0 - _SUREST, entailment))
-    return 1.0 / (1.0 + math.exp(-(SLOPE * math.log(sure / (1.0 - sure)) - STRANGE * math.sqrt(strange) + BASE)))
+    far = max(math.sqrt(strange), strange / 4)  # sixteen strange words and more make no claim of anything here
+    return 1.0 / (1.0 + math.exp(-(SLOPE * math.log(sure / (1.0 - sure)) - STRANGE * far + BASE)))
 
 
 def calibrated(scores: NliScores, strange: int) -> NliScores:
