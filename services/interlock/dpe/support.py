@@ -6,10 +6,11 @@ of two inputs makes it one, and orders claims better than the model alone:
 
     logit(support) = SLOPE * logit(P(entailment)) - STRANGE * far(words that the envelope does not have) + BASE
 
-Far is the root of their number, and a quarter of it from sixteen on. It is monotone: a higher P(entailment) never lowers the support, another strange word never raises it. The constants are
-what scripts/fit_judge.py --rows 250 prints: SLOPE and STRANGE fitted on licensed sets, held near a prior because the model
-was trained on those sets; BASE puts nine of ten faithful answers of these sets above one half. The price is that an
-unfaithful answer in the source's own words may pass as well: docs/quality.md says how often.
+Far is the root of their number, and a quarter of it from sixteen on. It is monotone: a higher P(entailment) never
+lowers the support, another strange word never raises it. The constants are what scripts/fit_judge.py --rows 250
+prints: SLOPE and STRANGE fitted on licensed sets, held near a prior because the model was trained on those sets; BASE
+puts nine of ten faithful answers of these sets above one half. The price is that an unfaithful answer in the source's
+own words may pass as well: docs/quality.md says how often.
 """
 
 from __future__ import annotations
