@@ -18,56 +18,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx
 import onnxruntime as ort
-import torch
-from onnxruntime.quantization import QuantType, quantize_dynamic
+from onnx_files import INPUTS, MODEL, TOKENIZER, entry, write_float32, write_int8
 from tokenizers import Tokenizer
 from transformers import AutoModel
 
 WEIGHTS_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 MAX_LENGTH = 256
-
-
-class Tokens(torch.nn.Module):
-    """The encoder's last hidden state, token by token."""
-
-    def __init__(self, model: Any) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-        """Return one vector for each token."""
-        return self.model(
-            input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids
-        ).last_hidden_state
-
-
-def export(weights: Path, out: Path) -> None:
-    """Write the float32 graph, without what the exporter says about the machine it ran on."""
-    model = AutoModel.from_pretrained(weights, attn_implementation="eager", add_pooling_layer=False).eval()
-    ids = torch.randint(1000, 2000, (2, 24))
-    shape = {0: torch.export.Dim("batch", min=1, max=4096), 1: torch.export.Dim("length", min=2, max=512)}
-    torch.onnx.export(
-        Tokens(model), (ids, torch.ones_like(ids), torch.zeros_like(ids)), str(out), dynamo=True,
-        external_data=False, opset_version=18, input_names=list(INPUTS), output_names=["tokens"],
-        dynamic_shapes=dict.fromkeys(INPUTS, shape),
-    )  # fmt: skip
-    graph = onnx.load(str(out))
-    for node in graph.graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    del graph.graph.metadata_props[:]
-    del graph.graph.value_info[:]  # stale shapes would stop the quantiser's shape inference
-    for value in [*graph.graph.input, *graph.graph.output, *graph.graph.initializer]:
-        del value.metadata_props[:]
-    onnx.save(graph, str(out))
-
-
-def entry(path: Path) -> dict[str, object]:
-    """Return size and hash of a file, as the manifest states them."""
-    return {"bytes": path.stat().st_size, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
 
 
 def embed(model: Path, tokenizer: Path, texts: list[str]) -> np.ndarray[Any, Any]:
@@ -113,11 +70,12 @@ def main() -> int:
         print(f"model.safetensors is {found}, expected {WEIGHTS_SHA256}", file=sys.stderr)
         return 1
     options.out.mkdir(parents=True, exist_ok=True)
-    fp32, int8 = options.out / "model.fp32.onnx", options.out / "model.int8.onnx"
-    export(options.weights, fp32)
-    quantize_dynamic(str(fp32), str(int8), weight_type=QuantType.QInt8, per_channel=True)
-    tokenizer = options.out / "tokenizer.json"
-    described = json.loads((options.weights / "tokenizer.json").read_text(encoding="utf-8"))
+    fp32, int8 = options.out / "model.fp32.onnx", options.out / MODEL
+    model = AutoModel.from_pretrained(options.weights, attn_implementation="eager", add_pooling_layer=False).eval()
+    write_float32(model, fp32, field="last_hidden_state", output="tokens")
+    write_int8(fp32, int8)
+    tokenizer = options.out / TOKENIZER
+    described = json.loads((options.weights / TOKENIZER).read_text(encoding="utf-8"))
     described["truncation"] = described["padding"] = None  # the caller decides, so that nothing is cut unseen
     tokenizer.write_text(json.dumps(described, ensure_ascii=False), encoding="utf-8")
     print(json.dumps({path.name: entry(path) for path in (int8, tokenizer)}, indent=1))

@@ -30,7 +30,7 @@ from interlock.dpe import attribution, envelope
 from interlock.dpe.document import Fact
 from interlock.dpe.intake import Output
 from interlock.dpe.reading import Reader
-from interlock.dpe.support import Vocabulary
+from interlock.dpe.support import Vocabulary, certainty, far
 from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.config import Settings
 
@@ -57,7 +57,7 @@ class Answer:
 
 @dataclass(frozen=True)
 class Judged:
-    """One answer's claims: logit of P(entailment) and root of the strange words, a row each."""
+    """One answer's claims: certainty and minus the distance of the strange words, a row each, as support.py has them."""
 
     rows: np.ndarray
     faithful: bool
@@ -125,15 +125,9 @@ async def judge(answer: Answer, parts: Pipeline) -> Judged | None:
     )
     known = Vocabulary.of(cut.texts)
     rows = [
-        (_logit(found[claim.claim_id].plain_scores.entailment), -math.sqrt(known.strange(claim.text)))
-        for claim in claims
+        (certainty(found[claim.claim_id].plain_scores.entailment), -far(known.strange(claim.text))) for claim in claims
     ]
     return Judged(np.array(rows), answer.faithful)
-
-
-def _logit(share: float) -> float:
-    sure = min(0.997, max(0.003, share))
-    return math.log(sure / (1.0 - sure))
 
 
 def fitted(sets: Sequence[Sequence[Judged]]) -> np.ndarray:

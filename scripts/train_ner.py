@@ -1,6 +1,6 @@
 """Train a token classifier for names from the MiniLM base, export it to int8 and measure it (docs/models.md).
 
-    python scripts/train_ner.py --data DATA --base DIR --out build/ner-slot [--passes 6] [--threads 1]
+    python scripts/train_ner.py --data DATA --base DIR --out build/ner-slot --held build/ner-held [--passes 6]
 
 Data are the sets of scripts/ner_data.json: WNUT-17, WikiGold and the synthetic PII texts of presidio-research, each
 with a part held back. Kinds: PERSON, ORG, LOC, MISC (products, works, peoples, events). The words of CoNLL files are
@@ -15,6 +15,7 @@ import hashlib
 import json
 import random
 import re
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,14 +23,16 @@ from typing import Any
 
 import torch
 from licensed_data import Data
-from ner_spans import CASES, Span, token_types
 from tokenizers import Tokenizer
 from torch.nn import functional
 from transformers import AutoModelForTokenClassification, logging
 
 HERE = Path(__file__).resolve().parent
-KINDS = ("PERSON", "ORG", "LOC", "MISC")
-LABELS = ("O", *(f"{mark}-{kind}" for kind in KINDS for mark in "BI"))
+sys.path.insert(0, str(HERE.parent / "services"))  # the training environment has torch, and no interlock
+
+from interlock.dpe.ner import CASES, KINDS, OUTSIDE, Span, token_types  # noqa: E402 - found by the line above
+
+LABELS = (OUTSIDE, *(f"{mark}-{kind}" for kind in KINDS for mark in "BI"))
 IGNORED = -100
 SAME = {
     "PER": "PERSON", "ORG": "ORG", "LOC": "LOC", "MISC": "MISC",
@@ -40,6 +43,11 @@ SAME = {
 CLOSING = re.compile(r"^(?:[.,;:!?%)\]}]|'s|'|’s|n't|'re|'ve|'ll|'d|'m)$", re.IGNORECASE)
 OPENING = frozenset("([{$#@")
 MAX_LENGTH = 128
+NAME = "interlock-ner-minilm-l6"
+BASE = (
+    "all-MiniLM-L6-v2 (Apache-2.0), model.safetensors sha256 "
+    "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+)
 BATCH_TOKENS = 2048
 
 Text = tuple[str, list[Span]]
@@ -184,6 +192,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the sets of ner_data.json")
     parser.add_argument("--base", type=Path, required=True, help="folder of the base encoder and its tokenizer")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--float32", type=Path, help="folder for a slot of the float32 file")
     parser.add_argument("--held", type=Path, required=True, help="folder for the sets that are only measured on")
     parser.add_argument("--passes", type=int, default=6)
     parser.add_argument("--rate", type=float, default=2e-4)
@@ -206,26 +215,28 @@ def main() -> None:
     print(f"{len(examples)} texts; " + "; ".join(data.attribution()), flush=True)
     model = fresh_model(options.base)
     learn(model, examples, passes=options.passes, rate=options.rate, seed=options.seed)
-    export(model.eval(), tokenizer, options.out)
+    export(model.eval(), tokenizer, options.out, options.float32)
 
 
-def export(model: Any, tokenizer: Any, out: Path) -> None:
-    """Write the slot folder of the model."""
+def export(model: Any, tokenizer: Any, out: Path, float32: Path | None) -> None:
+    """Write the slot folder of the model, and one of the float32 file where Triton batches on a GPU."""
     import tempfile
 
     from onnx_files import FLOAT32, MODEL, TOKENIZER, place, write_float32, write_int8
 
+    described: dict[str, object] = {
+        "slot": "ner", "name": NAME, "version": "1.0.0", "licence": "Apache-2.0", "labels": list(LABELS),
+        "max_length": MAX_LENGTH, "base": BASE, "card": "MODEL_CARD.md",
+    }  # fmt: skip
     with tempfile.TemporaryDirectory() as work:
         folder = Path(work)
         write_float32(model, folder / FLOAT32)
         write_int8(folder / FLOAT32, folder / MODEL)
         tokenizer.no_truncation()
         tokenizer.save(str(folder / TOKENIZER))
-        place(folder, out, {
-            "slot": "ner", "name": "interlock-ner-minilm-l6", "version": "1.0.0", "licence": "Apache-2.0",
-            "labels": list(LABELS), "max_length": MAX_LENGTH, "base": "all-MiniLM-L6-v2 (Apache-2.0)",
-            "card": "MODEL_CARD.md",
-        })  # fmt: skip
+        place(folder, out, described)
+        if float32:
+            place(folder, float32, {**described, "name": f"{NAME}-float32"}, model=FLOAT32)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from interlock.domain.headers import RESPONSE_SYNTAX
+from interlock.domain.header_syntax import RESPONSE_SYNTAX
 from interlock.dpe.document import Fact
 from interlock.dpe.intake import Output, Request
 from interlock.sidecar import propagation

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.dpe.intake import Output
 from interlock.dpe.text import normalised
 from tests.support.dpe import pipeline, request
 
@@ -76,15 +75,8 @@ WORDINGS = {
 }
 
 
-async def report(*outputs: str | Output, facts=FACTS, **fields) -> dpe_pb2.Report:
-    made = request("", *facts, **fields)
-    return await pipeline().analyse(
-        type(made)(
-            outputs=tuple(o if isinstance(o, Output) else Output(0, o) for o in outputs),
-            facts=made.facts,
-            query=made.query,
-        )
-    )
+async def report(text: str, facts=FACTS) -> dpe_pb2.Report:
+    return await pipeline().analyse(request(text, *facts))
 
 
 def is_found(found: dpe_pb2.Report) -> bool:
@@ -127,7 +119,7 @@ async def test_an_order_to_the_judge_buys_nothing(order):
     bad, told = await report(BAD), await report(f"{BAD} {order}")
     good = await report(f"{GOOD} {order}")
 
-    assert told.risk_level >= bad.risk_level or "ADDRESSES_JUDGE" in told.floors
+    assert told.risk_level >= bad.risk_level
     assert "NUMBER_CHANGED" in told.distortion_types
     assert good.risk_level > LOW
     assert "ADDRESSES_JUDGE" in good.floors
@@ -168,6 +160,9 @@ async def test_ten_thousand_claims_are_refused():
 @pytest.mark.long
 @pytest.mark.req("DPE-1")
 @pytest.mark.parametrize("unit", ["ninety bridges and ", "x", "a1-", "½", "\u0301e", "((", "I'm Bob ", "[a](", "not "])
+@pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)  # the interrupt may land in a callback of gc
 async def test_an_endless_sentence_is_judged_whole_or_refused(unit):
     """50,000 characters without an end: refused by name, or every character is in some claim and none of it is LOW."""
     text = (unit * (50_000 // len(unit)))[:50_000]

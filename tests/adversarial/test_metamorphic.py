@@ -30,8 +30,8 @@ BAD = {
         "million people visit the Eiffel Tower each year."
     ),
 }
-HAIR = 0.1  # of the composite, where a mask took away what cannot be told again: which letters made a word
-LOSES_WORDS = {"letters apart evenly", "words reversed"}
+# Where other words stand beside it, or too few to tell the mask by, a changed value counts as made up.
+UNTRACED = {"base64 in a sentence", "diacritics"}
 EVERY = [(sample, name) for sample in BAD for name in TRANSFORMS]
 QUICK = [("personal data" if number % 4 == 0 else "number", name) for number, name in enumerate(TRANSFORMS)]
 _plain: dict[str, dpe_pb2.Report] = {}
@@ -53,7 +53,11 @@ async def never_falls(sample: str, name: str) -> None:
 
     assert before.risk_level > common_pb2.RISK_LEVEL_LOW
     assert after.risk_level >= before.risk_level, (after.composite_score, [claim.text for claim in after.claims])
-    assert after.composite_score >= before.composite_score - (HAIR if name in LOSES_WORDS else 1e-6)
+    assert after.composite_score >= before.composite_score - 1e-6
+    assert after.fabrication_count >= before.fabrication_count
+    assert after.contradiction_count >= before.contradiction_count
+    assert set(after.floors) >= set(before.floors) or name in UNTRACED
+    assert set(after.distortion_types) >= set(before.distortion_types) or name in UNTRACED
 
 
 @pytest.mark.req("DPE-5")

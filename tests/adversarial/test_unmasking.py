@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from interlock.domain.composite import Composite, Floor, Signals
+from interlock.domain.risk import classify
 from interlock.dpe.addressing import addressed
+from interlock.dpe.attribution import NOTHING, Attribution
+from interlock.dpe.coherence import CrossWindow
+from interlock.dpe.contradiction import Contradiction
+from interlock.dpe.document import Claim, ClaimType, Distortion
 from interlock.dpe.intake import Output
+from interlock.dpe.report import Choice
+from interlock.dpe.risk import Risk
 from interlock.dpe.text import normalised
 from interlock.dpe.views import AS_WRITTEN, UNMASKED, unmasked, viewed, worst_views
 from tests.adversarial.clean_texts import CLEAN
@@ -19,8 +27,7 @@ from tests.adversarial.transforms import TRANSFORMS
 SAMPLE = "The Eiffel Tower is 390 metres tall, and it was completed in 1889 by Gustave Eiffel's company."
 WORDS = ("Eiffel", "Tower", "390", "metres", "completed", "1889", "company")
 CLEAN_TEXTS = [text for texts in CLEAN.values() for text in texts]
-# A mask that keeps no line between two words, or the case of a name: what is lost is told here.
-LOST = {"alternating case": {"Tower"}, "words reversed": {"Eiffel", "company"}}
+LOST = {"alternating case": {"Tower"}}  # a mask that does not keep the case of a name
 
 
 def read(raw: str) -> str:
@@ -131,14 +138,55 @@ def test_a_masked_output_is_read_twice_with_its_choice():
     assert views[-1].text.chars == SAMPLE
 
 
+def reading(number: int, score: float, index: int = 0, **found: Any) -> Choice:
+    """One reading of a choice: a claim with what was found in it."""
+    name = f"c{number}"
+    claim = Claim(name, f"Said {number}.", 0, index, *found.get("place", (0, 9)), ClaimType.FACTUAL, 0.5, ())
+    floors = tuple(found.get("floors", ()))
+    return Choice(
+        index=index, claims=[claim], evidence={name: NOTHING}, attributions={name: Attribution.MIXED},
+        fabrications={name: found.get("fabrications", ())}, distortions={name: found.get("distortions", ())},
+        contradictions=found.get("contradictions", ()), omissions=(), weakest=None,
+        risk=Risk(
+            Composite(score, score, classify(score), (), floors), Signals(0.0, 0.0, 0.0, 0.0), None, None, None
+        ),
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("scores", [(0.3, 0.7), (0.7, 0.3)])
 def test_the_worse_reading_of_a_choice_is_kept(scores):
     """Once for each choice, wherever the worse one stands."""
-    readings = [
-        SimpleNamespace(index=index, risk=SimpleNamespace(composite=SimpleNamespace(score=score)))
-        for index, score in ((0, scores[0]), (0, scores[1]), (1, 0.1))
-    ]
+    readings = [reading(n, score, index) for n, (index, score) in enumerate([(0, scores[0]), (0, scores[1]), (1, 0.1)])]
+
     assert [(kept.index, kept.risk.composite.score) for kept in worst_views(readings)] == [(0, 0.7), (1, 0.1)]
+
+
+@pytest.mark.req("DPE-5")
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_worse_reading_hides_no_finding_of_the_other(order):
+    """What only the better reading makes up, bends or contradicts stays in the report, and so do its floors."""
+    changed = Distortion("NUMBER_CHANGED", "330 metres", "390 metres", "f1")
+    earlier = CrossWindow("c1", "", "The tower is 330 metres tall.", 0.9, "CRITICAL", "values", "number", "w1")
+    milder = reading(
+        1, 0.4, fabrications=("Krause",), distortions=(changed,), contradictions=(earlier,),
+        floors=(Floor.CONTRADICTION_FOUND,),
+    )  # fmt: skip
+    (kept,) = worst_views([reading(2, 0.8, floors=(Floor.FABRICATION_FOUND,)), milder][::order])
+
+    assert [claim.claim_id for claim in kept.claims] == ["c2", "c1"]
+    assert (kept.fabrications["c1"], kept.distortions["c1"]) == (("Krause",), (changed,))
+    assert list(kept.contradictions) == [earlier]
+    assert kept.risk.composite.floors == (Floor.FABRICATION_FOUND, Floor.CONTRADICTION_FOUND)
+
+
+def test_a_finding_of_both_readings_counts_once():
+    """A sentence that no mask touches says the same in each."""
+    inside = [Contradiction(f"c{n}", f"c{n}", f"Said {n}.", 0.9, "HIGH", "nli", "plain") for n in (1, 2)]
+    found = [reading(n, 0.4 * n, fabrications=("Krause",), contradictions=(each,)) for n, each in enumerate(inside, 1)]
+    (kept,) = worst_views(found)
+
+    assert [claim.claim_id for claim in kept.claims] == ["c2"]
+    assert list(kept.contradictions) == inside[1:]
 
 
 @given(st.text(max_size=200))

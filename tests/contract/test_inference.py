@@ -17,13 +17,14 @@ from tests.support import triton
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-18"), pytest.mark.asyncio(loop_scope="module")]
 FACT = "Revenue increased by 15% in Q3 2025."
+NAMED = "Ingrid Solheim of Kestrel Dynamics met Mark Price in Port Elgin, and nobody else."
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=["embedded", "triton"])
 async def engine(request) -> AsyncIterator[Inference]:
     """Each runtime in turn."""
     if request.param == "embedded":
-        opened: Inference = LocalInference(nli=manifest("nli"), embed=manifest("embed"), threads=2)
+        opened: Inference = LocalInference(nli=manifest("nli"), embed=manifest("embed"), ner=manifest("ner"), threads=2)
     else:
         opened = triton.client(triton.address())
     yield opened
@@ -70,13 +71,14 @@ async def test_more_rows_than_a_request_takes_come_back_in_order(engine):
 
 
 async def test_both_runtimes_agree_to_the_last_bit(engine):
-    """DPE-18: whichever runtime scores it, a text has the same vector and the same probabilities."""
+    """DPE-18: whichever runtime scores it, a text has the same vector, the same probabilities and the same names."""
     texts = ["one text", "another, longer text of several words", "x", "Long. " * 700, "Straße 東京 🚲"]
     pairs = [(premise, text[:200]) for premise in (FACT, "The tower is tall.") for text in texts]
-    twin = LocalInference(nli=manifest("nli"), embed=manifest("embed"), threads=1)
+    twin = LocalInference(nli=manifest("nli"), embed=manifest("embed"), ner=manifest("ner"), threads=1)
 
     assert (await engine.embed(texts) == await twin.embed(texts)).all()
     assert (await engine.nli(pairs) == await twin.nli(pairs)).all()
+    assert await engine.names([NAMED, *texts]) == await twin.names([NAMED, *texts])
     assert engine.tokens(texts) == twin.tokens(texts)
     assert engine.max_pair_tokens == twin.max_pair_tokens
     twin.close()
@@ -98,17 +100,56 @@ async def test_a_pair_that_does_not_fit_is_refused(engine):
     assert (refused.value.kind, refused.value.reason) == (Kind.EXHAUSTED, "CLAIM_TOO_LONG")
 
 
+async def test_names_have_their_kinds_and_places(engine):
+    """Persons, organisations and places, where the text has them, in the order of the texts, doubles included."""
+    found, none, again = await engine.names([NAMED, "nobody came.", NAMED])
+
+    assert [(name.text, name.label) for name in found] == [
+        ("Ingrid Solheim", "PERSON"), ("Kestrel Dynamics", "ORG"), ("Mark Price", "PERSON"), ("Port Elgin", "LOC"),
+    ]  # fmt: skip
+    assert all(NAMED[name.start : name.end] == name.text for name in found)
+    assert (none, again) == ((), found)
+
+
+async def test_the_case_of_words_is_seen(engine):
+    """The encoder reads lower case: only the case that goes in beside it tells Mark Price from a price to mark."""
+    upper, lower = await engine.names(["Mark Price bought the tower in 2021.", "mark price bought the tower in 2021."])
+
+    assert [name.text for name in upper] == ["Mark Price"]
+    assert lower == ()
+
+
+async def test_a_long_text_is_looked_through_to_its_end(engine):
+    """Windows overlap: a name counts once wherever it stands, with its place in the whole text, between emoji, too."""
+    filling = "The tower is tall 🚲 and the bridge is long. "
+    for before in (0, 7, 8, 9, 10, 40):
+        text = filling * before + "Ingrid Solheim built it. " + filling * 12
+        (found,) = await engine.names([text])
+        assert [text[name.start : name.end] for name in found] == ["Ingrid Solheim"]
+        assert found[0].start == len(filling) * before
+
+
+async def test_names_depend_on_their_own_text_alone(engine):
+    """Neighbours in a call and their order change nothing."""
+    texts = [NAMED, "Mark Price. " * 90, "", "x", "Straße in 東京 🚲", "Kestrel Dynamics fell by 3%."]
+    alone = [(await engine.names([text]))[0] for text in texts]
+
+    assert await engine.names(texts) == alone
+    assert await engine.names(texts[::-1]) == alone[::-1]
+
+
 async def test_nothing_asked_is_nothing_answered(engine):
     """Empty questions have empty answers of the right width."""
+    assert await engine.names([]) == []
     assert (await engine.embed([])).shape == (0, 384)
     assert (await engine.nli([])).shape == (0, 3)
 
 
 async def test_the_models_are_the_pinned_ones(engine):
-    """Reports name both slots with their hashes and where they run, and both can be used now."""
+    """Reports name each slot with their hashes and where they run, and both can be used now."""
     await engine.check()
 
-    assert {(m.slot, m.hash) for m in engine.models()} == {(s, manifest(s).hash) for s in ("nli", "embed")}
+    assert {(m.slot, m.hash) for m in engine.models()} == {(s, manifest(s).hash) for s in ("nli", "embed", "ner")}
     where = "embedded" if isinstance(engine, LocalInference) else "triton"
     assert {m.runtime for m in engine.models()} == {where}
 

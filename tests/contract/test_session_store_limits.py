@@ -114,7 +114,7 @@ async def test_the_last_window_has_no_pointer_and_the_session_is_over(store):
     assert (first.outcome.continuation_id, last.outcome.continuation_id) == (continuation_id(1), None)
     assert (await state(store)).status is Status.TERMINATED
     assert (no.kind, no.reason) == (Kind.FORBIDDEN, "MAX_WINDOWS_EXCEEDED")
-    assert no.metadata == {"limit": "2", "attempted": "3"}
+    assert no.metadata == {"name": "max_windows", "limit": "2", "attempted": "3"}
 
 
 @pytest.mark.req("DAG-10")
@@ -126,7 +126,7 @@ async def test_the_limit_on_nodes_is_its_own(store):
 
     assert last.outcome.continuation_id is None
     assert (no.kind, no.reason) == (Kind.FORBIDDEN, "MAX_DAG_NODES_EXCEEDED")
-    assert no.metadata == {"limit": "1", "attempted": "2"}
+    assert no.metadata == {"name": "max_dag_nodes", "limit": "1", "attempted": "2"}
 
 
 @pytest.mark.req("DAG-10")

@@ -38,6 +38,7 @@ CHANGES = (
     lambda text: text.replace(" is ", " is not ").replace(" rose ", " fell ").replace("opened", "closed"),
     lambda text: text + " Experts agree that nothing like it was ever seen on the Moon, in 12 countries.",
     lambda text: " ".join(reversed(text.split(". "))),
+    lambda text: text.replace("It was", "Mark Price said it was") + " Rich Hall and Green Day paid for it.",
     lambda text: "Sure! " + text.replace(". ", ", and ") + " I hope this helps!",
 )
 
@@ -78,7 +79,7 @@ async def compare(count: int) -> list[dpe_pb2.Report]:
         for number, request in enumerate(itertools.islice(answers(), count)):
             mine, theirs = await embedded.analyse(request), await served.analyse(request)
             assert told(mine) == told(theirs), f"answer {number}"
-            assert {m.runtime for m in theirs.models if m.slot in {"nli", "embed"}} == {"triton"}
+            assert {m.runtime for m in theirs.models if m.slot in {"nli", "embed", "ner"}} == {"triton"}
             reports.append(theirs)
     finally:
         served.inference.close()
@@ -90,6 +91,7 @@ async def test_embedded_and_triton_give_the_same_report():
     reports = await compare(16)
 
     assert len({report.risk_level for report in reports}) >= 3
+    assert {e.label for report in reports for claim in report.claims for e in claim.entities} >= {"PERSON", "LOC"}
 
 
 @pytest.mark.long

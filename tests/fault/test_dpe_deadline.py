@@ -12,9 +12,9 @@ import pytest_asyncio
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.inference import ModelInfo
-from interlock.dpe.language import MOST_LEFT_BEHIND, Language
+from interlock.dpe.language import MOST_LEFT_BEHIND, Language, Spent
 
-MODEL = ModelInfo("ner", "none", "", "embedded")
+MODEL = ModelInfo("parser", "none", "", "embedded")
 
 
 def language(stage_timeout_s: float = 0.2, grace_s: float = 0.3) -> Language:
@@ -82,6 +82,22 @@ async def test_the_next_request_is_answered(quick, work):
 
     assert await quick.run(lambda _: "answer") == "answer"
     assert quick.missing() == {}
+
+
+async def test_a_stage_in_parts_has_the_time_of_one(quick):
+    """What the first part used is gone for the next: cutting work up brings no more of it."""
+    spent = Spent()
+
+    def most_of_it(_left) -> str:
+        until = time.thread_time() + 0.15
+        while time.thread_time() < until:
+            pass
+        return "done"
+
+    assert await quick.run(most_of_it, stage="1", spent=spent) == "done"
+    with pytest.raises(Refused, match="STAGE_DEADLINE_EXCEEDED"):
+        await quick.run(most_of_it, stage="1", spent=spent)
+    assert await quick.run(most_of_it, stage="1", spent=Spent()) == "done"
 
 
 async def test_an_interrupt_does_not_reach_the_next_work(quick):

@@ -130,7 +130,7 @@ async def test_a_server_that_comes_back_with_other_bytes_is_refused(server, stub
     address = server.address
     await asyncio.to_thread(server.kill)
     swapped = manifest("nli", own_model(tmp_path / "own", [9.0, 0.0, 0.0], LABELS))
-    other = triton.server_of(tmp_path / "other", [swapped, manifest("embed")])
+    other = triton.server_of(tmp_path / "other", [swapped, manifest("embed"), manifest("ner")])
     other._port = int(address.rpartition(":")[2])
     await asyncio.to_thread(other.start)
     try:

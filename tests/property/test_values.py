@@ -82,11 +82,8 @@ def amounts(number: int) -> list[str]:
     """Every way of writing an amount of tenths of millions of dollars."""
     millions = f"{number / 10:g}"
     return [
-        f"${millions} million", f"${millions}M",
-            f"${millions}m",
-            f"US${millions} million",
-            f"{millions} million dollars",
-        f"USD {millions} million", f"${number * 100_000:,}",
+        f"${millions} million", f"${millions}M", f"${millions}m", f"US${millions} million",
+        f"{millions} million dollars", f"USD {millions} million", f"${number * 100_000:,}",
     ]  # fmt: skip
 
 
@@ -94,12 +91,9 @@ def dates(date: dt.date) -> list[str]:
     """Every way of writing a date."""
     suffix = {1: "st", 2: "nd", 3: "rd"}.get(date.day % 10 if date.day not in {11, 12, 13} else 0, "th")
     return [
-        date.isoformat(), f"{date.day} {date:%B %Y}",
-            f"{date:%B} {date.day}, {date.year}",
-            f"the {date.day}{suffix} of {date:%B %Y}",
-        f"{date:%B} {date.day}{suffix}, {date.year}",
-            f"{date.day:02}/{date.month:02}/{date.year}",
-            f"{date.day} {date:%b %Y}",
+        date.isoformat(), f"{date.day} {date:%B %Y}", f"{date:%B} {date.day}, {date.year}",
+        f"the {date.day}{suffix} of {date:%B %Y}", f"{date:%B} {date.day}{suffix}, {date.year}",
+        f"{date.day:02}/{date.month:02}/{date.year}", f"{date.day} {date:%b %Y}",
     ]  # fmt: skip
 
 
@@ -114,7 +108,7 @@ written = (
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(written, st.data())
 def test_another_form_of_a_value_never_conflicts(case, data):
     """Rewriting a value in another written form accuses nobody and is traced to its source."""
@@ -129,9 +123,12 @@ def test_another_form_of_a_value_never_conflicts(case, data):
 def changed(draw):
     """Draw a frame with two different values, each in a form that states it exactly."""
     kind = draw(st.sampled_from(("count", "share", "money", "date")))
-    numbers = {"count": (COUNT_FRAMES, counts, exact_forms), "share": (SHARE_FRAMES, st.integers(1, 99), percentages),
-               "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts),
-                   "date": (DATE_FRAMES, days, dates)}  # fmt: skip
+    numbers = {
+        "count": (COUNT_FRAMES, counts, exact_forms),
+        "share": (SHARE_FRAMES, st.integers(1, 99), percentages),
+        "money": (MONEY_FRAMES, st.integers(11, 9_999), amounts),
+        "date": (DATE_FRAMES, days, dates),
+    }
     frames, values, forms = numbers[kind]
     first, second = draw(values), draw(values)
     assume(first != second)
@@ -144,7 +141,7 @@ def changed(draw):
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(changed())
 def test_another_value_always_conflicts(case):
     """Changing a value is found, whichever way both are written."""
@@ -157,7 +154,7 @@ def test_another_value_always_conflicts(case):
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.integers(13, 10**9), st.integers(1, 10**6))
 def test_an_exact_count_that_is_off_by_any_amount_conflicts(number, difference):
     """Two exact counts are never near enough."""
@@ -167,7 +164,7 @@ def test_an_exact_count_that_is_off_by_any_amount_conflicts(number, difference):
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.text(max_size=120) | st.text(alphabet="0123456789.,-'% $€()/:[]½²\u2044\u00a0MkQ aintowhud", max_size=60))
 @example("1/")
 @example("[")
@@ -187,7 +184,7 @@ def test_any_text_is_read_without_harm(text):
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(st.text(max_size=80), st.text(max_size=80))
 def test_any_pair_of_texts_is_compared_without_harm(claim, fact):
     """Every pair is compared, and what is quoted comes from the two texts."""
@@ -199,7 +196,7 @@ def test_any_pair_of_texts_is_compared_without_harm(claim, fact):
 
 
 @pytest.mark.req("DPE-3")
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.text(alphabet=string.ascii_letters + "0123456789 .,%$'not", min_size=1, max_size=100))
 def test_a_copy_is_never_distorted(text):
     """A claim that equals its source misrepresents nothing, whatever the model thinks."""

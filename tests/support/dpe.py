@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import shutil
@@ -15,8 +16,10 @@ import numpy as np
 from interlock.dpe.document import Claim, ClaimType, Entity, Fact
 from interlock.dpe.inference import EMBEDDING_WIDTH, ModelInfo
 from interlock.dpe.intake import Output, Request
+from interlock.dpe.language import Named
 from interlock.dpe.models import BUNDLED
 from interlock.dpe.pipeline import Pipeline
+from interlock.dpe.views import viewed
 from interlock.runtime.config import Settings
 
 
@@ -26,6 +29,13 @@ def pipeline() -> Pipeline:
     from interlock.dpe.wiring import open_pipeline
 
     return open_pipeline(Settings())
+
+
+def named(*outputs: Output) -> Named:
+    """The real parser with the names that the real classifier finds in *outputs*; not for tests on an event loop."""
+    engine = pipeline()
+    texts = [text for view in viewed(outputs) for text in engine.language.texts(view.text)]
+    return Named(engine.language, dict(zip(texts, asyncio.run(engine.inference.names(texts)), strict=True)))
 
 
 def request(response: str | Sequence[str], *facts: str, importance: float = 0.5, **fields: object) -> Request:
@@ -71,6 +81,9 @@ class WordInference:
             rows[row, column], rows[row, 1] = share, 1.0 - share
         return rows
 
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        return [() for _ in texts]
+
     def tokens(self, texts: Sequence[str]) -> list[int]:
         return [len(text.split()) for text in texts]
 
@@ -87,11 +100,24 @@ def _words(text: str) -> set[str]:
 
 def own_model(folder: Path, logits: Sequence[float], labels: Sequence[str], *, shape: Sequence[int] = (1, 3)) -> Path:
     """Write an NLI slot whose model answers *logits* to everything, with a right manifest; return the folder."""
+    return _constant_model("nli", folder, logits, labels, shape)
+
+
+def own_classifier(
+    folder: Path, scores: Sequence[float], shape: Sequence[int], labels: Sequence[str] = ("O", "B-PERSON", "I-PERSON")
+) -> Path:
+    """Write an NER slot whose model answers *scores* to everything, with a right manifest; return the folder."""
+    return _constant_model("ner", folder, scores, labels, shape)
+
+
+def _constant_model(
+    slot: str, folder: Path, values: Sequence[float], labels: Sequence[str], shape: Sequence[int]
+) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "model.onnx").write_bytes(constant_onnx(logits, shape))
-    shutil.copy(BUNDLED / "nli" / "tokenizer.json", folder / "tokenizer.json")
+    (folder / "model.onnx").write_bytes(constant_onnx(values, shape))
+    shutil.copy(BUNDLED / slot / "tokenizer.json", folder / "tokenizer.json")
     manifest = {
-        "slot": "nli", "name": "constant", "version": "1", "licence": "none", "labels": list(labels), "max_length": 256,
+        "slot": slot, "name": "constant", "version": "1", "licence": "none", "labels": list(labels), "max_length": 256,
         "model": "model.onnx", "tokenizer": "tokenizer.json",
         "files": {
             name: {"sha256": hashlib.sha256((folder / name).read_bytes()).hexdigest()}

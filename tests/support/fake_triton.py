@@ -19,10 +19,10 @@ Spoil = Callable[[Any], None]
 
 
 class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
-    """Answers every row with entailment and every token with ones, after what *spoil* does to the reply."""
+    """Answers every pair with entailment, every word with B-PERSON, and every token with ones; *spoil* may change the reply."""
 
     def __init__(self) -> None:
-        self.models: dict[str, Manifest] = {slot: manifest(slot) for slot in ("nli", "embed")}
+        self.models: dict[str, Manifest] = {slot: manifest(slot) for slot in ("nli", "embed", "ner")}
         self.spoil: Spoil = lambda reply: None
         self.spoil_config: Spoil = lambda config: None
         self.wait_s = 0.0
@@ -66,17 +66,21 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
         if self.status is not None:
             await context.abort(self.status, "no")
         rows, length = request.inputs[0].shape
-        values = (
-            np.tile(np.array([4.0, 0.0, 0.0], dtype="<f4"), (rows, 1))
-            if request.model_name == "nli"
-            else np.ones((rows, length, EMBEDDING_WIDTH), dtype="<f4")
-        )
+        values = self._values(request.model_name, rows, length)
         reply = service_pb2.ModelInferResponse(
             model_name=request.model_name, model_version=self.models[request.model_name].served_version
         )
         put(reply, values)
         self.spoil(reply)
         return reply
+
+    def _values(self, slot: str, rows: int, length: int) -> Any:
+        if slot == "nli":
+            return np.tile(np.array([4.0, 0.0, 0.0], dtype="<f4"), (rows, 1))
+        if slot == "embed":
+            return np.ones((rows, length, EMBEDDING_WIDTH), dtype="<f4")
+        labels = self.models["ner"].labels
+        return np.tile(np.eye(len(labels), dtype="<f4")[labels.index("B-PERSON")], (rows, length, 1))
 
 
 def put(reply: Any, values: Any) -> None:

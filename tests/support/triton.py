@@ -55,4 +55,6 @@ def running(folder: Path, models: list[Manifest] | None = None) -> Iterator[Trit
 
 def client(url: str, *, nli: Manifest | None = None, timeout_s: float = 30.0, **fields: object) -> TritonInference:
     """Return the port over *url*, for the bundled models unless told otherwise."""
-    return TritonInference(nli=nli or manifest("nli"), embed=manifest("embed"), url=url, timeout_s=timeout_s, **fields)
+    return TritonInference(
+        nli=nli or manifest("nli"), embed=manifest("embed"), ner=manifest("ner"), url=url, timeout_s=timeout_s, **fields
+    )

@@ -109,7 +109,7 @@ async def test_the_exported_model_is_a_slot_that_the_service_loads(whole, tmp_pa
 
     found = manifest("nli", slot)
     check(found)
-    inference = LocalInference(nli=found, embed=manifest("embed"), threads=1)
+    inference = LocalInference(nli=found, embed=manifest("embed"), ner=manifest("ner"), threads=1)
     try:
         said = "The bridge was closed to traffic in 1998."
         rows = await inference.nli([(said, said), (said, "The bridge was not closed to traffic in 1998.")])

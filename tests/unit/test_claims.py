@@ -9,15 +9,15 @@ from interlock.dpe.document import ClaimType
 from interlock.dpe.intake import Output
 from interlock.dpe.reading import Reader, Reading
 from interlock.dpe.wording import hypothesis
-from tests.support.dpe import pipeline
+from tests.support.dpe import named, pipeline
 
 pytestmark = pytest.mark.models
 
 
 def read(*texts: str, max_claims: int = 100, claim_tokens: int = 100) -> Reading:
-    engine = pipeline()
-    reader = Reader(engine.language, max_claims, claim_tokens, engine.inference.tokens)
-    return reader.read([Output(0, text) for text in texts], lambda: False)[0]
+    outputs = [Output(0, text) for text in texts]
+    reader = Reader(named(*outputs), max_claims, claim_tokens, pipeline().inference.tokens)
+    return reader.read(outputs, lambda: False)[0]
 
 
 def said(text: str) -> list[str]:

@@ -10,7 +10,7 @@ from tests.support.dpe import WordInference, claim
 
 
 def names(*texts: str) -> tuple[Entity, ...]:
-    return tuple(Entity(text, "GPE", 0, len(text)) for text in texts)
+    return tuple(Entity(text, "LOC", 0, len(text)) for text in texts)
 
 
 async def compare(*claims):

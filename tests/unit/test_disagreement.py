@@ -103,8 +103,8 @@ async def test_windows_are_compared_with_each_other_only():
 @pytest.mark.req("DPE-6")
 async def test_other_subjects_of_other_windows_are_not_asked_about():
     """France then, Germany now: not a pair."""
-    france = claim("France has 68 million people.", 1, Entity("France", "GPE", 0, 6))
-    germany = claim("Germany has 84 million people.", 2, Entity("Germany", "GPE", 0, 7))
+    france = claim("France has 68 million people.", 1, Entity("France", "LOC", 0, 6))
+    germany = claim("Germany has 84 million people.", 2, Entity("Germany", "LOC", 0, 7))
     twin = WordInference()
 
     assert across([france], await twin.embed([france.text]), [germany], await twin.embed([germany.text])) == []

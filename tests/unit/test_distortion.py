@@ -79,6 +79,8 @@ def test_a_rephrased_claim_is_accused_only_with_the_model(pair, nli, expected):
             "The European Parliament adopted the EU AI Act in 2024.",
         ),
         ("The drug may reduce pain.", "The drug may reduce pain."),
+        ("The deputy mayor Anna Berg opened the fair.", "Anna Berg opened the fair."),
+        ("The doctor says the rider needs rest but won't be operated on.", "The doctor says the rider needs rest."),
     ],
 )
 def test_a_faithful_claim_is_not_distorted_whatever_the_model_says(source, claim, nli):

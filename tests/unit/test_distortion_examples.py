@@ -52,6 +52,8 @@ async def test_the_source_itself_is_no_distortion(kind, source, response):
             "Over 13,000 twins from six countries were studied.",
         ),
         ("The 75 - year - old man was taken to hospital.", "The 75-year-old man was taken to hospital."),
+        ("The fortress lies 3, 840 km from the capital.", "The fortress lies 3,840 km from the capital."),
+        ("The owner was given a ten - year ban from the club.", "The owner was given a ten-year ban from the club."),
     ],
 )
 async def test_the_same_in_other_words_is_left_alone(source, response):

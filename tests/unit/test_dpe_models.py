@@ -10,7 +10,7 @@ import pytest
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.models import BUNDLED, check, check_code, contents, manifest, verify
-from tests.support.dpe import own_model
+from tests.support.dpe import own_classifier, own_model
 
 LABELS = ("entailment", "neutral", "contradiction")
 
@@ -28,7 +28,7 @@ def rewrite(folder: Path, **fields: object) -> None:
 
 
 @pytest.mark.req("DPE-17")
-@pytest.mark.parametrize("name", ["nli", "embed", "ner"])
+@pytest.mark.parametrize("name", ["nli", "embed", "ner", "parser"])
 def test_the_bundled_models_are_the_pinned_ones(name):
     """Every file of every slot hashes to its manifest."""
     found = manifest(name)
@@ -96,6 +96,19 @@ def test_a_manifest_that_says_nonsense_is_refused(slot, fields):
         manifest("nli", slot)
 
 
+@pytest.mark.req("DPE-17")
+@pytest.mark.parametrize(
+    "labels",
+    [["O"], ["B-PERSON", "I-PERSON"], ["O", "B-PERSON", "B-PERSON"], ["O", "B-GPE", "I-GPE"], ["O", "PERSON"], []],
+)
+def test_a_classifier_of_other_labels_is_refused(tmp_path, labels):
+    """Labels are O, and B- and I- of the kinds that later stages know; others would be names that nobody looks at."""
+    folder = own_classifier(tmp_path / "own", [0.0], (1, 1, 1), labels)
+
+    with pytest.raises(Refused, match="MODEL_MANIFEST_INVALID"):
+        manifest("ner", folder)
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", "null", '{"files": 1}'])
 def test_a_manifest_that_is_none_is_refused(slot, text):
     """Broken JSON is a broken manifest."""
@@ -108,7 +121,8 @@ def test_a_manifest_that_is_none_is_refused(slot, text):
 @pytest.mark.req("DPE-17")
 def test_the_doctor_hears_about_every_slot(slot):
     """verify() names what is wrong and never raises."""
-    assert {(v.slot, v.ok) for v in verify()} == {("nli", True), ("embed", True), ("ner", True), ("code", True)}
+    slots = ("nli", "embed", "ner", "parser", "code")
+    assert {(v.slot, v.ok) for v in verify()} == {(slot, True) for slot in slots}
 
     (slot / "model.onnx").write_bytes(b"")
     broken = {v.slot: v for v in verify(slot)}
@@ -125,7 +139,7 @@ def test_the_code_is_checked():
 
 def test_every_bundled_model_has_a_card():
     """Licences and limits travel with the weights."""
-    for name in ("nli", "embed"):
+    for name in ("nli", "embed", "ner", "parser"):
         assert "Licence" in (BUNDLED / name / "MODEL_CARD.md").read_text(encoding="utf-8")
 
 

@@ -12,7 +12,6 @@ ACT = EnvelopeIndex.of(
         "The EU AI Act was adopted in 2024 by the European Parliament.",
         "The Act classifies AI systems into four risk levels.",
     ],
-    (),
     "What does the AI Act say, and what did Jane Roe say about it?",
 )
 FIRM = EnvelopeIndex.of(
@@ -24,7 +23,6 @@ FIRM = EnvelopeIndex.of(
         ),
         "José Müller and Maria Schmidt spoke in France about large language models.",
     ],
-    (),
     "",
 )
 
@@ -119,7 +117,7 @@ def test_the_whole_envelope_is_searched_not_the_best_fact():
 @pytest.mark.req("DPE-3")
 def test_without_facts_every_name_is_without_basis():
     """An empty envelope knows nothing but the query."""
-    assert fabricated(EnvelopeIndex.of([], (), "Who is Ada?"), "Ada met Grace in Turin.") == ("Grace", "Turin")
+    assert fabricated(EnvelopeIndex.of([], "Who is Ada?"), "Ada met Grace in Turin.") == ("Grace", "Turin")
 
 
 @pytest.mark.req("DPE-3")
@@ -131,7 +129,7 @@ def test_a_long_text_of_anything_is_read_in_time(pump):
     """Pumped input does not make the search run away (reliability.md A-23)."""
     text = pump * (20_000 // len(pump))
 
-    assert isinstance(fabricated(EnvelopeIndex.of([text], (), text), text), tuple)
+    assert isinstance(fabricated(EnvelopeIndex.of([text], text), text), tuple)
 
 
 TEAM = EnvelopeIndex.of(
@@ -144,7 +142,6 @@ TEAM = EnvelopeIndex.of(
         "The World Food Programme (WFP) helped two French and three Danish towns in 2020. ADMISSION TO ALL IS FREE.",
         "Prices rose by many years of growth, to 5,000 euros.",
     ],
-    (),
     "",
 )
 
@@ -206,7 +203,7 @@ def test_a_weekday_needs_a_source_where_nothing_is_dated_by_today():
 @pytest.mark.req("DPE-3")
 def test_common_knowledge_is_a_closed_list():
     """§5.2: only what is listed needs no source; a person, a firm or a figure never is."""
-    nothing = EnvelopeIndex.of(["Rain fell."], (), "")
+    nothing = EnvelopeIndex.of(["Rain fell."], "")
 
     assert fabricated(nothing, "France, the United Nations and a Bachelor of Arts exist.") == ()
     assert fabricated(nothing, "Elon Musk met Microsoft in Lyon for 12 hours.") == (

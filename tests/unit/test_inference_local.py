@@ -12,7 +12,7 @@ from interlock.domain.errors import Kind, Refused
 from interlock.dpe.inference import CONTRADICTION, ENTAILMENT, NEUTRAL
 from interlock.dpe.inference_local import LocalInference
 from interlock.dpe.models import manifest
-from tests.support.dpe import own_model, pipeline
+from tests.support.dpe import own_classifier, own_model, pipeline
 
 pytestmark = pytest.mark.models
 LABELS = ("entailment", "neutral", "contradiction")
@@ -20,7 +20,7 @@ FACT = "Revenue increased by 15% in Q3 2025."
 
 
 def local(folder) -> LocalInference:
-    return LocalInference(nli=manifest("nli", folder), embed=manifest("embed"), threads=1)
+    return LocalInference(nli=manifest("nli", folder), embed=manifest("embed"), ner=manifest("ner"), threads=1)
 
 
 @pytest.mark.req("DPE-2")
@@ -53,7 +53,7 @@ async def test_a_score_depends_on_its_own_text_alone():
 
     assert (await engine.nli(pairs) == np.stack(alone)).all()
     assert (await engine.nli(pairs[::-1]) == np.stack(alone[::-1])).all()
-    fresh = LocalInference(nli=manifest("nli"), embed=manifest("embed"), threads=1)
+    fresh = LocalInference(nli=manifest("nli"), embed=manifest("embed"), ner=manifest("ner"), threads=1)
     texts = ["one text", "another, longer text of several words", "x"]
     assert (await fresh.embed(texts) == np.concatenate([await engine.embed([text]) for text in texts])).all()
     fresh.close()
@@ -113,6 +113,33 @@ async def test_what_is_no_result_is_refused(tmp_path, logits, shape):
 
     assert (refused.value.kind, refused.value.reason) == (Kind.UNAVAILABLE, "MODEL_OUTPUT_INVALID")
     assert refused.value.metadata["slot"] == "nli"
+
+
+@pytest.mark.parametrize(
+    ("scores", "shape"),
+    [
+        ([0.0] * 11 + [math.nan], (1, 4, 3)),
+        ([0.0] * 11 + [math.inf], (1, 4, 3)),
+        ([0.0] * 11 + [3e38], (1, 4, 3)),
+        ([0.0] * 9, (1, 3, 3)),
+        ([0.0] * 15, (1, 5, 3)),
+        ([0.0] * 8, (1, 4, 2)),
+        ([0.0] * 24, (2, 4, 3)),
+        ([0.0] * 12, (4, 3)),
+    ],
+    ids=["nan", "inf", "beyond any score", "a token too few", "a token too many", "two labels", "two rows", "flat"],
+)
+@pytest.mark.req("DPE-18")
+async def test_what_is_no_labelling_is_refused(tmp_path, scores, shape):
+    """A-39, A-40: the classifier's nonsense never becomes a name, nor the absence of one."""
+    ner = manifest("ner", own_classifier(tmp_path / "m", scores, shape))
+    engine = LocalInference(nli=manifest("nli"), embed=manifest("embed"), ner=ner, threads=1)
+    with pytest.raises(Refused) as refused:
+        await engine.names(["two words"])
+    engine.close()
+
+    assert (refused.value.kind, refused.value.reason) == (Kind.UNAVAILABLE, "MODEL_OUTPUT_INVALID")
+    assert refused.value.metadata["slot"] == "ner"
 
 
 def test_a_file_that_is_no_model_is_refused(tmp_path):

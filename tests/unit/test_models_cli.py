@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from interlock.cli.models import app
 from interlock.domain.errors import Refused
 from interlock.dpe.models import BUNDLED, manifest
-from tests.support.dpe import own_model
+from tests.support.dpe import own_classifier, own_model
 
 pytestmark = pytest.mark.req("DPE-17")
 LABELS = ("entailment", "neutral", "contradiction")
@@ -34,6 +34,7 @@ def _bare(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("INTERLOCK_TRITON_URL", raising=False)
     monkeypatch.delenv("INTERLOCK_NLI_MODEL_DIR", raising=False)
     monkeypatch.delenv("INTERLOCK_EMBED_MODEL_DIR", raising=False)
+    monkeypatch.delenv("INTERLOCK_NER_MODEL_DIR", raising=False)
 
 
 def test_list_names_every_slot_and_where_it_runs(monkeypatch):
@@ -42,10 +43,10 @@ def test_list_names_every_slot_and_where_it_runs(monkeypatch):
     monkeypatch.setenv("INTERLOCK_TRITON_URL", "127.0.0.1:1")
     there = {one["slot"]: one["runtime"] for one in found("list")["models"]}
 
-    assert {one["slot"] for one in here} == {"nli", "embed", "ner"}
-    assert {one["hash"] for one in here} >= {manifest("nli").hash, manifest("embed").hash}
+    slots = ("nli", "embed", "ner", "parser")
+    assert {(one["slot"], one["hash"]) for one in here} == {(slot, manifest(slot).hash) for slot in slots}
     assert {one["runtime"] for one in here} == {"embedded"}
-    assert (there["nli"], there["embed"]) == ("triton", "triton")
+    assert there == {"nli": "triton", "embed": "triton", "ner": "triton", "parser": "embedded"}
     assert manifest("nli").hash in run("list").stdout
 
 
@@ -68,6 +69,24 @@ def test_the_setting_names_an_own_embedding_model(tmp_path, monkeypatch):
 
     assert "INTERLOCK_EMBED_MODEL_DIR" in run("verify").stdout
     assert "MODEL_HASH_MISMATCH" in str(run("layout", tmp_path / "repository").exception)
+
+
+def test_an_own_classifier_is_listed_verified_and_laid_out(tmp_path, monkeypatch):
+    """--ner goes over the setting, the setting over the bundled one."""
+    for name in ("set", "given"):
+        own_classifier(tmp_path / name, [float(len(name)), 0, 0], (1, 1, 3))
+    monkeypatch.setenv("INTERLOCK_NER_MODEL_DIR", str(tmp_path / "set"))
+    by_setting = {one["slot"]: one["folder"] for one in found("list")["models"]}
+    by_option = {one["slot"]: one["folder"] for one in found("list", "--ner", tmp_path / "given")["models"]}
+    laid = {
+        one["slot"]: one["hash"]
+        for one in found("layout", tmp_path / "repository", "--ner", tmp_path / "given")["models"]
+    }
+
+    assert (by_setting["ner"], by_option["ner"]) == (str(tmp_path / "set"), str(tmp_path / "given"))
+    assert laid["ner"] == manifest("ner", tmp_path / "given").hash
+    (tmp_path / "set" / "model.onnx").write_bytes(b"other")
+    assert "INTERLOCK_NER_MODEL_DIR" in run("verify").stdout
 
 
 def test_verify_says_yes_and_no(tmp_path):
@@ -125,11 +144,11 @@ def test_pull_knows_its_slots(tmp_path):
 
 
 def test_layout_writes_a_repository(tmp_path):
-    """Both models, under the versions made of their hashes; the command to serve them is shown."""
+    """Every model but the parser, under the versions made of their hashes; the command to serve them is shown."""
     result = found("layout", tmp_path / "repository")
 
-    assert {(m["slot"], m["version"]) for m in result["models"]} >= {
-        (slot, manifest(slot).served_version) for slot in ("nli", "embed")
+    assert {(m["slot"], m["version"]) for m in result["models"]} == {
+        (slot, manifest(slot).served_version) for slot in ("nli", "embed", "ner")
     }
     assert (tmp_path / "repository" / "nli" / manifest("nli").served_version / "model.onnx").is_file()
     assert "tritonserver --model-repository=" in run("layout", tmp_path / "repository").stdout

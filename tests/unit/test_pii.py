@@ -62,13 +62,9 @@ PERSONAL = [
     ("Ethnicity: Roma", "BELIEF_OR_ORIGIN", "Ethnicity: Roma"),
 ]
 CATEGORIES = {
-    "direct": {"EMAIL_ADDRESS", "PHONE_NUMBER",
-        "US_SSN",
-        "UK_NINO",
-        "PASSPORT",
-        "DRIVER_LICENSE",
-        "IP_ADDRESS",
-        "PERSON"},
+    "direct": {
+        "EMAIL_ADDRESS", "PHONE_NUMBER", "US_SSN", "UK_NINO", "PASSPORT", "DRIVER_LICENSE", "IP_ADDRESS", "PERSON",
+    },
     "quasi": {"DATE_OF_BIRTH", "STREET_ADDRESS", "EMPLOYEE_ID", "RECORD_ID"},
     "financial": {"CREDIT_CARD", "IBAN_CODE", "BANK_ACCOUNT", "SALARY"},
     "sensitive": {"HEALTH_DATA", "BELIEF_OR_ORIGIN"},

@@ -19,6 +19,8 @@ NUMBER_CHANGED = [
     ("Article 22 covers automated decisions.", "Article 21 covers automated decisions."),
     ("The server needs 16 GB of memory.", "The server needs 64 GB of memory."),
     ("The warranty lasts two years.", "The warranty lasts three years."),
+    ("Two men came to the village.", "Two hundred men came to the village."),
+    ("The plan costs 3 dollars a month.", "The plan costs 3,500 dollars a month."),
 ]
 MAGNITUDE_ALTERED = [
     ("increased by 15%", "increased by 50%"),  # §5.3
@@ -55,6 +57,9 @@ ENTITY_SUBSTITUTED = [
     ("The award went to Ishiguro in 2017.", "The award went to Murakami in 2017."),
     ("Oracle acquired Sun Microsystems.", "Oracle acquired Silicon Graphics."),
     ("The trial was led by Dr. Helen Park at Stanford.", "The trial was led by Dr. Alan Reyes at Stanford."),
+    ("The prize went to Susan in 2017.", "The prize went to Susie in 2017."),
+    ("Ministers Meet Merkel Before Berlin Summit", "Ministers Meet Macron Before Berlin Summit"),
+    ("The plant in Va. was closed in May.", "The plant in Nevada was closed in May."),
 ]
 NEGATION_FLIP = [
     ("the policy does not apply", "the policy applies"),  # §5.3
@@ -67,6 +72,8 @@ NEGATION_FLIP = [
     ("The bridge opened before the war.", "The bridge opened after the war."),
     ("The tax isn't deductible.", "The tax is deductible."),
     ("The device works without a battery.", "The device works with a battery."),
+    ("The members can vote by mail.", "The members can't vote by mail."),
+    ("The bridge will be closed.", "The document states that the bridge won't be closed."),
     ("The committee supported the amendment.", "The committee opposed the amendment."),
 ]
 CONTEXT_STRIPPED = [
@@ -79,6 +86,29 @@ CONTEXT_STRIPPED = [
     ("Discounts of up to 40% are offered to members.", "Discounts of 40% are offered to members."),
     ("The results are preliminary and show a benefit.", "The results show a benefit."),
     ("The plan was provisionally adopted by the board.", "The plan was adopted by the board."),
+    ("The garden has some great old furniture.", "The garden has all great old furniture."),
+    ("The dancers won some early rounds.", "The dancers won early rounds."),
+    # said, believed or foreseen, not asserted
+    ("The soldiers were said to wear a disguise.", "The soldiers wear a disguise."),
+    ("The painting is widely believed to be a forgery.", "The painting is a forgery."),
+    ("The debris was reported to be near the junction.", "The debris was near the junction."),
+    ("The station is due to open in the spring.", "The station will open in the spring."),
+    ("Presumably the engine failed before the crash.", "The engine failed before the crash."),
+    ("The driver was charged with causing the accident.", "The driver caused the accident."),
+    # what was wanted is not what was done
+    ("The firm tried to hide the losses from its owners.", "The firm hid the losses from its owners."),
+    ("The airline plans to close two routes to Asia.", "The airline closes two routes to Asia."),
+    ("He was jailed for the attempted murder of a guard.", "He was jailed for the murder of a guard."),
+    # conditions, reach, office
+    ("The grant is paid to farmers unless they own a forest.", "The grant is paid to farmers."),
+    ("The merger was approved subject to a review.", "The merger was approved."),
+    ("The museum is normally closed to groups on Mondays.", "The museum is closed to groups on Mondays."),
+    ("The deputy mayor of the town opened the fair.", "The mayor of the town opened the fair."),
+    ("The former director of the bank signed the letter.", "The director of the bank signed the letter."),
+    # beside a short form, and behind words that only introduce
+    ("You probably know that it can't be mended.", "You know that it cannot be mended."),
+    ("They probably aren't bound by the vote.", "They are not bound by the vote."),
+    ("The bridge will probably be closed.", "According to the text, the bridge will be closed."),
 ]
 
 PARAPHRASES = [
@@ -137,7 +167,32 @@ PARAPHRASES = [
     ("Most members voted yes.", "A majority of members voted yes."),
     ("The minister allegedly accepted the gift.", "The minister reportedly accepted the gift."),
     ("It is possible that rates will rise.", "Rates may rise."),
+    ("The station is expected to open in the spring.", "The station may open in the spring."),
+    ("The painting is believed to be a forgery.", "The painting is reportedly a forgery."),
+    ("The cook put some cheese on the pizza.", "The cook put cheese on the pizza."),
+    ("The delay was due to heavy rain.", "Heavy rain caused the delay."),
+    ("The book gives the facts provided by the ministry.", "The book gives the facts."),
+    ("The deputy mayor Anna Berg opened the fair.", "Anna Berg opened the fair."),
+    ("They won't close it before the election.", "They will not close it before the election."),
+    ("The tower is 330 metres tall.", "The document states that the tower is 330 metres tall."),
+    # as it was cut into words
+    ("The owner was given a ten - year ban from keeping animals.", "The owner was given a ten-year ban."),
+    ("The fortress lies about 3, 800 km from the capital.", "The fortress lies about 3,800 km from the capital."),
+    ("The figure is to rise to 31. 8 million people.", "The figure is to rise to 31.8 million people."),
+    # names in another spelling, and words that only a headline gives a capital
+    ("Rights Chief Presses Cairo On Mursi Detention", "Rights Chief Presses Cairo On Morsi Detention"),
+    ("Seven dead after Fla. apartment shooting", "Seven dead after Florida apartment shooting"),
+    ("Ministers Widen Sanctions On Russian Banks", "Ministers Boost Sanctions On Russian Banks"),
     ("Up to 40% of members benefit.", "As many as 40% of members benefit."),
+    # a number that counts something else, and a clause that the claim leaves out
+    (
+        "The forward scored a brace in his side's 3 - 1 win over the visitors.",
+        "The forward scored a brace in his last 11 games.",
+    ),
+    (
+        "The doctor says that the rider needs rest but won't be operated on.",
+        "The doctor says that the rider needs rest.",
+    ),
     # another statement altogether
     ("France has 68 million people, Germany 84 million.", "Italy has 59 million people."),
     ("The company was founded in 1990.", "The company was sold in 2012."),

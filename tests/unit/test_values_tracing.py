@@ -14,21 +14,12 @@ ENVELOPE = EnvelopeValues.of(
     ]
 )
 TRACED = [
-    "Revenue was US$4,200,000.", "It reached 4.2 million.",
-        "It grew by fifteen percent.",
-        "About 1.2 million people use it.",
-    "In the third quarter of 2025 it grew.",
-        "In 2025 it grew.",
-        "The meeting is on 25 May 2026.",
-        "The trail is 42.2 km long.",
-    "More than 300 people came.", "Growth was 13%.",
-        "Under Article 22 it is void.",
-        "They met at 7 pm.",
-        "It has forty stores.",
-    "Thousands of people came in recent months.",
-        "There are three reasons.",
-        "It was the first meeting.",
-        "Two of them left.",
+    "Revenue was US$4,200,000.", "It reached 4.2 million.", "It grew by fifteen percent.",
+    "About 1.2 million people use it.", "In the third quarter of 2025 it grew.", "In 2025 it grew.",
+    "The meeting is on 25 May 2026.", "The trail is 42.2 km long.", "More than 300 people came.", "Growth was 13%.",
+    "Under Article 22 it is void.", "They met at 7 pm.", "It has forty stores.",
+    "Thousands of people came in recent months.", "There are three reasons.", "It was the first meeting.",
+    "Two of them left.",
 ]  # fmt: skip
 UNTRACED = {
     "Revenue was $4.8 million.": ["$4.8 million"],
@@ -41,53 +32,20 @@ UNTRACED = {
     "Revenue fell in September 2025.": ["September 2025"],
     "Under Article 21 it is void.": ["Article 21"],
     "312 people came.": ["312"],
-    "Revenue was 4.2 million euros.": [],
+    "Revenue was 4.2 million euros.": ["4.2 million euros"],
     "It killed nine people.": ["nine"],
     "It lost fifteen million dollars.": ["fifteen million dollars"],
 }
 SAME = [
-    ("1.2 million", "1,234,567"), ("15%",
-        "15.4%"), (
-        "about 20 years",
-        "21 years"), (
-        "5 km",
-        "3.1 miles"), (
-        "90 days",
-        "three months"),
-    ("half of", "50%"), ("two-thirds of",
-        "67%"), (
-        "$5",
-        "AUD 5"), (
-        "0 °C",
-        "32 °F"), (
-        "1 GB",
-        "1024 MB"), (
-        "over 5,000",
-        "5,200"),
-    ("4 million", "4.2 million"),
+    ("1.2 million", "1,234,567"), ("15%", "15.4%"), ("about 20 years", "21 years"), ("5 km", "3.1 miles"),
+    ("90 days", "three months"), ("half of", "50%"), ("two-thirds of", "67%"), ("$5", "AUD 5"), ("0 °C", "32 °F"),
+    ("1 GB", "1024 MB"), ("over 5,000", "5,200"), ("4 million", "4.2 million"),
 ]  # fmt: skip
 DIFFERENT = [
-    ("15%", "50%"), ("$4.2M", "$4.8M"), (
-        "15%",
-        "15 percentage points"), (
-        "15%",
-        "$15"), (
-        "20 years",
-        "21 years"), (
-        "2 million",
-        "2.4 million"),
-    ("5 km", "5 miles"), ("$5", "€5"), (
-        "1,286,930",
-        "1,286,929"), (
-        "over 5,000",
-        "4,000"), (
-        "first",
-        "second"), (
-        "1.5",
-        "15"), (
-        "about 20",
-        "about 25"),
-    ("1 year", "8 months"), ("-5 °C", "5 °C"), ("30 metres", "108 ft"),
+    ("15%", "50%"), ("$4.2M", "$4.8M"), ("15%", "15 percentage points"), ("15%", "$15"), ("20 years", "21 years"),
+    ("2 million", "2.4 million"), ("5 km", "5 miles"), ("$5", "€5"), ("1,286,930", "1,286,929"),
+    ("over 5,000", "4,000"), ("first", "second"), ("1.5", "15"), ("about 20", "about 25"), ("1 year", "8 months"),
+    ("-5 °C", "5 °C"), ("30 metres", "108 ft"),
 ]  # fmt: skip
 
 
@@ -99,7 +57,7 @@ def test_a_value_in_another_form_is_traced(claim):
 
 
 @pytest.mark.req("DPE-3")
-@pytest.mark.parametrize(("claim", "texts"), [pair for pair in UNTRACED.items() if pair[1]])
+@pytest.mark.parametrize(("claim", "texts"), UNTRACED.items())
 def test_a_value_that_stands_nowhere_is_untraced(claim, texts):
     """What no fact states is named as written."""
     assert [value.text for value in untraced(claim, ENVELOPE)] == texts

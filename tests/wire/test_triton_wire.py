@@ -84,6 +84,7 @@ async def test_a_server_that_behaves_is_believed(fake, engine):
 
     assert rows[:, ENTAILMENT] == pytest.approx(math.exp(4) / (math.exp(4) + 2))
     assert (await engine.embed(["a", "b"])).shape == (2, 384)
+    assert [[name.text for name in names] for names in await engine.names(["a b", "c"])] == [["a", "b"], ["c"]]
     await engine.check()
 
 
@@ -138,6 +139,50 @@ async def test_what_is_no_vector_is_refused(fake, engine, answer):
 
     assert (refused.kind, refused.reason) == (Kind.UNAVAILABLE, "MODEL_OUTPUT_INVALID")
     assert refused.metadata["slot"] == "embed"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param(np.full((2, 16, 9), math.nan), id="nan"),
+        pytest.param(np.full((2, 16, 9), math.inf), id="inf"),
+        pytest.param(np.full((2, 16, 9), 3e38), id="beyond any score"),
+        pytest.param(np.zeros((2, 1, 9)), id="too short"),
+        pytest.param(np.zeros((2, 64, 9)), id="too long"),
+        pytest.param(np.zeros((2, 16, 8)), id="a label too few"),
+        pytest.param(np.zeros((1, 16, 9)), id="a row too few"),
+        pytest.param(np.zeros((2, 9)), id="one label a text"),
+    ],
+)
+async def test_what_is_no_labelling_is_refused(fake, engine, answer):
+    """The same for names: nonsense is neither a name nor the absence of one."""
+    fake.spoil = lambda reply: put(reply, answer)
+    refused = await refusal(engine.names(["one text of several words", "another one"]))
+
+    assert (refused.kind, refused.reason) == (Kind.UNAVAILABLE, "MODEL_OUTPUT_INVALID")
+    assert refused.metadata["slot"] == "ner"
+
+
+async def test_late_names_are_refused_in_time(fake):
+    """An analysis does not go on without them."""
+    engine = client(fake.address, timeout_s=0.2)
+    await engine.check()
+    fake.wait_s = 30.0
+    async with asyncio.timeout(10):
+        refused = await refusal(engine.names(["Ada came."]))
+    engine.close()
+
+    assert (refused.kind, refused.reason, refused.metadata["slot"]) == (Kind.TIMEOUT, "MODEL_TIMEOUT", "ner")
+
+
+async def test_a_long_text_goes_in_windows_of_the_models_length(fake, engine):
+    """Nothing is cut off: the classifier sees every word, in rows that it can take, in few requests."""
+    text = " ".join(f"word{n}" for n in range(900))
+    (found,) = await engine.names([text])
+
+    assert [name.text for name in found] == text.split()
+    assert all(request.inputs[0].shape[1] <= manifest("ner").max_length for request in fake.asked)
+    assert len(fake.asked) <= 2
 
 
 async def test_a_huge_answer_is_refused_unread(fake, engine):
@@ -242,8 +287,9 @@ async def test_the_version_that_was_verified_is_the_one_that_is_asked_for(fake, 
     """Every request pins the version made of the hash; a server that has another one cannot answer it."""
     await engine.nli(PAIRS)
     await engine.embed(["a"])
+    await engine.names(["a"])
 
-    assert [r.model_version for r in fake.asked] == [manifest(s).served_version for s in ("nli", "embed")]
+    assert [r.model_version for r in fake.asked] == [manifest(s).served_version for s in ("nli", "embed", "ner")]
 
 
 @pytest.mark.req("DPE-17")

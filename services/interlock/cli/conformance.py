@@ -41,7 +41,7 @@ def conformance_command() -> None:
 @app.command()
 def report(
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
-    as_text: Annotated[bool, typer.Option("--text", help="The same as -o text.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="Text, whatever -o says.")] = False,
     only: Annotated[
         str, typer.Option("--only", help="Run the vectors whose id matches this pattern, such as 'TV-02'; all without.")
     ] = "",
@@ -52,16 +52,18 @@ def report(
     The vectors run through a mesh of this installation, started for them on free ports with its state in a temporary
     folder, and stopped after. Exit 0: everything passed or does not apply. 1: a vector or a normative check failed.
     """
-    del as_text
     from interlock.cli.conformance_vectors import run_all
 
+    if as_json and as_text:
+        raise invalid("USAGE", "--json and --text ask for two formats of one report")
+    shown = Format.JSON if as_json else Format.TEXT if as_text else output
     try:
         chosen = re.compile(only)
     except re.error as error:
         raise invalid("USAGE", f"--only is no pattern: {error}") from None
     settings = load()
     found = {**assembled(settings, run_all(settings, chosen)), "only": only}
-    if as_json or output is Format.JSON:
+    if shown is Format.JSON:
         print_json(found)
     else:
         typer.echo("\n".join(lines(found)))
@@ -126,13 +128,16 @@ def configuration(
 
 
 def _models(settings: Settings) -> list[dict[str, str]]:
-    from interlock.dpe.models import check, manifest
+    from interlock.dpe.models import PARSER, check, manifest
 
+    folders = {
+        "nli": settings.nli_model_dir, "embed": settings.embed_model_dir, "ner": settings.ner_model_dir, PARSER: None,
+    }  # fmt: skip
     found = []
-    for slot in ("nli", "embed", "ner"):
-        one = manifest(slot, settings.nli_model_dir if slot == "nli" else None)
+    for slot, folder in folders.items():
+        one = manifest(slot, folder)
         check(one)  # the hash of what is installed, and not only of what a list says
-        runtime = "triton" if settings.triton_url and slot != "ner" else "embedded"
+        runtime = "triton" if settings.triton_url and slot != PARSER else "embedded"
         found.append(
             {"slot": slot, "name": one.name, "version": one.version, "hash": one.hash, "licence": one.licence,
              "runtime": runtime}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from interlock.domain.breaker import state_of
 from interlock.domain.budget import DEFAULT_DECREMENTS, FULL, as_decimal, charge, micros, warning_of
@@ -20,14 +20,21 @@ from interlock.sidecar.responses import status_of
 Vector = Mapping[str, Any]
 
 
-class Expect(Protocol):
-    """What a vector tells its expectations to."""
+class Expectations:
+    """Collects what a vector expected and did not get."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.broken: list[str] = []
 
     def note(self, text: str) -> None:
         """Tell what stands in for what the printed vector leaves open."""
+        self.notes.append(text)
 
     def hold(self, met: object, what: str) -> None:
-        """Expect something."""
+        """Expectations *met*; *what* says what was expected and what came."""
+        if not met:
+            self.broken.append(what)
 
 
 def _header(vector: Vector) -> str:
@@ -35,7 +42,7 @@ def _header(vector: Vector) -> str:
     return value
 
 
-def policy_parses(vector: Vector, expect: Expect) -> None:
+def policy_parses(vector: Vector, expect: Expectations) -> None:
     """TV-020."""
     found = dict(directives(parse(_header(vector))))
     for each in vector["assertions"]:
@@ -49,7 +56,7 @@ def policy_parses(vector: Vector, expect: Expect) -> None:
         expect.hold(said == wanted, f"{name} is {said!r}, expected {wanted!r}")
 
 
-def policy_is_rejected(vector: Vector, expect: Expect) -> None:
+def policy_is_rejected(vector: Vector, expect: Expectations) -> None:
     """TV-021."""
     refused = _refused(lambda: parse(_header(vector)))
     expect.hold(refused and status_of(refused) == 400, f"expected 400, got {_told(refused)}")
@@ -65,14 +72,14 @@ def _layers(vector: Vector) -> Layers:
     )  # fmt: skip
 
 
-def tightening_is_accepted(vector: Vector, expect: Expect) -> None:
+def tightening_is_accepted(vector: Vector, expect: Expectations) -> None:
     """TV-022."""
     applied = canonical(resolve(_layers(vector))[0])
     wanted = vector["assertions"][1]["contains"]
     expect.hold(wanted in applied, f"expected {wanted!r} in CRP-Safety-Policy-Applied, got {applied!r}")
 
 
-def relaxation_is_rejected(vector: Vector, expect: Expect) -> None:
+def relaxation_is_rejected(vector: Vector, expect: Expectations) -> None:
     """TV-023."""
     refused = _refused(lambda: resolve(_layers(vector)))
     expect.hold(refused and status_of(refused) == 403, f"expected 403, got {_told(refused)}")
@@ -81,7 +88,7 @@ def relaxation_is_rejected(vector: Vector, expect: Expect) -> None:
     expect.note("the error's name is in the body's reason, and in lower case in error.code, as OpenAI clients want it")
 
 
-def budget_falls(vector: Vector, expect: Expect) -> None:
+def budget_falls(vector: Vector, expect: Expectations) -> None:
     """TV-050."""
     left = FULL
     for number, call in enumerate(vector["input"]["calls"], 1):
@@ -99,7 +106,7 @@ def budget_falls(vector: Vector, expect: Expect) -> None:
     expect.hold(verdict.oversight is Oversight.HUMAN_REVIEW, f"oversight is {verdict.oversight.name}")
 
 
-def budget_halts(vector: Vector, expect: Expect) -> None:
+def budget_halts(vector: Vector, expect: Expectations) -> None:
     """TV-051."""
     given = vector["input"]
     before, risk = micros(given["budget_before_call"]), given["call_risk_level"]

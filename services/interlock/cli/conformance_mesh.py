@@ -23,16 +23,17 @@ from interlock.audit.log import Chain
 from interlock.audit.log_sql import SqliteReader
 from interlock.audit.verify import examine
 from interlock.audit.wiring import database_path
-from interlock.cli.conformance_domain import Expect, Vector
-from interlock.demo.mesh import Mesh, MeshFailedError
+from interlock.cli.conformance_domain import Expectations, Vector
+from interlock.demo.mesh import Mesh
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, Turn
 from interlock.domain import chain, token
+from interlock.runtime.clock import system_clock
 from interlock.runtime.config import Settings
-from interlock.runtime.keys import SIGN, Keyring
+from interlock.runtime.keys import HMAC, SIGN, Keyring
 
 MODEL = "recorded"
-JUDGING = ("dpe_attribution", "nli_model_dir", "triton_url", "triton_ca_file")
+JUDGING = ("dpe_attribution", "nli_model_dir", "embed_model_dir", "ner_model_dir", "triton_url", "triton_ca_file")
 """Settings that the vectors' mesh takes over: what the report says is in use is what judges."""
 SOUND = "The Act classifies AI systems into four risk levels."
 SOUND_FACTS = ({"fact_id": "f1", "content": SOUND},)
@@ -121,7 +122,7 @@ def token_of(response: httpx.Response) -> str:
     return response.headers["crp-set-session"].split(";", 1)[0].strip().removeprefix("token=")
 
 
-def basic_headers(vector: Vector, expect: Expect, mesh: Front) -> None:
+def basic_headers(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-001."""
     question = vector["input"]["body"]["messages"][0]["content"]
     response = mesh.chat(SOUND, question=question)
@@ -135,7 +136,7 @@ def basic_headers(vector: Vector, expect: Expect, mesh: Front) -> None:
             _holds(each, name, value, expect)
 
 
-def _holds(each: Mapping[str, Any], name: str, value: str, expect: Expect) -> None:
+def _holds(each: Mapping[str, Any], name: str, value: str, expect: Expectations) -> None:
     if "pattern" in each:
         expect.hold(re.search(each["pattern"], value), f"{name}: {value!r} does not match {each['pattern']}")
     if "values" in each:
@@ -151,7 +152,7 @@ def _holds(each: Mapping[str, Any], name: str, value: str, expect: Expect) -> No
         )
 
 
-def headers_stay(vector: Vector, expect: Expect, mesh: Front) -> None:
+def headers_stay(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-002."""
     given = dict(vector["input"]["headers"])
     given["CRP-Session-Token"] = token_of(mesh.sound())
@@ -162,7 +163,7 @@ def headers_stay(vector: Vector, expect: Expect, mesh: Front) -> None:
     expect.hold(not mesh.provider.crp_headers, f"the provider saw {sorted(mesh.provider.crp_headers)}")
 
 
-def critical_halts(vector: Vector, expect: Expect, mesh: Front) -> None:
+def critical_halts(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-003."""
     facts = [{"fact_id": "f1", "content": "The museum opens at nine on weekdays."}]
     response = mesh.chat(MADE_UP, facts=facts, headers=vector["input"]["headers"])
@@ -178,7 +179,7 @@ def critical_halts(vector: Vector, expect: Expect, mesh: Front) -> None:
         expect.hold(field is None or field in response.json(), f"the body has no {field}")
 
 
-def engine(vector: Vector, expect: Expect, mesh: Front) -> None:
+def engine(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-010 to TV-013: an answer with its facts, or with the window before it."""
     given = vector["input"]
     headers = {}
@@ -212,7 +213,7 @@ def _field(report: dpe_pb2.Report, name: str) -> int:
     return int(getattr(report, name))
 
 
-def _three_windows(expect: Expect, mesh: Front) -> tuple[str, Chain, httpx.Response]:
+def _three_windows(expect: Expectations, mesh: Front) -> tuple[str, Chain, httpx.Response]:
     response = mesh.sound()
     for _ in range(2):
         response = mesh.sound(token_of(response))
@@ -222,7 +223,7 @@ def _three_windows(expect: Expect, mesh: Front) -> tuple[str, Chain, httpx.Respo
     return session_id, stored, response
 
 
-def chain_holds(vector: Vector, expect: Expect, mesh: Front) -> None:
+def chain_holds(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-030."""
     session_id, stored, response = _three_windows(expect, mesh)
     expect.note("the printed key and hashes are cut short (sha256:aaa...); three windows of this mesh stand for them")
@@ -233,7 +234,7 @@ def chain_holds(vector: Vector, expect: Expect, mesh: Front) -> None:
     expect.hold(verified.integrity.name == wanted, f"verified afterwards: {verified.integrity.name}")
     previous: list[str] = []
     for window in sorted(stored.windows, key=lambda one: one.window_number):
-        key = mesh.keyring.derive(window.key_version, session_id, b"crp-session-hmac-v3") or b""
+        key = mesh.keyring.derive(window.key_version, session_id, HMAC) or b""
         mac = chain.window_hmac(
             key, session_id=session_id, window_number=window.window_number, timestamp=window.timestamp,
             response_hash=window.response_hash, report_hash=window.report_hash, parent_hmacs=previous,
@@ -242,7 +243,7 @@ def chain_holds(vector: Vector, expect: Expect, mesh: Front) -> None:
         previous = [mac]
 
 
-def chain_breaks(vector: Vector, expect: Expect, mesh: Front) -> None:
+def chain_breaks(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-031."""
     session_id, stored, _ = _three_windows(expect, mesh)
     forged = "sha256:" + "0" * 64
@@ -254,7 +255,7 @@ def chain_breaks(vector: Vector, expect: Expect, mesh: Front) -> None:
     expect.hold(2 in named, f"window 2 is not among the faults: {sorted(named)}")
 
 
-def token_resumes(vector: Vector, expect: Expect, mesh: Front) -> None:
+def token_resumes(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-040."""
     first = mesh.sound()
     second = mesh.sound(token_of(first))
@@ -265,7 +266,7 @@ def token_resumes(vector: Vector, expect: Expect, mesh: Front) -> None:
     del vector
 
 
-def token_expires(vector: Vector, expect: Expect, mesh: Front) -> None:
+def token_expires(vector: Vector, expect: Expectations, mesh: Front) -> None:
     """TV-041."""
     fresh = token_of(mesh.sound())
     past = replace(
@@ -281,9 +282,4 @@ def token_expires(vector: Vector, expect: Expect, mesh: Front) -> None:
 
 def _read(text: str, keyring: Keyring) -> token.Token:
     """Return what a token says, checked as the session service checks it."""
-    from interlock.runtime.clock import system_clock
-
     return token.verify(text, lambda kv, sid: keyring.derive(kv, sid, SIGN), now_us=system_clock(), scope=None)
-
-
-__all__ = ["Front", "MeshFailedError", "front"]

@@ -37,17 +37,20 @@ Embed = Annotated[
     Path | None,
     typer.Option("--embed", help="Folder of an own embedding model. Default: INTERLOCK_EMBED_MODEL_DIR, or bundled."),
 ]
+Ner = Annotated[
+    Path | None,
+    typer.Option("--ner", help="Folder of an own classifier of names. Default: INTERLOCK_NER_MODEL_DIR, or bundled."),
+]
 Threads = Annotated[
     int | None, typer.Option("--threads", min=1, max=64, help="Rows at once. Default: INTERLOCK_DPE_THREADS.")
 ]
 
 
 @app.command("list")
-def show(nli: Nli = None, embed: Embed = None, output: Output = Format.TEXT) -> None:
+def show(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output = Format.TEXT) -> None:
     """List every slot: its model, version, hash, licence, and where it runs under the present settings."""
-    settings = _settings(nli, embed)
-    folders = {"nli": settings.nli_model_dir, "embed": settings.embed_model_dir}
-    found = [_described(models.manifest(slot, folders.get(slot)), settings) for slot in SLOTS]
+    settings = _settings(nli, embed, ner)
+    found = [_described(one, settings) for one in (*_served(settings), models.manifest(models.PARSER))]
     if output is Format.JSON:
         print_json({"models": found})
         return
@@ -57,13 +60,13 @@ def show(nli: Nli = None, embed: Embed = None, output: Output = Format.TEXT) -> 
 
 
 @app.command()
-def verify(nli: Nli = None, embed: Embed = None, output: Output = Format.TEXT) -> None:
+def verify(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output = Format.TEXT) -> None:
     """Hash every file of every slot; with INTERLOCK_TRITON_URL set, also ask Triton what it serves.
 
     Exit 0: all are the pinned ones. 1: one is not, or Triton is away; each is named with a hint.
     """
-    settings = _settings(nli, embed)
-    verdicts = models.verify(settings.nli_model_dir, settings.embed_model_dir)
+    settings = _settings(nli, embed, ner)
+    verdicts = models.verify(settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir)
     if settings.triton_url:
         verdicts = [*verdicts, asyncio.run(_triton_verdict(settings))]
     if output is Format.JSON:
@@ -103,8 +106,7 @@ def fetch(
         return
     for path in written:
         typer.echo(f"{path}: as pinned")
-    if slot in {"nli", "embed"}:
-        typer.echo(f"use it with INTERLOCK_{slot.upper()}_MODEL_DIR={folder}")
+    typer.echo(f"use it with INTERLOCK_{slot.upper()}_MODEL_DIR={folder}")
 
 
 @app.command()
@@ -114,6 +116,7 @@ def layout(
     profile: Annotated[Profile, typer.Option("--profile", help="cpu: any machine. gpu: NVIDIA's image.")] = Profile.CPU,
     nli: Nli = None,
     embed: Embed = None,
+    ner: Ner = None,
     threads: Threads = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -121,8 +124,8 @@ def layout(
 
     The gpu profile batches rows, so it takes no dynamically quantised file: fetch fp32 ones with `models pull`.
     """
-    settings = _settings(nli, embed)
-    chosen = served(settings.nli_model_dir, settings.embed_model_dir)
+    settings = _settings(nli, embed, ner)
+    chosen = _served(settings)
     written = lay_out(folder, chosen, profile, threads=threads or settings.dpe_threads)
     if output is Format.JSON:
         found = [{"slot": one.slot, "version": one.served_version, "hash": one.hash} for one in chosen]
@@ -142,6 +145,7 @@ def serve(
     ] = "127.0.0.1",
     nli: Nli = None,
     embed: Embed = None,
+    ner: Ner = None,
     threads: Threads = None,
     output: Output = Format.TEXT,
 ) -> None:
@@ -152,9 +156,9 @@ def serve(
     """
     from interlock.runtime.tritonserver import TritonServer
 
-    settings = _settings(nli, embed)
+    settings = _settings(nli, embed, ner)
     work = settings.state_dir / "triton"
-    chosen = served(settings.nli_model_dir, settings.embed_model_dir)
+    chosen = _served(settings)
     shutil.rmtree(work / "repository", ignore_errors=True)  # of an earlier run: whatever lies there would be served
     lay_out(work / "repository", chosen, Profile.CPU, threads=threads or settings.dpe_threads, link=True)
     stop = threading.Event()
@@ -183,13 +187,17 @@ def _tell_ready(server: Any, slots: list[str], *, as_json: bool) -> None:
 def _described(found: models.Manifest, settings: Settings) -> dict[str, str]:
     return {
         "slot": found.slot, "name": found.name, "version": found.version, "hash": found.hash, "licence": found.licence,
-        "runtime": "triton" if settings.triton_url and found.model else "embedded", "folder": str(found.folder),
+        "runtime": "triton" if settings.triton_url and found.slot in SLOTS else "embedded", "folder": str(found.folder),
     }  # fmt: skip
 
 
-def _settings(nli: Path | None, embed: Path | None) -> Settings:
+def _served(settings: Settings) -> list[models.Manifest]:
+    return served(settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir)
+
+
+def _settings(nli: Path | None, embed: Path | None, ner: Path | None) -> Settings:
     """Return the settings with the folders of the command line over them."""
-    given = {"nli_model_dir": nli, "embed_model_dir": embed}
+    given = {"nli_model_dir": nli, "embed_model_dir": embed, "ner_model_dir": ner}
     return load().model_copy(update={name: folder for name, folder in given.items() if folder is not None})
 
 
@@ -198,9 +206,11 @@ async def _triton_verdict(settings: Settings) -> models.Verdict:
     from interlock.dpe.inference_triton import TritonInference
 
     try:
+        nli, embed, ner = _served(settings)
         inference = TritonInference(
-            nli=models.manifest("nli", settings.nli_model_dir),
-            embed=models.manifest("embed", settings.embed_model_dir),
+            nli=nli,
+            embed=embed,
+            ner=ner,
             url=settings.triton_url,
             timeout_s=settings.triton_timeout_s,
             ca_file=settings.triton_ca_file,

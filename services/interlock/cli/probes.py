@@ -70,6 +70,14 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield _refusable(
             line, "api_keys_file", lambda: load_api_keys(settings.api_keys_file), str(settings.api_keys_file)
         )
+    if agents := settings.agents_file:
+        from interlock.policy.agents_file import load as load_agents
+
+        yield _refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
+    if reviewers := settings.reviewers_file:
+        from interlock.policy.reviewers import load_reviewers
+
+        yield _refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
     if settings.default_policy:
         from interlock.domain.policy_text import parse
 
@@ -225,7 +233,7 @@ def models(settings: Settings) -> Iterator[Finding]:
         yield line("dpe", Status.SKIP, "the dpe extra is not installed", hint)
         return
     for verdict in importlib.import_module("interlock.dpe.models").verify(
-        settings.nli_model_dir, settings.embed_model_dir
+        settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir
     ):
         status = Status.OK if verdict.ok else Status.FAIL
         yield line(verdict.slot, status, "as pinned" if verdict.ok else "cannot be used", verdict.hint)

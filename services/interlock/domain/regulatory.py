@@ -7,7 +7,7 @@ that needs it is counted and is not met.
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum, auto
 
@@ -131,91 +131,100 @@ class Controls:
 EU_AI_ACT, GDPR, ISO_42001, NIST = "EU AI Act", "GDPR", "ISO 42001", "NIST AI RMF"
 _HIGH = frozenset({AiActClass.HIGH, AiActClass.UNACCEPTABLE})
 _REGULATED = frozenset({AiActClass.LIMITED}) | _HIGH
-_E = Evidence
 
 
-def _all(framework: str, rows: dict[str, set[Evidence]], **applies: object) -> tuple[Control, ...]:
-    return tuple(Control(framework, name, frozenset(needs), **applies) for name, needs in rows.items())  # type: ignore[arg-type]  # one keyword dict for three kinds of value
+def _controls(
+    framework: str,
+    table: str,
+    *,
+    classes: frozenset[AiActClass] = frozenset(AiActClass),
+    personal_data_only: bool = False,
+) -> Iterator[Control]:
+    """Yield the controls of a table: a line for each, its id and the evidence that it needs."""
+    for line in table.strip().splitlines():
+        name, _, needs = line.strip().partition(": ")
+        evidence = frozenset(Evidence[each] for each in needs.split())
+        yield Control(framework, name, evidence, classes, personal_data_only)
 
 
 CONTROLS = (
-    *_all(
+    *_controls(
         EU_AI_ACT,
-        {
-            "Art. 5": {_E.CLASSIFIED, _E.NOT_PROHIBITED},
-            "Art. 6": {_E.CLASSIFIED, _E.REGISTERED},
-        },
+        """
+        Art. 5: CLASSIFIED NOT_PROHIBITED
+        Art. 6: CLASSIFIED REGISTERED
+        """,
     ),
-    *_all(EU_AI_ACT, {"Art. 52": {_E.CLASSIFIED}}, classes=_REGULATED),
-    *_all(
+    *_controls(EU_AI_ACT, "Art. 52: CLASSIFIED", classes=_REGULATED),
+    *_controls(
         EU_AI_ACT,
-        {
-            "Art. 9(1)": {_E.RISK_SCORED},
-            "Art. 9(2)(a)": {_E.FIDELITY_CHECKED, _E.OMISSIONS_CHECKED},
-            "Art. 9(4)": {_E.GOVERNED},
-            "Art. 10": {_E.PERSONAL_DATA_CHECKED, _E.ATTRIBUTED},
-            "Art. 11": {_E.DOCUMENTS},
-            "Art. 12": {_E.GOVERNED},
-            "Art. 13": {_E.ATTRIBUTED},
-            "Art. 14(1)": {_E.GOVERNED},
-            "Art. 14(3)(a)": {_E.ATTRIBUTED, _E.GOVERNED},
-            "Art. 14(4)(a)": {_E.RISK_SCORED, _E.GOVERNED},
-            "Art. 17": {_E.TIERED, _E.QUALITY_SCORED},
-            "Art. 64": {_E.GOVERNED},
-            "Art. 73": {_E.INCIDENT_REPORTED},
-        },
+        """
+        Art. 9(1): RISK_SCORED
+        Art. 9(2)(a): FIDELITY_CHECKED OMISSIONS_CHECKED
+        Art. 9(4): GOVERNED
+        Art. 10: PERSONAL_DATA_CHECKED ATTRIBUTED
+        Art. 11: DOCUMENTS
+        Art. 12: GOVERNED
+        Art. 13: ATTRIBUTED
+        Art. 14(1): GOVERNED
+        Art. 14(3)(a): ATTRIBUTED GOVERNED
+        Art. 14(4)(a): RISK_SCORED GOVERNED
+        Art. 17: TIERED QUALITY_SCORED
+        Art. 64: GOVERNED
+        Art. 73: INCIDENT_REPORTED
+        """,
         classes=_HIGH,
     ),
-    *_all(
+    *_controls(
         GDPR,
-        {
-            "Art. 5(1)(a)": {_E.ATTRIBUTED},
-            "Art. 5(1)(c)": {_E.PERSONAL_DATA_CHECKED, _E.MINIMISED},
-            "Art. 5(1)(d)": {_E.FIDELITY_CHECKED},
-            "Art. 5(1)(f)": {_E.GOVERNED, _E.ENCRYPTION},
-            "Art. 13/14": {_E.ATTRIBUTED},
-            "Art. 17": {_E.ERASURE},
-            "Art. 22": {_E.GOVERNED, _E.REPRODUCIBLE},
-            "Art. 25": {_E.PERSONAL_DATA_CHECKED, _E.RESIDENCY},
-            "Art. 32": {_E.GOVERNED, _E.ENCRYPTION},
-            "Art. 35": {_E.DOCUMENTS},
-            "Art. 44": {_E.RESIDENCY},
-        },
+        """
+        Art. 5(1)(a): ATTRIBUTED
+        Art. 5(1)(c): PERSONAL_DATA_CHECKED MINIMISED
+        Art. 5(1)(d): FIDELITY_CHECKED
+        Art. 5(1)(f): GOVERNED ENCRYPTION
+        Art. 13/14: ATTRIBUTED
+        Art. 17: ERASURE
+        Art. 22: GOVERNED REPRODUCIBLE
+        Art. 25: PERSONAL_DATA_CHECKED RESIDENCY
+        Art. 32: GOVERNED ENCRYPTION
+        Art. 35: DOCUMENTS
+        Art. 44: RESIDENCY
+        """,
         personal_data_only=True,
     ),
-    *_all(
+    *_controls(
         ISO_42001,
-        {
-            "A.5.2": {_E.GOVERNED},
-            "A.5.4": {_E.GOVERNED},
-            "A.6.1.2": {_E.DOCUMENTS},
-            "A.6.2.2": {_E.RISK_SCORED},
-            "A.8.2": {_E.TIERED},
-            "A.8.4": {_E.TESTED},
-            "A.9.2": {_E.RISK_SCORED, _E.ATTRIBUTED, _E.FIDELITY_CHECKED},
-            "A.9.3": {_E.GOVERNED},
-            "A.9.4": {_E.RISK_SCORED, _E.GOVERNED},
-            "A.10.2": {_E.QUALITY_SCORED},
-            "B.2.1": {_E.DOCUMENTS},
-        },
+        """
+        A.5.2: GOVERNED
+        A.5.4: GOVERNED
+        A.6.1.2: DOCUMENTS
+        A.6.2.2: RISK_SCORED
+        A.8.2: TIERED
+        A.8.4: TESTED
+        A.9.2: RISK_SCORED ATTRIBUTED FIDELITY_CHECKED
+        A.9.3: GOVERNED
+        A.9.4: RISK_SCORED GOVERNED
+        A.10.2: QUALITY_SCORED
+        B.2.1: DOCUMENTS
+        """,
     ),
-    *_all(
+    *_controls(
         NIST,
-        {
-            "GOVERN 1.1": {_E.CLASSIFIED, _E.PERSONAL_DATA_CHECKED},
-            "GOVERN 1.2": {_E.GOVERNED},
-            "GOVERN 1.5": {_E.RISK_SCORED},
-            "MAP 1.1": {_E.REGISTERED},
-            "MAP 1.6": {_E.GOVERNED},
-            "MEASURE 1.1": {_E.RISK_SCORED, _E.MODELS_PINNED},
-            "MEASURE 2.3": {_E.TIERED, _E.QUALITY_SCORED},
-            "MEASURE 2.5": {_E.RISK_SCORED},
-            "MEASURE 2.6": {_E.TESTED},
-            "MANAGE 1.1": {_E.RISK_SCORED},
-            "MANAGE 2.2": {_E.RISK_SCORED},
-            "MANAGE 3.2": {_E.INCIDENT_REPORTED},
-            "MANAGE 4.1": {_E.ERASURE},
-        },
+        """
+        GOVERN 1.1: CLASSIFIED PERSONAL_DATA_CHECKED
+        GOVERN 1.2: GOVERNED
+        GOVERN 1.5: RISK_SCORED
+        MAP 1.1: REGISTERED
+        MAP 1.6: GOVERNED
+        MEASURE 1.1: RISK_SCORED MODELS_PINNED
+        MEASURE 2.3: TIERED QUALITY_SCORED
+        MEASURE 2.5: RISK_SCORED
+        MEASURE 2.6: TESTED
+        MANAGE 1.1: RISK_SCORED
+        MANAGE 2.2: RISK_SCORED
+        MANAGE 3.2: INCIDENT_REPORTED
+        MANAGE 4.1: ERASURE
+        """,
     ),
 )
 """Every control that SPEC-010 §1 to §4 maps. A.7.3 and MAP 3.5 are left out: it says that no protocol covers them."""

@@ -5,28 +5,39 @@ when the common parts are taken away are the edits: the places in which a copy s
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 
 from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage, stem
 from interlock.dpe.lexing import SYMBOL
 from interlock.dpe.names import plain
 from interlock.dpe.quantities import Value, same
+from interlock.dpe.wordlists import word_set
 
 # Alignment is quadratic: longer sentences, which no prose has, are left to the comparison by words.
 _MOST_ELEMENTS = 200
 _WORTH_ALIGNING = 0.4
 _NEARLY_ALL = 0.7
 _CANDIDATES = 2
+_SHORT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "i'm": "i am"}
+_SHORT_ENDINGS = {"n't": "not", "'ll": "will", "'ve": "have", "'re": "are"}
+# "The source states that …", "According to the text, …" and the like say nothing that the source would have to say.
+_INTRODUCING = word_set(
+    "according to as it is was has been the this that in by text source sources document article passage report context "
+    "summary facts information provided given above reported stated noted mentioned described states says mentions notes "
+    "reports describes explains"
+)
+_LONGEST_INTRODUCTION = 7
 
 
 @dataclass(frozen=True)
 class Element:
-    """A word or a value of a sentence, with the tokens that it takes."""
+    """A word or a value of a sentence, with the tokens that it takes; a short form is two words of one token."""
 
     key: str
     first: int
     last: int
+    word: str
     value: Value | None = None
 
 
@@ -62,7 +73,8 @@ class Alignment:
 
 def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
     """Align a sentence of a claim with the source sentence that it copies best, or None when it copies none."""
-    mine = _elements(sentence, claim, "mine")
+    opens = _introduction(sentence, claim)
+    mine = [element for element in _elements(sentence, claim, "mine") if element.first >= opens]
     if not mine or len(mine) > _MOST_ELEMENTS:
         return None
     named = {index for name in sentence.names for index in range(name.first, name.last)}
@@ -103,14 +115,36 @@ def _elements(sentence: Sentence, frame: Frame, side: str) -> list[Element]:
     while index < sentence.last:
         value = values.get(index)
         if value is not None:
-            elements.append(Element(f"#{side}{value.first}", value.first, value.last, value))
+            low = frame.tokens[value.first].low
+            elements.append(Element(f"#{side}{value.first}", value.first, value.last, low, value))
             index = value.last
             continue
         token = frame.tokens[index]
         if token.kind != SYMBOL:
-            elements.append(Element(_key(token.low), index, index + 1))
+            elements += [Element(_key(word), index, index + 1, word) for word in _written_out(token.low)]
         index += 1
     return elements
+
+
+def _written_out(low: str) -> list[str]:
+    """Return the words of a short form, so that can't and cannot are no difference."""
+    if low in _SHORT:
+        return _SHORT[low].split()
+    for ending, word in _SHORT_ENDINGS.items():
+        if low.endswith(ending) and len(low) > len(ending):
+            return [low.removesuffix(ending), word]
+    return [low]
+
+
+def _introduction(sentence: Sentence, frame: Frame) -> int:
+    """Return the token behind the words that only introduce a sentence; its first one where there are none."""
+    for index in range(sentence.first, min(sentence.last, sentence.first + _LONGEST_INTRODUCTION)):
+        token = frame.tokens[index]
+        if index > sentence.first + 1 and (token.text == "," or token.low == "that"):
+            return index + 1
+        if token.low not in _INTRODUCING:
+            break
+    return sentence.first
 
 
 def _key(low: str) -> str:
@@ -131,7 +165,7 @@ def _renamed(mine: Sequence[Element], its: Sequence[Element]) -> list[Element]:
             factor = element.value.factor
             other = min(equal, key=lambda each: (each.value is None or each.value.factor != factor, each.first))
             free.remove(other)
-            renamed.append(Element(other.key, element.first, element.last, element.value))
+            renamed.append(replace(element, key=other.key))
         else:
             renamed.append(element)
     return renamed

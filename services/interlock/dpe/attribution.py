@@ -25,7 +25,7 @@ from interlock.dpe.inference import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, 
 from interlock.dpe.premises import Proposal, proposal, unweighed
 from interlock.dpe.support import Vocabulary, calibrated
 from interlock.dpe.text import words_of
-from interlock.dpe.wording import plain_figures
+from interlock.dpe.wording import plain_figures, uncut
 
 GROUNDED_ENTAILMENT = 0.50
 SURE_ENTAILMENT = 0.80
@@ -161,7 +161,7 @@ def _sure(answers: Sequence[NliScores]) -> bool:
 
 async def judged(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
     """Return what the model says of each (premise, hypothesis), with the figures of both written alike."""
-    rows = await inference.nli([(plain_figures(premise), plain_figures(said)) for premise, said in pairs])
+    rows = await inference.nli([(plain_figures(uncut(premise, said)), plain_figures(said)) for premise, said in pairs])
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 
 

@@ -8,7 +8,7 @@ not contradict itself and is not asked about.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -52,11 +52,21 @@ def earlier(windows: Sequence[Window], width: int) -> Earlier:
     """Return the claims of the earlier windows with ids of their own."""
     rows: dict[str, tuple[Claim, Floats, str]] = {}
     for window in windows:
-        for claim, vector in zip(window.heard.profile.claims, window.heard.claims, strict=True):
-            named = replace(claim, claim_id=f"{window.window_id}:{claim.claim_id}")
-            rows.setdefault(_wording(claim.text), (named, vector, window.window_id))
-    vectors = np.stack([row[1] for row in rows.values()]) if rows else np.zeros((0, width), dtype=np.float32)
-    return Earlier(tuple(row[0] for row in rows.values()), vectors, tuple(row[2] for row in rows.values()))
+        for claim, vector in claims_of(window.window_id, window.heard):
+            rows.setdefault(wording(claim.text), (claim, vector, window.window_id))
+    return stacked(rows.values(), width)
+
+
+def claims_of(window_id: str, heard: Heard) -> Iterator[tuple[Claim, Floats]]:
+    """Yield the claims of a window, with ids of their own, and their vectors."""
+    for claim, vector in zip(heard.profile.claims, heard.claims, strict=True):
+        yield replace(claim, claim_id=f"{window_id}:{claim.claim_id}"), vector
+
+
+def stacked(rows: Collection[tuple[Claim, Floats, str]], width: int) -> Earlier:
+    """Return claims, each with its vector and its window, as one."""
+    vectors = np.stack([row[1] for row in rows]) if rows else np.zeros((0, width), dtype=np.float32)
+    return Earlier(tuple(row[0] for row in rows), vectors, tuple(row[2] for row in rows))
 
 
 async def contradictions(
@@ -69,7 +79,7 @@ async def contradictions(
     pairs = [
         (a, b)
         for a, b in contradiction.across(before.claims, before.vectors, claims, vectors)
-        if _wording(both[a].text) != _wording(both[b].text)
+        if wording(both[a].text) != wording(both[b].text)
     ]
     likely = await contradiction.probabilities(both, pairs, inference)
 
@@ -111,5 +121,6 @@ def _ordered(found: Sequence[Contradiction], windows: dict[str, str], texts: dic
     return sorted(turned, key=lambda each: _WORST_FIRST[each.severity])
 
 
-def _wording(text: str) -> str:
+def wording(text: str) -> str:
+    """Return the words of a claim, whatever their case and spacing."""
     return " ".join(text.casefold().split())

@@ -5,26 +5,31 @@ but for a few places (alignment.py), or the words around a value are those aroun
 both a name and a value differ the claim may speak of something else, and nothing is said here.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from interlock.dpe.alignment import Alignment, Edit, Element
 from interlock.dpe.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
 from interlock.dpe.evidence import may_be_one
 from interlock.dpe.frames import STOP, Frame, Sentence
-from interlock.dpe.lexing import at
-from interlock.dpe.names import TITLES, opens_sentence, plain
+from interlock.dpe.lexing import WORD, at
+from interlock.dpe.names import COMMON_WORDS, TITLES, opens_sentence, plain
 from interlock.dpe.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
 from interlock.dpe.slots import contradicted_values, replaced_name
 
 _FAITHFUL_COPY = 0.85
 _LONGEST_EDIT = 6
 _MOST_BESIDE = 2  # other words in an edit that replaces a name
+_LONG_WORD = 4  # letters from which a headline gives a word a capital
+_SHORTEST_HEADLINE = 4  # such words
+_COUNTED = 2  # words behind a number that may be what it counts
+_CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
 
 
 def sentence_conflicts(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield each value and name of a claim's sentence that its source states otherwise."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
-    values = [pair for edit in edits for pair in _edited_values(edit)]
+    values = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
     if values and names:
@@ -32,7 +37,13 @@ def sentence_conflicts(sentence: Sentence, alignment: Alignment | None, claim: F
     strange = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
     if not names and not strange:
         aligned = {value.first for value, _ in values}
-        values += [pair for pair in contradicted_values(sentence, claim, fact) if pair[0].first not in aligned]
+        values += [
+            (value, source)
+            for value, source in contradicted_values(sentence, claim, fact)
+            if value.first not in aligned
+            and not _as_written(value, source, claim, fact)
+            and not _counts_another(value, source, claim, fact)
+        ]
     for value, source in values:
         yield from _named(value, source)
     for source_name, written in names:
@@ -71,6 +82,38 @@ def _mistaken_kind(value: Value, source: Value) -> bool:
     return not years & counts  # 2,000 and a 2000 that was taken for a year
 
 
+def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether one side has the other's figure, cut into words: two - week, 3, 500, 31. 8 million."""
+    said, stated = claim.written(value.first, value.last), fact.written(source.first, source.last)
+    return _has_cut(fact.reading.text, said) or _has_cut(claim.reading.text, stated)
+
+
+def _counts_another(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether two bare numbers count different things: 11 games, and a 3 - 1 win."""
+    if not value.kind == source.kind == NUMBER or value.unit or source.unit or value.vague or source.vague:
+        return False
+    mine, its = _counted(value, claim), _counted(source, fact)
+    before, other = at(claim.tokens, value.first - 1).low, at(fact.tokens, source.first - 1).low
+    return bool(mine and its) and not mine & its and before != other
+
+
+def _counted(value: Value, frame: Frame) -> frozenset[str]:
+    """Return the next words behind a value, in its own sentence."""
+    sentence = next(each for each in frame.sentences if each.first <= value.first < each.last)
+    return frozenset([word for place, word in sentence.stems if place >= value.last][:_COUNTED])
+
+
+def _has_cut(text: str, figure: str) -> bool:
+    """Whether a figure stands in a text, but only without the spaces that cut it up."""
+    figure, text = _joined(figure), text.casefold()
+    found = rf"(?<![^\W_])(?<![^\W_][-,.]){re.escape(figure)}(?![^\W_])(?![-,.][^\W_])"
+    return bool(re.search(found, _joined(text))) and figure not in text
+
+
+def _joined(text: str) -> str:
+    return _CUT.sub(r"\1", text.casefold())
+
+
 def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> Iterator[tuple[str, str]]:
     """Yield the name in an edit beside the name of the source that it replaces, as written."""
     mine, its = _capitals(edit.claim, claim), _capitals(edit.source, fact)
@@ -96,16 +139,39 @@ def _is_name_part(element: Element, frame: Frame) -> bool:
         return element.value.kind == DATE and token.capital  # Friday, in the place of a name
     if not token.capital or token.low in STOP or (token.low in TITLES and not before.capital):
         return False
+    if token.low in COMMON_WORDS and _is_headline(frame, element.first):
+        return False
     certain = any(name.sure and name.first <= element.first < name.last for name in frame.names)
     return certain or not opens_sentence(frame.tokens, element.first)
 
 
+def _is_headline(frame: Frame, place: int) -> bool:
+    """Whether the sentence around a token writes all its longer words with capitals, so that they name nothing."""
+    sentence = next(each for each in frame.sentences if each.first <= place < each.last)
+    words = [frame.tokens[index] for index in range(sentence.first, sentence.last)]
+    long = [token for token in words if token.kind == WORD and len(token.text) >= _LONG_WORD]
+    return len(long) >= _SHORTEST_HEADLINE and all(token.capital for token in long)
+
+
 def _same_entity(mine: Sequence[Element], its: Sequence[Element], claim: Frame, fact: Frame) -> bool:
     """Whether two names may be names of one entity: an alias, an abbreviation, a part, another form of the word."""
+    if len(mine) == len(its) == 1 and (
+        _shortens(mine[0], claim, its[0], fact) or _shortens(its[0], fact, mine[0], claim)
+    ):
+        return True
     return may_be_one(
         [plain(claim.tokens[element.first].text) for element in mine],
         [plain(fact.tokens[element.first].text) for element in its],
     )
+
+
+def _shortens(one: Element, frame: Frame, other: Element, source: Frame) -> bool:
+    """Whether a word with a full stop behind it may stand for another: Fla. for Florida, Mr for Mister."""
+    short, long = plain(frame.tokens[one.first].text), plain(source.tokens[other.first].text)
+    if at(frame.tokens, one.first + 1).text != "." or len(short) >= len(long) or short[:1] != long[:1]:
+        return False
+    rest = iter(long)
+    return all(letter in rest for letter in short)
 
 
 def _named(value: Value, source: Value) -> Iterator[Cue]:

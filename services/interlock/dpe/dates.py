@@ -56,6 +56,7 @@ _YEAR_CUES = word_set(
 _MONTH_CUES = word_set(
     "in of by since until till from to through during before after early late mid last next this between and every"
 )
+_LONGEST_SPAN = 120  # years between the ends of a span: 2007-2008
 # The words, in lower case, that a date can begin with.
 BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
@@ -234,9 +235,6 @@ def _read_year(tokens: Sequence[Token], index: int) -> DateRead | None:
         return DateRead(Moment(only(-int(token.text))), index + 2)
     year = year_at(tokens, index)
     return DateRead(Moment(only(year)), index + 1) if year and _is_year(tokens, index) else None
-
-
-_LONGEST_SPAN = 120
 
 
 def _is_year(tokens: Sequence[Token], index: int) -> bool:

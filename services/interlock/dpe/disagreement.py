@@ -16,6 +16,7 @@ from interlock.dpe.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.document import Claim
 from interlock.dpe.envelope import content_words
 from interlock.dpe.frames import DIRECTIONS, Frame, stem
+from interlock.dpe.ner import KINDS as NAMED
 from interlock.dpe.polarity import is_negator
 from interlock.dpe.quantities import ORDINAL, Value, comparable, same
 from interlock.dpe.values import compare, frame
@@ -28,7 +29,7 @@ _RULED = 0.76  # what a rule says stands above the threshold, however unsure the
 _MINOR = 0.10  # two approximate figures no further apart than this are a minor inconsistency
 _NEARLY_SAME_WORDS = 0.75
 _REMEMBERED = 1024
-_NAMES = frozenset({"PERSON", "ORG", "GPE", "LOC", "NORP", "FAC", "PRODUCT", "EVENT", "LAW", "WORK_OF_ART"})
+_NAMES = frozenset(NAMED)
 _STANCES = frozenset({"positive", "favourable", "support", "best"})
 _FILLERS = frozenset(
     stem(word)

@@ -11,6 +11,7 @@ import codecs
 import itertools
 import unicodedata
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -47,9 +48,13 @@ _OVER = str.maketrans(
 )  # fmt: skip
 
 
-def undisguised(text: Text) -> Text:
-    """Return the text without what disguises it."""
-    for step in (_turned, _shifted, _lookalikes, _unaccented, _apart, _leet, _mixed_case, _broken):
+def undisguised(text: Text, *, short: bool = False) -> Text:
+    """Return the text without what disguises it.
+
+    *short* takes shorter words where letters set apart allow two readings: every day, not everyday.
+    """
+    apart = partial(_apart, short=short)
+    for step in (_turned, _shifted, _lookalikes, _unaccented, apart, _leet, _mixed_case, _broken):
         text = step(text)
     return text
 
@@ -75,9 +80,11 @@ def _turned_line(text: Text) -> Text:
         return text
     back = text.turned(0, len(text.chars))
     over = Text(back.chars.translate(_OVER), back.starts, back.ends)
-    words = _each_word_turned(text)
+    words = _each_word(text, _back)
     best = max((back, over, words), key=lambda each: known_share(each.chars) - 0.2 * (each.chars[:1] in ".,!?"))
-    return best if _is_better(best.chars, text.chars) else text
+    if not _is_better(best.chars, text.chars):
+        return text
+    return _each_word(text, _back_unless_better) if best is words else best
 
 
 def _is_better(after: str, before: str) -> bool:
@@ -85,8 +92,17 @@ def _is_better(after: str, before: str) -> bool:
     return share >= _SHIFTED_FROM and share >= known_share(before) + _GAIN
 
 
-def _each_word_turned(text: Text) -> Text:
-    return text.replaced([(*m.span(), m.group()[::-1]) for m in _WORD.finditer(text.chars)])
+def _each_word(text: Text, change: Callable[[str], str]) -> Text:
+    return text.replaced([(*m.span(), change(m.group())) for m in _WORD.finditer(text.chars)])
+
+
+def _back(word: str) -> str:
+    return word[::-1]
+
+
+def _back_unless_better(word: str) -> str:
+    """Turn a word round, but for one that is likelier as it stands: it was left alone when the others were turned."""
+    return max((word[::-1], word), key=lambda each: _worth(each.lower(), each))
 
 
 def _shifted(text: Text) -> Text:
@@ -141,9 +157,9 @@ def _bare(word: str) -> str:
     return "".join(c for c in unicodedata.normalize("NFKD", word) if not unicodedata.combining(c))
 
 
-def _apart(text: Text) -> Text:
+def _apart(text: Text, *, short: bool) -> Text:
     """Join letters that were set apart by spaces or by one mark: a p p r o v e d."""
-    edits = [(start, end, _words_of(text.chars[start:end])) for start, end in _spaced_out(text.chars)]
+    edits = [(start, end, _words_of(text.chars[start:end], short=short)) for start, end in _spaced_out(text.chars)]
     text = text.replaced(edits) if edits else text
     for run, pair in _MARKED:
         edits = list(_joined_letters(text.chars, run, least=4))
@@ -165,10 +181,10 @@ def _spaced_out(chars: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _words_of(run: str) -> str:
+def _words_of(run: str, *, short: bool) -> str:
     """Return the words of a run: parted by wider spaces, or else found in the common words."""
     words = [word.replace(" ", "") for word in run.split("  ") if word.strip()]
-    return " ".join(words) if len(words) > 1 else _segmented(words[0])
+    return " ".join(words) if len(words) > 1 else _segmented(words[0], short=short)
 
 
 def _joined_letters(chars: str, expression: Any, *, least: int) -> Iterator[Edit]:
@@ -183,20 +199,23 @@ def _joined_letters(chars: str, expression: Any, *, least: int) -> Iterator[Edit
             yield start, end, plain
 
 
-def _segmented(run: str) -> str:
+def _segmented(run: str, *, short: bool) -> str:
     """Return letters, digits and marks without spaces as words."""
     pieces = [match.group() for match in _PIECE.finditer(run)]
     words: list[str] = []
     for piece, after in zip(pieces, [*pieces[1:], ""], strict=True):
         ends = piece in ",;:!?" or (piece == "." and after[:1].isupper())
-        words.append(_cut(piece) if piece.isalpha() else piece + " " * ends)
+        words.append(_cut(piece, short=short) if piece.isalpha() else piece + " " * ends)
         if piece.isalnum() and after.isalnum():
             words.append(" ")
     return "".join(words).strip()
 
 
-def _cut(run: str) -> str:
-    """Cut letters into words: as many letters as can be in common words, and those as long as can be."""
+def _cut(run: str, *, short: bool) -> str:
+    """Cut letters into words: as many letters as can be in common words, and those as long as can be.
+
+    *short* then cuts each common word that is two others.
+    """
     best: list[tuple[float, int]] = [(0.0, 0)]
     low = run.lower()
     for end in range(1, len(run) + 1):
@@ -205,9 +224,16 @@ def _cut(run: str) -> str:
     words, at = [], len(run)
     while at:
         start = best[at][1]
-        words.append(run[start:at])
+        words.append(_two_words(run[start:at]) if short else run[start:at])
         at = start
     return " ".join(reversed(words))
+
+
+def _two_words(word: str) -> str:
+    """Return the two common words that a word is, the first as long as can be; itself where it is not two."""
+    ends = range(len(word) - 1, 0, -1)
+    end = next((at for at in ends if _is_known(word[:at].lower()) and _is_known(word[at:].lower())), None)
+    return f"{word[:end]} {word[end:]}" if end else word
 
 
 def _worth(low: str, word: str) -> float:

@@ -63,7 +63,7 @@ def decoded(text: Text) -> Text:
     return text
 
 
-def is_readable(text: str) -> bool:
+def _is_readable(text: str) -> bool:
     """Whether a text could have been written by a person: letters and spaces for the most part, nothing unprintable."""
     if len(text) < _LEAST_READABLE or not all(c.isprintable() or c in "\n\t\r" for c in text):
         return False
@@ -146,7 +146,7 @@ def _text(data: bytes) -> str:
         text = data.decode("utf-8")
     except UnicodeDecodeError:
         return ""
-    return text if is_readable(text) or any(code.fullmatch(text) for code in _INNER) else ""
+    return text if _is_readable(text) or any(code.fullmatch(text) for code in _INNER) else ""
 
 
 def _of_base64(run: str) -> str:
@@ -189,7 +189,7 @@ def _of_selectors(run: str) -> str:
 
 def _of_bits(run: str) -> str:
     bits = "".join("0" if c == "\u200b" else "1" for c in run)
-    plain = _text(bytes(int(bits[at : at + 8], 2) for at in range(0, len(bits) - 7, 8)))
+    plain = _of_binary(bits)
     return f"\n{plain}\n" if plain else ""
 
 

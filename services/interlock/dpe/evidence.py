@@ -9,6 +9,8 @@ from interlock.dpe.lexing import SYMBOL, WORD, Token
 from interlock.dpe.names import COMMON_WORDS, COMPANY_FORMS, KNOWN, KNOWN_WORDS, TITLES, is_small, plain, root
 
 _SPELLED_ALIKE = 0.8
+_SHORT_NAME = 5
+_VOWELS = frozenset("aeiouy")
 _ENDINGS = ("ians", "ian", "ans", "an", "ese", "ish", "ists", "ist", "ism", "ic", "ites", "ite", "es", "s", "n", "i")
 
 
@@ -144,13 +146,24 @@ def may_be_one(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _are_spelled_alike(word: str, rival: str) -> bool:
-    """Whether two words are one in other spellings: Fed and Federal, Troyes and Troues; not Austria and Australia."""
+    """Whether two words are one in other spellings: Fed and Federal, Troyes and Troues; not Austria and Australia.
+
+    Of five letters, those that differ in a vowel inside are one: Mursi and Morsi, not Susan and Susie.
+    """
     if word in KNOWN_WORDS and rival in KNOWN_WORDS:
         return False
     if min(len(word), len(rival)) == 1:
         return word[0] == rival[0]  # an initial
     if len(word) >= 3 and len(rival) >= 3 and (word.startswith(rival[:4]) or rival.startswith(word[:4])):
         return True
+    if _differ_in_a_vowel(word, rival):
+        return True
     return (
         min(len(word), len(rival)) >= 6 and SequenceMatcher(None, word, rival, autojunk=False).ratio() >= _SPELLED_ALIKE
     )
+
+
+def _differ_in_a_vowel(word: str, rival: str) -> bool:
+    other = [(one, two) for one, two in zip(word, rival, strict=False) if one != two]
+    inside = word[:1] == rival[:1] and word[-1:] == rival[-1:]
+    return len(word) == len(rival) == _SHORT_NAME and inside and len(other) == 1 and set(other[0]) <= _VOWELS

@@ -8,7 +8,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.dpe.document import Claim, Entity
+from interlock.dpe.document import Claim
 from interlock.dpe.evidence import Evidence
 from interlock.dpe.extraction import Reading, read
 from interlock.dpe.folding import fold
@@ -17,13 +17,12 @@ from interlock.dpe.frames import taken_by_values
 from interlock.dpe.lexing import SYMBOL, WORD, Token, at, lex
 from interlock.dpe.moments import Moment
 from interlock.dpe.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.ner import KINDS
 from interlock.dpe.patterns import pattern
 from interlock.dpe.quantities import Value
 from interlock.dpe.values import EnvelopeValues, untraced, untraced_in
 from interlock.dpe.wordlists import word_set
 
-# Labels of the NER model that name something; the others are values, which are read by rule.
-_NAMING = frozenset({"PERSON", "ORG", "GPE", "LOC", "FAC", "NORP", "PRODUCT", "EVENT", "WORK_OF_ART", "LAW"})
 _ADDRESS = pattern(
     r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}"
     r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
@@ -60,13 +59,15 @@ class EnvelopeIndex:
     dates_by_today: bool = False  # it says tomorrow, or writes Fri
 
     @staticmethod
-    def of(fact_texts: Sequence[str], fact_entities: Sequence[Entity], query: str) -> "EnvelopeIndex":
-        """Index the facts, the entities that the NER model found in them, and the query."""
+    def of(fact_texts: Sequence[str], query: str) -> "EnvelopeIndex":
+        """Index the facts and the query.
+
+        No model looks for names in them: every word of theirs is known, and which words stand together.
+        """
         texts = [*fact_texts, query]
         forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
         readings = [read(form) for form in forms]
-        named = [lex(fold(entity.text)) for entity in fact_entities]
-        evidence = Evidence.of([*(reading.tokens for reading in readings), *named])
+        evidence = Evidence.of([reading.tokens for reading in readings])
         # A shouted TO is no abbreviation of Tobias Okonjo.
         abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
         text = "\n".join(reading.folded.text for reading in readings).lower()
@@ -171,7 +172,7 @@ def _modelled(claim: Claim, reading: Reading) -> list[tuple[int, int]]:
     for entity in claim.entities:
         start = claim.text.find(entity.text, place)
         start = claim.text.find(entity.text) if start < 0 else start
-        if entity.label not in _NAMING or start < 0:
+        if entity.label not in KINDS or start < 0:
             continue
         place = start
         span = _trimmed(reading, start, start + len(entity.text))

@@ -15,7 +15,6 @@ from interlock.dpe.patterns import pattern
 OPENING_SENTENCES = 2
 CLOSING_SENTENCES = 2
 TRANSITION_SENTENCES = 3
-WEAK_OPENING_BELOW = 0.40
 REMEDY_BELOW = 0.50
 REMEDIES = frozenset({"prompt-augmented", "stitched"})
 

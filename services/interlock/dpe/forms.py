@@ -18,6 +18,7 @@ _HIGHEST_COUNT = 200
 _AGE_BEFORE = frozenset({",", "(", "age", "aged", "at", "was", "is", "just", "only"})
 _AGE_AFTER = frozenset({",", ")", ".", ";", "", "-"})
 _PARTED = pattern(r"([\p{L}\d]) (?:-|--|\x{2013}) ([\p{L}\d])")
+_CUT_GROUP = pattern(r"\b(\d{1,3}), (\d{3})\b")
 _SHORT_YEARS = pattern(r"\b(1[89]|20)(\d\d) -- (\d\d)\b")
 _SMALL_MONTH = pattern(
     r"\b(january|february|march|april|may|june|july|august|september|october|november|december)(\.? \d)"
@@ -27,11 +28,13 @@ _SMALL_MONTH = pattern(
 
 
 def tidied(text: str) -> str:
-    """Return a text without marks of tokenised corpora, with capital months: twenty - five, 2007 -- 11, may 30."""
+    """Return a text without marks of tokenised corpora, with capital months: twenty - five, 2007 -- 11, 3, 500, may 30."""
     if " -- " in text:
         text = _SHORT_YEARS.sub(r"\1\2-\1\3", text)
     if " -" in text or " \u2013 " in text:
         text = _PARTED.sub(r"\1-\2", text)
+    if ", " in text:
+        text = _CUT_GROUP.sub(r"\1,\2", text)
     return str(_SMALL_MONTH.sub(_capital, text)) if _SMALL_MONTH.search(text) else text
 
 

@@ -1,4 +1,4 @@
-"""The port to the neural models: embeddings and natural language inference."""
+"""The port to the neural models: embeddings, natural language inference, and names."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from interlock.dpe.document import Entity
 from interlock.dpe.models import Manifest
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class Inference(Protocol):
 
         Refused with CLAIM_TOO_LONG when a pair has more than ``max_pair_tokens``.
         """
+        ...
+
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """Return the names in each text, in order, with their places in it; kinds are those of ``interlock.dpe.ner``."""
         ...
 
     def tokens(self, texts: Sequence[str]) -> list[int]:

@@ -18,6 +18,7 @@ import numpy as np
 import onnxruntime
 
 from interlock.domain.errors import unavailable
+from interlock.dpe.document import Entity
 from interlock.dpe.inference import EMBEDDING_WIDTH, Floats, ModelInfo
 from interlock.dpe.models import LABELS, Manifest, contents
 from interlock.dpe.tokenizing import (
@@ -26,6 +27,7 @@ from interlock.dpe.tokenizing import (
     Row,
     Tokens,
     label_order,
+    names,
     no_result,
     probabilities,
     unusable,
@@ -36,11 +38,12 @@ T = TypeVar("T")
 
 
 class LocalInference:
-    """Embeddings and NLI on *threads* workers; vectors of recent texts are kept."""
+    """Embeddings, NLI and names on *threads* workers; vectors of recent texts are kept."""
 
-    def __init__(self, *, nli: Manifest, embed: Manifest, threads: int) -> None:
+    def __init__(self, *, nli: Manifest, embed: Manifest, ner: Manifest, threads: int) -> None:
         self._nli, self._nli_tokens = _Model(nli), Tokens(nli)
         self._embed, self._embed_tokens = _Model(embed), Tokens(embed)
+        self._ner, self._ner_tokens = _Model(ner), Tokens(ner)
         self._order = label_order(nli)
         self._threads = threads
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dpe-model")
@@ -75,13 +78,25 @@ class LocalInference:
             return np.zeros((0, len(LABELS)), dtype=np.float32)
         return np.stack([found[pair] for pair in pairs])
 
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """Return the names in each text; each distinct text runs once, its windows on all workers."""
+        distinct = list(dict.fromkeys(texts))
+        spelled = await self._spread(self._ner_tokens.spelled, distinct, key=len)
+        rows = [window.row for windows in spelled for window in windows]
+        scores = iter(await self._spread(self._labelled, rows, key=len))
+        found = {
+            text: names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
+            for text, windows in zip(distinct, spelled, strict=True)
+        }
+        return [found[text] for text in texts]
+
     def tokens(self, texts: Sequence[str]) -> list[int]:
         """Return how many tokens of the NLI model each text has."""
         return self._nli_tokens.count(texts)
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """Return both models."""
-        return tuple(ModelInfo.of(model.manifest, "embedded") for model in (self._nli, self._embed))
+        """Return the three models."""
+        return tuple(ModelInfo.of(model.manifest, "embedded") for model in (self._nli, self._embed, self._ner))
 
     async def _spread(self, work: Callable[[Any], T], items: Sequence[Any], *, key: Callable[[Any], int]) -> list[T]:
         """Run *work* on every item over all workers; a caller that gives up stops the rest."""
@@ -111,6 +126,13 @@ class LocalInference:
         if logits.shape != (1, len(LABELS)):
             raise no_result("nli")
         return probabilities(logits[0], self._order)
+
+    def _labelled(self, row: Row) -> Floats:
+        scores = self._ner.run(row)
+        if scores.ndim != 3 or scores.shape[0] != 1:
+            raise no_result("ner")
+        found: Floats = scores[0]
+        return found
 
 
 class _Model:

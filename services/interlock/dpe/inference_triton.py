@@ -21,9 +21,10 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from interlock.domain.errors import Refused, invalid
 from interlock.dpe import triton_wire as wire
+from interlock.dpe.document import Entity
 from interlock.dpe.inference import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
 from interlock.dpe.models import LABELS, Manifest
-from interlock.dpe.tokenizing import Remembered, Row, Tokens, label_order, probabilities, vector
+from interlock.dpe.tokenizing import Remembered, Row, Tokens, label_order, names, probabilities, vector
 from interlock.dpe.triton_wire import Served
 
 FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
@@ -38,13 +39,13 @@ T = TypeVar("T")
 
 
 class TritonInference:
-    """Embeddings and NLI by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
+    """Embeddings, NLI and names by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
 
     def __init__(
-        self, *, nli: Manifest, embed: Manifest, url: str, timeout_s: float, ca_file: Path | None = None
+        self, *, nli: Manifest, embed: Manifest, ner: Manifest, url: str, timeout_s: float, ca_file: Path | None = None
     ) -> None:
-        self._nli, self._embed = nli, embed
-        self._nli_tokens, self._embed_tokens = Tokens(nli), Tokens(embed)
+        self._nli, self._embed, self._ner = nli, embed, ner
+        self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
         self._order = label_order(nli)
         self._server = _Server(url, timeout_s, _roots(ca_file))
         self._known = Remembered()
@@ -76,17 +77,29 @@ class TritonInference:
             return np.zeros((0, len(LABELS)), dtype=np.float32)
         return np.stack([found[pair] for pair in pairs])
 
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """Return the names in each text; each distinct text goes once."""
+        distinct = list(dict.fromkeys(texts))
+        spelled = await self._aside(lambda: [self._ner_tokens.spelled(text) for text in distinct])
+        scores = iter(await self._server.run(self._ner, [window.row for windows in spelled for window in windows]))
+        found = {
+            # Cut to the real length: what stands behind it is filling.
+            text: names(text, windows, [next(scores)[: len(one.row)] for one in windows], self._ner.labels)
+            for text, windows in zip(distinct, spelled, strict=True)
+        }
+        return [found[text] for text in texts]
+
     def tokens(self, texts: Sequence[str]) -> list[int]:
         """Return how many tokens of the NLI model each text has; no server is asked."""
         return self._nli_tokens.count(texts)
 
     def models(self) -> tuple[ModelInfo, ...]:
-        """Return both models."""
-        return tuple(ModelInfo.of(manifest, "triton") for manifest in (self._nli, self._embed))
+        """Return the three models."""
+        return tuple(ModelInfo.of(manifest, "triton") for manifest in (self._nli, self._embed, self._ner))
 
     async def check(self) -> None:
-        """Return when Triton serves both pinned models; refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others."""
-        for manifest in (self._nli, self._embed):
+        """Return when Triton serves the pinned models; refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others."""
+        for manifest in (self._nli, self._embed, self._ner):
             await self._server.verify(manifest)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from interlock.domain.errors import exhausted, invalid
@@ -9,9 +10,20 @@ from interlock.domain.regulatory import DOMAINS, canonical_domain
 from interlock.dpe import envelope
 from interlock.dpe.document import Fact
 from interlock.dpe.flow import REMEDIES
+from interlock.dpe.queries import MAX_NEEDS
 
 KINDS = ("content", "refusal", "tool_call")
 MAX_WINDOW_ID_CHARS = 256
+MAX_SUB_QUERY_CHARS = 500
+_HASH = re.compile("sha256:[0-9a-f]{64}")
+LINKED_FORMS = {
+    "session_id": re.compile("crp_sess_[0-9A-Za-z]{16,32}"),
+    "window_id": re.compile("crp_win_[0-9A-Za-z]{16,32}"),
+    "hmac": _HASH,
+    "chain_tip": _HASH,
+    "agent_type": re.compile("[0-9A-Za-z._-]{0,64}"),
+}
+"""What each field of a linked result looks like (SPEC-002 §4, SPEC-004 §9)."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +44,27 @@ class PriorWindow:
 
 
 @dataclass(frozen=True)
+class MergedAnswer:
+    """An answer that the analysed one was made from, and the sub-query that it was to answer."""
+
+    source_id: str
+    text: str
+    label: str = ""
+    sub_query: str = ""
+
+
+@dataclass(frozen=True)
+class LinkedResult:
+    """The result of a sub-agent that the answer was made from, for the report."""
+
+    session_id: str
+    window_id: str
+    hmac: str
+    chain_tip: str
+    agent_type: str = ""
+
+
+@dataclass(frozen=True)
 class Request:
     """What is analysed. Without outputs the answer is empty, and that is a finding, not an error."""
 
@@ -44,6 +77,9 @@ class Request:
     prior: tuple[PriorWindow, ...] = ()
     flow_remediation: str = ""
     governed: bool = False
+    merged: tuple[MergedAnswer, ...] = ()
+    sub_queries: tuple[str, ...] = ()
+    linked: tuple[LinkedResult, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -63,16 +99,23 @@ class Bounds:
         texts = {"query": request.query, "prompt": request.prompt}
         texts |= {f"output {number}": output.text for number, output in enumerate(request.outputs)}
         for what, text in texts.items():
-            if (found := len(text.encode())) > self.text_bytes:
-                raise exhausted(
-                    "TEXT_TOO_LARGE", f"{what} is too long", limit=str(self.text_bytes), found=str(found), what=what
-                )
+            self.check_text(what, text)
         for output in request.outputs:
             if output.choice_index < 0 or output.kind not in KINDS:
                 raise invalid("OUTPUT_INVALID", f"an output has a choice index from 0 and a kind of {', '.join(KINDS)}")
         if (found := len({output.choice_index for output in request.outputs})) > self.choices:
             raise exhausted("CHOICE_LIMIT_EXCEEDED", "too many choices", limit=str(self.choices), found=str(found))
         self._check_session(request)
+        self._check_merged(request)
+        _check_sub_queries(request)
+        self._check_linked(request)
+
+    def check_text(self, what: str, text: str) -> None:
+        """Refuse a text above the bound, by its name."""
+        if (found := len(text.encode())) > self.text_bytes:
+            raise exhausted(
+                "TEXT_TOO_LARGE", f"{what} is too long", limit=str(self.text_bytes), found=str(found), what=what
+            )
 
     def _check_session(self, request: Request) -> None:
         """Refuse what breaks the interface about earlier windows and the registered system."""
@@ -94,3 +137,54 @@ class Bounds:
             raise invalid("AI_DOMAIN_UNKNOWN", f"a domain is one of {', '.join(DOMAINS)}, or empty")
         if request.flow_remediation and request.flow_remediation not in REMEDIES:
             raise invalid("FLOW_REMEDIATION_UNKNOWN", f"a remedy of the flow is one of {', '.join(sorted(REMEDIES))}")
+
+    def _check_merged(self, request: Request) -> None:
+        """Refuse what breaks the interface about merged answers; they are bounded as earlier windows are."""
+        if (found := len(request.merged)) > self.prior_windows:
+            raise exhausted(
+                "MERGED_LIMIT_EXCEEDED", "too many merged answers", limit=str(self.prior_windows), found=str(found)
+            )
+        for number, one in enumerate(request.merged):
+            self.check_text(f"merged answer {number}", one.text)
+        if (found := sum(len(one.text.encode()) for one in request.merged)) > self.prior_bytes:
+            raise exhausted(
+                "MERGED_TOO_LARGE", "the merged answers are too long", limit=str(self.prior_bytes), found=str(found)
+            )
+        names = {one.source_id for one in request.merged}
+        if len(names) != len(request.merged) or any(not 1 <= len(name) <= MAX_WINDOW_ID_CHARS for name in names):
+            raise invalid(
+                "MERGED_ANSWER_INVALID",
+                f"a merged answer has a source of its own, of 1 to {MAX_WINDOW_ID_CHARS} characters",
+            )
+        if any(
+            len(one.label) > MAX_WINDOW_ID_CHARS or len(one.sub_query) > MAX_SUB_QUERY_CHARS for one in request.merged
+        ):
+            raise invalid(
+                "MERGED_ANSWER_INVALID",
+                f"a label has at most {MAX_WINDOW_ID_CHARS} characters, a sub-query {MAX_SUB_QUERY_CHARS}",
+            )
+
+    def _check_linked(self, request: Request) -> None:
+        """Refuse a linked result whose ids or hashes are not of their form: the report is sealed with them."""
+        if (found := len(request.linked)) > self.prior_windows:
+            raise exhausted(
+                "LINKED_LIMIT_EXCEEDED", "too many linked results", limit=str(self.prior_windows), found=str(found)
+            )
+        for one in request.linked:
+            for name, form in LINKED_FORMS.items():
+                if not form.fullmatch(getattr(one, name)):
+                    raise invalid(
+                        "LINKED_RESULT_INVALID", "a linked result has ids and hashes of their form", field=name
+                    )
+        if len({(one.session_id, one.window_id) for one in request.linked}) != len(request.linked):
+            raise invalid("LINKED_RESULT_INVALID", "a window's result is linked once", field="window_id")
+
+
+def _check_sub_queries(request: Request) -> None:
+    """Refuse sub-queries that are too many, too long, empty or the same."""
+    if (found := len(request.sub_queries)) > MAX_NEEDS:
+        raise exhausted("SUB_QUERY_LIMIT_EXCEEDED", "too many sub-queries", limit=str(MAX_NEEDS), found=str(found))
+    if any(len(text) > MAX_SUB_QUERY_CHARS or not any(map(str.isalnum, text)) for text in request.sub_queries):
+        raise invalid("SUB_QUERY_INVALID", f"a sub-query has words, and at most {MAX_SUB_QUERY_CHARS} characters")
+    if len({" ".join(text.casefold().split()) for text in request.sub_queries}) != len(request.sub_queries):
+        raise invalid("SUB_QUERY_INVALID", "two sub-queries are the same")

@@ -27,8 +27,12 @@ def judged(
     amplifiers: Sequence[Amplifier],
     method: attribution.Method,
     calibration: Calibration,
+    between: int = 0,
 ) -> Choice:
-    """Return everything about one choice; *said* has a row for each of its sentences and claims."""
+    """Return everything about one choice; *said* has a row for each of its sentences and claims.
+
+    *between* are the contradictions among the answers that it was made from.
+    """
     names = [claim.claim_id for claim in reading.checked]
     mine = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
     fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
@@ -49,7 +53,7 @@ def judged(
         attributions=attributions,
         fabrications=len({text for texts in fabrications.values() for text in texts}),
         distortions=sum(map(bool, distortions.values())),
-        contradictions=len(counted(contradictions)),
+        contradictions=len(counted(contradictions)) + between,
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,

@@ -9,32 +9,12 @@ from interlock.dpe.quantities import Value
 from interlock.dpe.wordlists import word_set
 
 _KINDS = {
-    "article": "articles article art", "section":
-        "section sections sec §",
-        "clause":
-        "clause clauses",
-        "chapter":
-        "chapter chapters",
-    "annex": "annex", "appendix": "appendix",
-        "table":
-        "table tables",
-        "figure":
-        "figure figures fig",
-        "page":
-        "page pages",
-    "paragraph": "paragraph paragraphs para", "version": "version versions v ver", "regulation": "regulation",
-    "directive": "directive", "rule": "rule", "recital": "recital recitals", "rfc": "rfc", "iso": "iso", "step": "step",
-    "item": "item", "question": "question",
-        "id":
-        "id",
-        "isbn":
-        "isbn",
-        "room":
-        "room",
-        "flight":
-        "flight",
-        "channel":
-        "channel",
+    "article": "articles article art", "section": "section sections sec §", "clause": "clause clauses",
+    "chapter": "chapter chapters", "annex": "annex", "appendix": "appendix", "table": "table tables",
+    "figure": "figure figures fig", "page": "page pages", "paragraph": "paragraph paragraphs para",
+    "version": "version versions v ver", "regulation": "regulation", "directive": "directive", "rule": "rule",
+    "recital": "recital recitals", "rfc": "rfc", "iso": "iso", "step": "step", "item": "item", "question": "question",
+    "id": "id", "isbn": "isbn", "room": "room", "flight": "flight", "channel": "channel",
 }  # fmt: skip
 LABELS = {spelling: kind for kind, spellings in _KINDS.items() for spelling in spellings.split()}
 _VERSIONED = frozenset(

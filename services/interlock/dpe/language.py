@@ -1,7 +1,6 @@
-"""The linguistic models: the parser with its names (spaCy) and the splitter of evidence, on a thread of their own.
+"""The linguistic models: the parser (spaCy) and the splitter of evidence, on a thread of their own.
 
-One thread, because a spaCy pipeline is not made for several at once. What the recent facts name is kept: agents send
-the same evidence with every call.
+One thread, because a spaCy pipeline is not made for several at once.
 
 Each stage's work has a deadline in CPU time, so that a slow machine or a long queue refuses nobody and a hostile text
 does. Running out is a refusal, never a partial result (reliability.md A-23).
@@ -10,9 +9,10 @@ does. Running out is a refusal, never a partial result (reliability.md A-23).
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar, cast
 
 import structlog
@@ -21,13 +21,11 @@ from prometheus_client import Counter
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.document import Entity
 from interlock.dpe.inference import ModelInfo
-from interlock.dpe.layout import layout
-from interlock.dpe.segmentation import Parsed, sentences
+from interlock.dpe.layout import Layout, layout
+from interlock.dpe.segmentation import Parsed, pieces, sentences
 from interlock.dpe.text import Text
 from interlock.dpe.worker import Expired, Job, Left, OutOfTime, Worker
 
-REMEMBERED_FACTS = 4096
-PIECE_CHARS = 3000
 BATCH = 16
 STAGE_TIMEOUT_S = 10.0
 GRACE_S = 2.0
@@ -39,12 +37,29 @@ EXPIRED = Counter(
 
 T = TypeVar("T")
 Cancelled = Left
+Names = Mapping[str, Sequence[Entity]]
+"""The names in each text that the parser is given."""
 
 log = structlog.get_logger()
 
 
+@dataclass
+class Spent:
+    """The CPU time that the parts of one stage have used."""
+
+    cpu_s: float = 0.0
+
+    def on(self, work: Callable[[Cancelled], T], left: Cancelled) -> T:
+        """Do the work, and count it."""
+        began = time.thread_time()
+        try:
+            return work(left)
+        finally:
+            self.cpu_s += time.thread_time() - began
+
+
 class Language:
-    """Parses answers, names what facts name, and runs what is pure Python beside the event loop."""
+    """Parses answers, and runs what is pure Python beside the event loop."""
 
     def __init__(
         self,
@@ -62,19 +77,21 @@ class Language:
         self._grace_s = grace_s
         self._worker = Worker("dpe-text")
         self._late: set[Job] = set()
-        self._named: OrderedDict[str, tuple[Entity, ...]] = OrderedDict()  # only its own thread touches it
 
     def close(self) -> None:
         """Stop the thread; what is queued is dropped."""
         self._worker.close()
 
-    async def run(self, work: Callable[[Cancelled], T], *, stage: str = "") -> T:
+    async def run(self, work: Callable[[Cancelled], T], *, stage: str = "", spent: Spent | None = None) -> T:
         """Run *work* on the thread; it is told when its caller has left or its time is up, and should end then.
+
+        What is done in parts, with one *spent*, has the time of one stage together.
 
         Refused with STAGE_DEADLINE_EXCEEDED when it used more CPU time than a stage has. Work that does not ask is
         interrupted, and the caller hears at once.
         """
-        job = self._worker.submit(work, self._stage_timeout_s)
+        spent = spent or Spent()
+        job = self._worker.submit(partial(spent.on, work), self._stage_timeout_s - spent.cpu_s)
         try:
             return cast("T", await self._watched(job, stage))
         except (Expired, OutOfTime):
@@ -121,29 +138,66 @@ class Language:
             metadata={"stage": stage, "limit_s": f"{self._stage_timeout_s:g}"},
         )
 
-    def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
+    def parsed(
+        self, text: str | Text, *, choice_index: int, first_index: int, parser: Any = None
+    ) -> tuple[Iterator[Parsed], int]:
         """Return the sentences of an output, parsed as they are taken, and its hidden characters.
 
         A ``Text`` keeps pointing at what it was made from.
         """
-        found = layout(text if isinstance(text, str) else text.chars)
-        blocks = found.blocks
-        if isinstance(text, Text):
-            blocks = tuple(replace(block, text=block.text.traced(text)) for block in blocks)
-        return sentences(blocks, self.nlp, choice_index=choice_index, first_index=first_index), found.hidden
+        found, nlp = _laid_out(text), parser or self.nlp
+        return sentences(found.blocks, nlp, choice_index=choice_index, first_index=first_index), found.hidden
 
-    def names(self, texts: Sequence[str], left: Cancelled) -> list[Entity]:
-        """Return the named entities of the facts. Names need no parser, so it is left out."""
-        unknown = list(dict.fromkeys(text for text in texts if text not in self._named))
-        found: dict[str, list[Entity]] = {text: [] for text in unknown}
-        pieces = [(text, at) for text in unknown for at in range(0, len(text), PIECE_CHARS)]
-        docs = (self.nlp.make_doc(text[at : at + PIECE_CHARS]) for text, at in pieces)
-        for (text, at), doc in zip(pieces, self.nlp.get_pipe("ner").pipe(docs, batch_size=BATCH), strict=False):
+    @staticmethod
+    def texts(text: Text) -> list[str]:
+        """Return the texts that the parser is given for an output: what is looked through for names beforehand."""
+        return [piece.text.chars for piece in pieces(_laid_out(text).blocks)]
+
+    def parses(self, texts: Sequence[str], left: Cancelled) -> dict[str, Any]:
+        """Return the parse of each of some such texts, so that they wait for nothing else."""
+        found: dict[str, Any] = {}
+        for doc in self.nlp.pipe(dict.fromkeys(texts), batch_size=BATCH):
+            found[doc.text] = doc
             if left():
-                return []
-            found[text] += [Entity(e.text, e.label_, at + e.start_char, at + e.end_char) for e in doc.ents]
-        self._named.update((text, tuple(entities)) for text, entities in found.items())
-        result = [entity for text in texts for entity in self._named[text]]
-        while len(self._named) > REMEMBERED_FACTS:
-            self._named.popitem(last=False)
-        return result
+                break
+        return found
+
+
+@dataclass(frozen=True)
+class Named:
+    """A language whose parses bear the names that were found beforehand; some texts may be parsed already."""
+
+    language: Language
+    names: Names
+    parses: Mapping[str, Any] = field(default_factory=dict)
+
+    def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
+        """Return what the language returns, with the names in it."""
+        return self.language.parsed(text, choice_index=choice_index, first_index=first_index, parser=self)
+
+    def pipe(self, texts: Iterable[str], *, batch_size: int) -> Iterator[Any]:
+        """Yield the parses of texts, in order, as a spaCy pipeline does."""
+        if self.parses:
+            docs: Iterator[Any] = (self.parses[text] for text in texts)
+        else:
+            docs = self.language.nlp.pipe(texts, batch_size=batch_size)
+        for doc in docs:
+            doc.ents = list(_spans(doc, self.names[doc.text]))
+            yield doc
+
+
+def _spans(doc: Any, names: Sequence[Entity]) -> Iterator[Any]:
+    """Yield names as whole tokens of the parser, which cuts words otherwise than the classifier; none overlap."""
+    free = 0
+    for name in names:
+        span = doc.char_span(name.start, name.end, label=name.label, alignment_mode="expand")
+        if span is not None and span.start >= free:
+            free = span.end
+            yield span
+
+
+def _laid_out(text: str | Text) -> Layout:
+    if isinstance(text, str):
+        return layout(text)
+    found = layout(text.chars)
+    return replace(found, blocks=tuple(replace(block, text=block.text.traced(text)) for block in found.blocks))

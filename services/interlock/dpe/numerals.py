@@ -9,18 +9,8 @@ UNITS = {
     word: value
     for value, word in enumerate(
         (
-            "zero", "one", "two", "three",
-                "four",
-                "five",
-                "six",
-                "seven",
-                "eight",
-                "nine",
-                "ten",
-                "eleven",
-                "twelve",
-                "thirteen",
-            "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+            "zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+            "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
         )
     )
 }  # fmt: skip
@@ -31,15 +21,8 @@ TENS = {
     )
 }
 SCALES = {
-    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15,
-    "lakh": 1e5, "crore": 1e7, "dozen": 12.0,
-        "mn": 1e6,
-        "mln": 1e6,
-        "mio": 1e6,
-        "bn": 1e9,
-        "bln": 1e9,
-        "tn": 1e12,
-        "trn": 1e12,
+    "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15, "lakh": 1e5,
+    "crore": 1e7, "dozen": 12.0, "mn": 1e6, "mln": 1e6, "mio": 1e6, "bn": 1e9, "bln": 1e9, "tn": 1e12, "trn": 1e12,
 }  # fmt: skip
 # Letters that scale a number only when they are glued to it: 1.2M, 70B, 10k.
 SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "MM": 1e6, "B": 1e9, "T": 1e12}
@@ -50,30 +33,15 @@ VAGUE = {
 }  # fmt: skip
 PARTS = {
     "half": 2, "halves": 2, "third": 3, "thirds": 3, "quarter": 4, "quarters": 4, "fourth": 4, "fourths": 4, "fifth": 5,
-    "fifths": 5, "sixth": 6, "sixths": 6,
-        "seventh": 7,
-        "sevenths": 7,
-        "eighth": 8,
-        "eighths": 8,
-        "ninth": 9,
-        "ninths": 9,
-    "tenth": 10, "tenths": 10,
+    "fifths": 5, "sixth": 6, "sixths": 6, "seventh": 7, "sevenths": 7, "eighth": 8, "eighths": 8, "ninth": 9,
+    "ninths": 9, "tenth": 10, "tenths": 10,
 }  # fmt: skip
 ORDINALS = {
     word: value
     for value, word in enumerate(
         (
-            "first", "second", "third",
-                "fourth",
-                "fifth",
-                "sixth",
-                "seventh",
-                "eighth",
-                "ninth",
-                "tenth",
-                "eleventh",
-                "twelfth",
-            "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
+            "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth", "eleventh",
+            "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth", "nineteenth",
         ),
         start=1,
     )

@@ -1,8 +1,8 @@
 """Patterns over untrusted text, on RE2 alone.
 
 A backtracking engine can be made to run for minutes by 129 bytes (reliability.md A-23); RE2 is linear in the text by
-construction, and refuses to compile what it cannot run so. All that the value comparer, the fabrication check and the
-PII detector match against an answer, a prompt or a fact is compiled here.
+construction, and refuses to compile what it cannot run so. What needs to look around itself is left to ``re``, short
+and bounded; tests/adversarial/test_patterns.py pumps every pattern of the engine, of either kind.
 """
 
 from typing import Any

@@ -21,25 +21,37 @@ from prometheus_client import Counter, Histogram
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.composite import Amplifier, Calibration
-from interlock.domain.policy import Repetition
 from interlock.domain.quality import QualityWeights
-from interlock.dpe import attribution, coherence, contradiction, envelope, fabrication, fidelity, profile, regulatory
+from interlock.dpe import (
+    attribution,
+    coherence,
+    contradiction,
+    envelope,
+    fabrication,
+    fidelity,
+    naming,
+    profile,
+    regulatory,
+)
 from interlock.dpe.attribution import Evidence
 from interlock.dpe.coherence import CrossWindow, Window
 from interlock.dpe.contradiction import Contradiction
+from interlock.dpe.coverage import parts_of
+from interlock.dpe.cross_agent import FanIn, Stages
 from interlock.dpe.decomposition import decomposed
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.envelope import Cut, Envelope
 from interlock.dpe.inference import Floats, Inference
 from interlock.dpe.intake import Bounds, Output, Request
 from interlock.dpe.judging import judged
-from interlock.dpe.language import Cancelled, Language
+from interlock.dpe.language import Cancelled, Language, Spent
 from interlock.dpe.profile import Heard, Listener, Memory, Profile
-from interlock.dpe.quality import Quality, Query, Session, quality, session
-from interlock.dpe.reading import Reader, Reading
+from interlock.dpe.quality import Quality, Query, Session, quality, session, session_amplifiers
+from interlock.dpe.reading import Reader, Reading, sentences_of
 from interlock.dpe.regulatory import Classification
-from interlock.dpe.report import Choice, Context, report
+from interlock.dpe.report import Choice, Context, report, stages_run
 from interlock.dpe.risk import amplifiers_for
+from interlock.dpe.summary import Checked, check, source_facts
 from interlock.dpe.views import personal as personal_in
 from interlock.dpe.views import worst_views
 
@@ -80,32 +92,35 @@ class Pipeline:
         TIMEOUT when a stage takes too long.
         """
         self.bounds.check(request)
-        base, (readings, said, profiles), before, query = await _together(
-            self._envelope(request), self._answer(request), self._session(request), self._query(request)
-        )
+        (readings, said, profiles), base, before, query, merged = await _together(
+            self._answer(request), self._envelope(request), self._session(request), self._query(request),
+            self._merged.fan_in(request),
+        )  # fmt: skip
         checked = [claim for reading in readings for claim in reading.checked]
         evidence, made_up, personal, inside, across = await _together(
             self._evidence(readings, base, request.query),
             self._fabrications(checked, base, request.query),
             self._personal(request),
-            self._contradictions(readings),
-            self._cross_window(readings, before),
+            self._contradictions(readings, request),
+            self._cross_window(readings, before, request, merged),
         )
-        bent, qualities = await _together(
-            self._distortions(checked, evidence, _sentences(readings)),
-            self._qualities(readings, profiles, before, query, inside=inside, across=across),
+        bent, qualities, crossed = await _together(
+            self._distortions(checked, evidence, sentences_of(readings)),
+            self._qualities(readings, profiles, before, query, inside=inside, across=across, merged=merged),
+            self._merged.report(request, query.sub_queries, query.vectors, merged),
         )
         classification = regulatory.classify(request, personal)
         shared = self._amplifiers(request, classification, personal=bool(personal))
         context = await self._context(request, base, personal, query, classification, followed=before.last is not None)
+        between = len(contradiction.counted([each.found for each in merged.between]))
 
         def judge(_: Cancelled) -> list[Choice]:
             flaws = fidelity.flaws(made_up, bent, base.cut.texts)
             return [
                 judged(
                     reading, base, evidence, flaws, [*inside[n], *across[n]], said=said[n],
-                    amplifiers=[*shared, *_session_amplifiers(qualities[n])], method=self.method,
-                    calibration=self.calibration,
+                    amplifiers=[*shared, *session_amplifiers(qualities[n], between)], method=self.method,
+                    calibration=self.calibration, between=between,
                 )
                 for n, reading in enumerate(readings)
             ]  # fmt: skip
@@ -113,11 +128,36 @@ class Pipeline:
         with _timed("5"):
             choices = await self.language.run(judge, stage="5")
         with _timed("13"):
-            message = await self.language.run(lambda _: report(worst_views(choices), qualities, context), stage="13")
+            message = await self.language.run(
+                lambda _: report(worst_views(choices), qualities, context, crossed), stage="13"
+            )
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         self._remember(request, profiles)
         return message
+
+    async def check_summary(self, source: str, summary: str) -> Checked:
+        """Return how faithful a summary is to its source, by the stages that judge an answer by its facts.
+
+        Refused as ``analyse`` is; SUMMARY_SOURCE_EMPTY without a source.
+        """
+        self.bounds.check_text("source", source)
+        request = Request(outputs=(Output(0, summary),), facts=source_facts(source))
+        self.bounds.check(request)
+        (readings, _, _), base = await _together(self._answer(request), self._envelope(request))
+        checked = [claim for reading in readings for claim in reading.checked]
+        evidence, made_up, inside = await _together(
+            self._evidence(readings, base, ""),
+            self._fabrications(checked, base, ""),
+            self._contradictions(readings, request),
+        )
+        bent = await self._distortions(checked, evidence, sentences_of(readings))
+
+        def judge(_: Cancelled) -> Checked:
+            flaws = fidelity.flaws(made_up, bent, base.cut.texts)
+            return check(readings, evidence, flaws, inside, method=self.method)
+
+        return await self.language.run(judge, stage="5")
 
     async def _answer(self, request: Request) -> tuple[list[Reading], list[Floats], list[Profile]]:
         """Read the outputs, and encode what each choice says: its sentences and claims, each once."""
@@ -133,16 +173,23 @@ class Pipeline:
         return readings, said, profiles
 
     async def _read(self, outputs: Sequence[Output], claims: int, *, stage: str) -> tuple[list[Reading], list[Profile]]:
-        claim_tokens, _ = attribution.limits(self.inference)
-        listener = Listener(self.language)
-        # The reader asks its language for nothing but to parse, and that is what the listener does.
-        reader = Reader(cast("Language", listener), claims, claim_tokens, self.inference.tokens)
+        spent = Spent()
+        named = await naming.named(
+            outputs, self.language, self.inference, self._reader(self.language, claims), stage=stage, spent=spent
+        )
+        listener = Listener(cast("Language", named))
+        reader = self._reader(listener, claims)
 
         def read(left: Cancelled) -> tuple[list[Reading], list[Profile]]:
             readings = reader.read(outputs, left)
             return readings, [profile.profile(reading, listener.manners) for reading in readings]
 
-        return await self.language.run(read, stage=stage)
+        return await self.language.run(read, stage=stage, spent=spent)
+
+    def _reader(self, language: Language | Listener, claims: int) -> Reader:
+        claim_tokens, _ = attribution.limits(self.inference)
+        # The reader asks its language for nothing but to parse.
+        return Reader(cast("Language", language), claims, claim_tokens, self.inference.tokens)
 
     async def _session(self, request: Request) -> Session:
         """Read the earlier answers that are not known any more, and put them together."""
@@ -168,8 +215,21 @@ class Pipeline:
 
     async def _query(self, request: Request) -> Query:
         with _timed("8"):
+            if request.sub_queries:
+                parts = await self.language.run(lambda _: parts_of(request.sub_queries, self.language), stage="8")
+                needed = tuple(need for part in parts for need in part.needs)
+                return Query(needed, await self.inference.embed([need.text for need in needed]), parts=parts)
             needs, why_not = await self.language.run(lambda _: decomposed(request.query, self.language), stage="8")
             return Query(needs, await self.inference.embed([need.text for need in needs]), why_not)
+
+    @property
+    def _merged(self) -> Stages:
+        return Stages(self.language, self.inference, self.bounds, self.method, self._prior, self._profiles)
+
+    async def _profiles(self, outputs: Sequence[Output]) -> list[Profile]:
+        """Return the profile of each output, a choice of its own; of a masked one what its last reading says."""
+        readings, profiles = await self._read(outputs, self.bounds.claims, stage="9")
+        return list({reading.index: each for reading, each in zip(readings, profiles, strict=True)}.values())
 
     async def _envelope(self, request: Request) -> Envelope:
         """Cut the facts and encode their units, and each fact as a whole."""
@@ -190,15 +250,14 @@ class Pipeline:
         with _timed("2"):
             vectors = await self.inference.embed([claim.text for claim in checked])
             return await attribution.evidence(
-                checked, vectors, base, self.inference, titles=titles, query=query, sentences=_sentences(readings)
+                checked, vectors, base, self.inference, titles=titles, query=query, sentences=sentences_of(readings)
             )
 
     async def _fabrications(self, checked: Sequence[Claim], base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
         """Find what is made up; the text thread does so while the models weigh the claims."""
 
-        def find(left: Cancelled) -> dict[str, tuple[str, ...]]:
-            named = self.language.names(base.cut.texts, left)
-            return fabrication.find(checked, fabrication.EnvelopeIndex.of(base.cut.texts, named, query))
+        def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
+            return fabrication.find(checked, fabrication.EnvelopeIndex.of(base.cut.texts, query))
 
         with _timed("3a"):
             return await self.language.run(find, stage="3a")
@@ -220,27 +279,29 @@ class Pipeline:
         with _timed("3b"):
             return await fidelity.distortions(checked, evidence, self.inference, self.language, sentences=sentences)
 
-    async def _contradictions(self, readings: Sequence[Reading]) -> list[list[Contradiction]]:
+    async def _contradictions(self, readings: Sequence[Reading], request: Request) -> list[list[Contradiction]]:
         """Return the contradictions of each choice: claims of different choices do not stand beside each other."""
         with _timed("3c"):
-            return [await self._contradictions_in(reading.checked) for reading in readings]
+            found = [await self._contradictions_in(reading.checked) for reading in readings]
+            return await self._merged.of_one_subject(readings, request, found)
 
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
         likely = await contradiction.probabilities(claims, pairs, self.inference)
         return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely), stage="3c")
 
-    async def _cross_window(self, readings: Sequence[Reading], before: Session) -> list[list[CrossWindow]]:
-        """Return the contradictions of each choice with earlier windows."""
+    async def _cross_window(
+        self, readings: Sequence[Reading], before: Session, request: Request, merged: FanIn
+    ) -> list[list[CrossWindow]]:
+        """Return the contradictions of each choice with earlier windows, and with what it was made from."""
         found = []
         with _timed("6"):
             for reading in readings:
                 vectors = await self.inference.embed([claim.text for claim in reading.checked])
-                found.append(
-                    await coherence.contradictions(
-                        reading.checked, vectors, before.before, inference=self.inference, language=self.language
-                    )
+                known = await coherence.contradictions(
+                    reading.checked, vectors, before.before, inference=self.inference, language=self.language
                 )
+                found.append([*known, *await self._merged.contradicted(reading, vectors, request, merged, known)])
         return found
 
     async def _qualities(
@@ -252,6 +313,7 @@ class Pipeline:
         *,
         inside: Sequence[Sequence[Contradiction]],
         across: Sequence[Sequence[CrossWindow]],
+        merged: FanIn,
     ) -> list[Quality]:
         """Return what stages 6 to 9 find in each choice."""
         heard = [await profile.heard(each, self.inference, whole=before.last is not None) for each in profiles]
@@ -260,7 +322,7 @@ class Pipeline:
             return [
                 quality(
                     heard[n], before, query, choice_index=reading.index, cross_window=across[n], intra=inside[n],
-                    method=self.method, weights=self.quality_weights,
+                    method=self.method, weights=self.quality_weights, merged=merged,
                 )
                 for n, reading in enumerate(readings)
             ]  # fmt: skip
@@ -291,7 +353,9 @@ class Pipeline:
             vector = (await self.inference.embed([request.query]))[0]
             relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
         method = "nli+values" if self.method == "nli" else "cosine"
-        ran = _ran(method if request.facts else "no facts to rest on", self.method, query, request, followed=followed)
+        ran = stages_run(
+            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed
+        )
         models = [*self.inference.models(), self.language.model]
         return Context(
             facts=len(request.facts),
@@ -309,33 +373,8 @@ class Pipeline:
                 governed=request.governed, personal=bool(personal),
             ),
             flow_remediation=request.flow_remediation,
+            linked=request.linked,
         )  # fmt: skip
-
-
-def _sentences(readings: Sequence[Reading]) -> dict[str, str]:
-    """Return the sentence that each checked claim was cut from."""
-    return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}
-
-
-def _session_amplifiers(found: Quality) -> list[Amplifier]:
-    """Return the amplifiers that the session gives one choice (§16.1)."""
-    crossed = [Amplifier.CROSS_WINDOW_CONTRADICTION] if contradiction.counted(found.cross_window) else []
-    severe = [Amplifier.SEVERE_REPETITION] if found.repetitions.level is Repetition.SEVERE else []
-    return [*crossed, *severe]
-
-
-def _ran(claims: str, method: attribution.Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
-    """Return how each stage ran; stage 8 is not there without a query."""
-    windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
-    ran = {
-        "1": "parser", "2": claims, "3a": "names+values", "3b": "values+nli", "3c": "nli+values, five neighbours",
-        "4": "nli, weakest claim", "5": "weighted", "6": f"nli+values, {windows}", "7": f"4-grams+cosine, {windows}",
-        "9": "cosine+topics+register+markers" if followed else "no earlier answer to flow from", "10": "cosine",
-        "11": "presidio", "12": "registered domain", "13": "",
-    }  # fmt: skip
-    if query.needs:
-        ran["8"] = "cosine" if method == "cosine" else "cosine, nearest need"
-    return ran
 
 
 async def _together(*work: Awaitable[Any]) -> list[Any]:

@@ -10,6 +10,7 @@ from interlock.dpe.alignment import Alignment, Edit, Element
 from interlock.dpe.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.figures import APPROXIMATE
 from interlock.dpe.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
+from interlock.dpe.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.wordlists import word_set
 
 NEGATORS = word_set(
@@ -20,32 +21,11 @@ _AUXILIARIES = word_set(
     "do does did is are was were be been being am has have had will would shall should can could may might must "
     "to of the a an any some all both longer yet ever"
 )
-# What a source says of its own certainty, by what it limits. A claim that keeps one of a group keeps the limit.
-HEDGES = {
-    word: group
-    for group, words in {
-        "possible": "may might could possibly perhaps potentially maybe possible potential",
-        "hearsay": "allegedly alleged alleges reportedly purportedly purported supposedly apparently rumoured rumored "
-        "suspected unconfirmed accused",
-        "expected": "probably likely expected expects projected forecast anticipated planned plans planning proposed "
-                    "proposes intends aims "
-        "estimated scheduled hopes seeks considering suggests suggest suggested appears appear seems seem",
-        "conditional": "if unless conditionally conditional pending provisionally provisional tentatively tentative "
-                       "preliminary interim "
-        "contingent provided subject except draft temporarily temporary until",
-        "partial": "partially partly partial nearly almost some most many several sometimes often usually generally "
-                   "typically mainly mostly "
-        "largely occasionally rarely frequently limited few",
-        "bound": "up least",
-    }.items()
-    for word in words.split()
-}  # fmt: skip
-_CONDITIONS = word_set("if unless pending provided subject except until contingent")
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
+_JOINING = word_set("but and or although though while whereas because yet")
 _ROUNDING = frozenset({"nearly", "almost", "some"})
-_BOUNDS = frozenset({"up", "least"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 _CERTAIN_COPY = 0.6
 _FRAME_AGREES = 0.75
@@ -59,7 +39,7 @@ def is_negator(word: str) -> bool:
 def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence says the contrary of its source."""
     if alignment is not None and alignment.is_copy:
-        yield from _flipped_edits(alignment, claim, fact)
+        yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
         mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
         opposite = _opposite_words(sentence, claim, source, fact)
@@ -76,12 +56,12 @@ def _framed(sentence: Sentence, fact: Frame) -> Sentence | None:
     return best if coverage(sentence.bag, best, fact) >= _FRAME_AGREES else None
 
 
-def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[Cue]:
+def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
     turns: list[tuple[str, str]] = []
     certain = alignment.copied >= _CERTAIN_COPY
     for edit in alignment.edits:
-        mine, its = _words(edit.claim, claim), _words(edit.source, fact)
-        if edit.beyond and not any(is_negator(word) for word in its):
+        mine, its = _words(edit.claim), _words(edit.source)
+        if edit.beyond and (not any(is_negator(word) for word in its) or _is_other_clause(edit, alignment)):
             continue  # the claim is the part of its source that this was cut from
         turned = _turned(mine, its)
         if turned is not None:
@@ -92,8 +72,14 @@ def _flipped_edits(alignment: Alignment, claim: Frame, fact: Frame) -> Iterator[
         yield Cue(NEGATION_FLIP, source, said, certain=certain)
 
 
-def _words(elements: Sequence[Element], frame: Frame) -> list[str]:
-    return [frame.tokens[element.first].low for element in elements]
+def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
+    """Whether what the source has beyond the claim is a clause of its own: he needs rest, but will not be operated on."""
+    opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
+    return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING
+
+
+def _words(elements: Sequence[Element]) -> list[str]:
+    return [element.word for element in elements]
 
 
 def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
@@ -161,28 +147,26 @@ def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
 def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence drops a limit that its source states."""
     if alignment is not None and alignment.is_copy:
-        kept = {HEDGES[word] for edit in alignment.edits for word in _words(edit.claim, claim) if word in HEDGES}
-        certain = alignment.copied >= _CERTAIN_COPY
+        keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
         for edit in alignment.edits:
-            cue = _stripped_edit(edit, kept, fact)
-            if cue is not None:
-                mine = _words(edit.claim, claim)
-                rounding = _rounds_value(edit, fact)
-                if rounding and any(word in APPROXIMATE for word in mine):
-                    continue  # nearly 50 %, about 50 %
-                alone = _is_alone(edit, alignment, replaced=bool(mine))
-                simple = alone and not rounding and _only_hedges(mine, _words(edit.source, fact))
-                yield Cue(CONTEXT_STRIPPED, cue, " ".join(mine), certain=certain and simple)
-                return
+            limits = _stripped_edit(edit, keeps, fact)
+            mine = _words(edit.claim)
+            rounding = _rounds_value(edit, fact)
+            if not limits or (rounding and any(word in APPROXIMATE for word in mine)):
+                continue  # nearly 50 %, about 50 %
+            shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
+            simple = not rounding and _only_limits(mine, limits, _words(edit.source))
+            certain = simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(mine))
+            yield Cue(CONTEXT_STRIPPED, shown, " ".join(mine), certain=certain)
+            return
     elif (source := _framed(sentence, fact)) is not None:
-        kept = {HEDGES[token.low] for token in claim.tokens[sentence.first : sentence.last] if token.low in HEDGES}
+        keeps = kept(claim.tokens, range(sentence.first, sentence.last))
         for index in range(source.first, source.last):
-            word = fact.tokens[index].low
-            if word in _BOUNDS:
-                continue
+            group = group_at(fact.tokens, index)
             scope = [stemmed for place, stemmed in source.stems if place > index][:2]
-            if word in HEDGES and HEDGES[word] not in kept and any(stemmed in sentence.bag for stemmed in scope):
-                yield Cue(CONTEXT_STRIPPED, word, "", certain=False)
+            uncounted = is_uncounted(fact.tokens, index)
+            if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
+                yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return
 
 
@@ -192,38 +176,29 @@ def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
     return all(each.beyond or (replaced and not each.claim) for each in others)
 
 
-def _stripped_edit(edit: Edit, kept: set[str], fact: Frame) -> str | None:
-    """Return the limit that an edit drops, as the source writes it."""
-    its = _words(edit.source, fact)
+def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
+    """Return the places in an edit of the limits that it drops; none when it drops what they limit, too."""
+    its = _words(edit.source)
     limits = [
-        index
-        for index, word in enumerate(its)
-        if word in HEDGES
-        and HEDGES[word] not in kept
-        and _limits(its, index)
-        and not _dropped_with_value(edit, index, word)
+        place
+        for place, element in enumerate(edit.source)
+        if group_at(fact.tokens, element.first) not in {"", *keeps}
+        and not _dropped_with_value(edit, place, fact)
+        and (edit.claim or not is_uncounted(fact.tokens, element.first))
     ]
-    if not limits:
-        return None
-    condition = its[limits[0]] in _CONDITIONS and limits[0] <= 1
-    if not condition and sum(_is_content(word) and word not in HEDGES for word in its) > 1:
-        return None  # a whole phrase was dropped, and its limits with it
-    return fact.written(edit.source[limits[0]].first, edit.source[-1].last)
+    if not limits or (its[limits[0]] in CONDITIONS and limits[0] <= 1):
+        return limits
+    others = [place for place, word in enumerate(its) if _is_content(word) and place not in limits]
+    replaced = any(_is_content(word) for word in _words(edit.claim))
+    dropped = not replaced and any(place > limits[-1] for place in others)
+    return [] if len(others) > 1 or dropped else limits
 
 
-def _limits(its: Sequence[str], index: int) -> bool:
-    """Whether up and least are those of up to and at least."""
-    return (
-        its[index] not in _BOUNDS
-        or (its[index] == "up" and "to" in its[index + 1 : index + 2])
-        or "at" in its[max(0, index - 1) : index]
-    )
-
-
-def _dropped_with_value(edit: Edit, index: int, word: str) -> bool:
+def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
     """Whether a word rounds a figure that was dropped with it, and no other took its place: (almost £17,000)."""
-    follows = edit.source[index + 1 : index + 2]
-    return word in _ROUNDING and any(each.value for each in follows) and not any(each.value for each in edit.claim)
+    rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
+    follows = edit.source[place + 1 : place + 2]
+    return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
 
 
 def _rounds_value(edit: Edit, fact: Frame) -> bool:
@@ -234,9 +209,14 @@ def _rounds_value(edit: Edit, fact: Frame) -> bool:
     )
 
 
-def _only_hedges(mine: Sequence[str], its: Sequence[str]) -> bool:
+def _only_limits(mine: Sequence[str], limits: Sequence[int], its: Sequence[str]) -> bool:
     """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
     if "can" in mine:
         return False  # may and could, said otherwise
-    dropped = all(word in HEDGES or word in _AUXILIARIES or word in STOP for word in its)
+    if not mine and limits[0] == 0 and its[0] in STRICT:
+        return True
+    dropped = all(
+        place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
+        for place, word in enumerate(its)
+    )
     return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)

@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.dpe import flow, repetition, topics
+from interlock.dpe import flow, register, repetition, topics
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference import Floats, Inference
 from interlock.dpe.language import Language
@@ -110,6 +110,23 @@ async def heard(found: Profile, inference: Inference, *, whole: bool = True) -> 
     cut = [sum(map(len, parts[:n])) for n in range(5)]
     rows = [vectors[cut[n] : cut[n + 1]] for n in range(4)]
     return Heard(found, rows[0], rows[1], rows[2], rows[3][:1], rows[3][1:])
+
+
+def continued(prior: Heard, current: Heard) -> flow.Flow:
+    """Return how a text continues one that says something (§11.3)."""
+    said, heard = current.profile, prior.profile
+    alike = 0.0
+    if said.register is not None and heard.register is not None:
+        alike = register.consistency(said.register, heard.register)
+    opening = float(current.opening[0] @ prior.closing[0]) if said.sentences else 0.0
+    return flow.flow(
+        flow.Signals(
+            opening_coherence=opening,
+            topic_continuity=topics.continuity(said.topics, heard.topics, current.topics, prior.topics),
+            register_consistency=alike,
+            transition_presence=float(flow.has_transition(said.sentences)),
+        )
+    )
 
 
 class Memory:

@@ -11,12 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from interlock.domain.composite import Amplifier
+from interlock.domain.policy import Repetition
 from interlock.domain.quality import FIRST_WINDOW_FLOW, QualityWeights, contradiction_ratio, quality_score
-from interlock.dpe import coherence, completeness, flow, register, repetition, topics
+from interlock.dpe import coherence, completeness, coverage, profile, repetition
 from interlock.dpe.attribution import Method
 from interlock.dpe.coherence import CrossWindow, Window
 from interlock.dpe.completeness import Completeness
 from interlock.dpe.contradiction import Contradiction, counted
+from interlock.dpe.coverage import Part, Said
+from interlock.dpe.cross_agent import NOTHING_MERGED, FanIn
 from interlock.dpe.flow import Flow
 from interlock.dpe.inference import EMBEDDING_WIDTH, Floats
 from interlock.dpe.profile import Heard
@@ -26,11 +30,20 @@ from interlock.dpe.repetition import Repetitions, Told
 
 @dataclass(frozen=True)
 class Query:
-    """The information needs of the query with their vectors; without needs stage 8 says nothing, and why."""
+    """The information needs of the query with their vectors; without needs stage 8 says nothing, and why.
+
+    ``parts`` are the sub-queries of a task that came taken apart; the needs are theirs.
+    """
 
     needs: tuple[Need, ...]
     vectors: Floats
     why_not: str = ""
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def sub_queries(self) -> tuple[Part, ...]:
+        """The parts, or each need as one."""
+        return self.parts or tuple(Part(need.text, (need,)) for need in self.needs)
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,6 @@ class Session:
 class Quality:
     """What the quality stages found in one choice. ``None`` is what they cannot say."""
 
-    choice_index: int
     cross_window: tuple[CrossWindow, ...]
     repetitions: Repetitions
     completeness: Completeness | None
@@ -83,6 +95,9 @@ def answered(current: Heard, before: Session, query: Query, *, method: Method) -
     """Return how complete the session is with this choice (stage 8); ``None`` without a need."""
     if not query.needs:
         return None
+    if query.parts:
+        answers = [*(Said(window.window_id, window.heard) for window in before.windows), Said("", current)]
+        return coverage.as_completeness(coverage.coverage(query.parts, query.vectors, answers, method=method))
     sentences = [*(told.text for told in before.told), *current.profile.sentences]
     said = np.concatenate([before.told_vectors, current.sentences])
     return completeness.completeness(query.needs, query.vectors, sentences, said, method=method)
@@ -90,22 +105,7 @@ def answered(current: Heard, before: Session, query: Query, *, method: Method) -
 
 def flowing(current: Heard, before: Session) -> Flow | None:
     """Return how one choice continues the last answer (stage 9); ``None`` where there is nothing to continue."""
-    prior = before.last
-    if prior is None:
-        return None
-    said, heard = current.profile, prior.profile
-    alike = 0.0
-    if said.register is not None and heard.register is not None:
-        alike = register.consistency(said.register, heard.register)
-    opening = float(current.opening[0] @ prior.closing[0]) if said.sentences else 0.0
-    return flow.flow(
-        flow.Signals(
-            opening_coherence=opening,
-            topic_continuity=topics.continuity(said.topics, heard.topics, current.topics, prior.topics),
-            register_consistency=alike,
-            transition_presence=float(flow.has_transition(said.sentences)),
-        )
-    )
+    return None if before.last is None else profile.continued(before.last, current)
 
 
 def quality(
@@ -118,13 +118,18 @@ def quality(
     intra: Sequence[Contradiction],
     method: Method,
     weights: QualityWeights,
+    merged: FanIn = NOTHING_MERGED,
 ) -> Quality:
-    """Return what the quality stages find in one choice, given the contradictions that were found in it."""
+    """Return what the quality stages find in one choice, given the contradictions that were found in it.
+
+    What it was made from counts with it: the claims of the merged answers, and those that another one contradicts.
+    """
     repeated = repetitions(current, before, choice_index=choice_index)
     covered = answered(current, before, query, method=method)
     flowed = flowing(current, before)
     coherent = 1.0 - contradiction_ratio(
-        contradicted=len(_contradicted(intra, cross_window)), claims=len(current.profile.claims)
+        contradicted=len(_contradicted(intra, cross_window)) + merged.contradicted(),
+        claims=len(current.profile.claims) + (merged.claims if merged.between else 0),
     )
     score = None
     if covered is not None:
@@ -135,10 +140,18 @@ def quality(
             coherence=coherent,
             weights=weights,
         )
-    return Quality(choice_index, tuple(cross_window), repeated, covered, flowed, coherent, score)
+    return Quality(tuple(cross_window), repeated, covered, flowed, coherent, score)
 
 
 def _contradicted(intra: Sequence[Contradiction], cross_window: Sequence[CrossWindow]) -> set[str]:
     """Return the claims of this answer that contradict something, however minor is left out."""
     inside = {name for each in counted(intra) for name in (each.claim_id, each.other_claim_id)}
     return inside | {each.claim_id for each in counted(cross_window)}
+
+
+def session_amplifiers(found: Quality, between: int) -> list[Amplifier]:
+    """Return the amplifiers that the session gives one choice (§16.1), *between* the answers it was made from too."""
+    crossed = between or counted(found.cross_window)
+    crossing = [Amplifier.CROSS_WINDOW_CONTRADICTION] if crossed else []
+    severe = [Amplifier.SEVERE_REPETITION] if found.repetitions.level is Repetition.SEVERE else []
+    return [*crossing, *severe]

@@ -82,7 +82,7 @@ def needs(sentences: Sequence[Any]) -> list[Need]:
     for need in query.needs:
         if any(c.isalnum() for c in need.text):
             distinct.setdefault(need.text.casefold(), need)
-    return _tokenised(list(distinct.values()))
+    return tokenised(list(distinct.values()))
 
 
 def _clauses(tokens: Sequence[Any]) -> list[list[Any]]:
@@ -221,7 +221,7 @@ def _last_thing(body: Sequence[Any]) -> str:
     return chunks[-1].text if chunks else ""
 
 
-def _tokenised(found: Sequence[Need]) -> list[Need]:
+def tokenised(found: Sequence[Need]) -> list[Need]:
     """Return the needs with names for headers: nothing but a-z, 0-9 and hyphens, and no two alike."""
     taken: set[str] = set()
     named = []

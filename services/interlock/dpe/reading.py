@@ -39,7 +39,7 @@ class Reader:
     def read(self, outputs: Sequence[Output], left: Cancelled) -> list[Reading]:
         """Return the choices in the order of their indexes; at least one, empty when there is no output.
 
-        A masked choice comes twice: as written, then unmasked.
+        A masked choice comes twice or three times: as written, then unmasked.
 
         Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
         """
@@ -78,3 +78,8 @@ class Reader:
                     found=str(len(reading.claims)),
                 )
         return number
+
+
+def sentences_of(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return the sentence that each checked claim was cut from."""
+    return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

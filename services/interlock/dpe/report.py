@@ -9,20 +9,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy import Tier
 from interlock.domain.quality import capped
 from interlock.domain.regulatory import Controls
-from interlock.dpe.attribution import Attribution, Evidence
+from interlock.dpe.attribution import Attribution, Evidence, Method
 from interlock.dpe.coherence import CrossWindow
 from interlock.dpe.contradiction import Contradiction
+from interlock.dpe.cross_agent import Between, CrossAgent
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
 from interlock.dpe.inference import ModelInfo
+from interlock.dpe.intake import LinkedResult, Request
 from interlock.dpe.omission import Omission
-from interlock.dpe.quality import Quality
+from interlock.dpe.quality import Quality, Query
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.risk import Risk
 
@@ -80,16 +82,22 @@ class Context:
     controls: Callable[[bool], Controls]
     """Whether the quality was scored → the controls that this call evidences."""
     flow_remediation: str
+    linked: Sequence[LinkedResult] = ()
 
 
-def report(choices: Sequence[Choice], qualities: Sequence[Quality], context: Context) -> dpe_pb2.Report:
-    """Return the report: the worst choice in full, the risk of every one, and the worst of each quality."""
+def report(
+    choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, crossed: CrossAgent | None = None
+) -> dpe_pb2.Report:
+    """Return the report: the worst choice in full, the risk of every one, and the worst of each quality.
+
+    Contradictions among the answers that it was made from belong to no choice, and come behind those of the choices.
+    """
     worst = max(choices, key=lambda choice: (choice.risk.composite.score, -choice.index))
     score = _lowest(quality.score for quality in qualities)
     message = dpe_pb2.Report(
         **_claims_of(worst, context.method),
         **_findings_of(worst),
-        **_contradictions_of(choices),
+        **_contradictions_of(choices, crossed.between if crossed else ()),
         **_quality_of(qualities),
         **_compliance_of(context, scored=score is not None),
         **_risk_of(worst.risk),
@@ -112,6 +120,9 @@ def report(choices: Sequence[Choice], qualities: Sequence[Quality], context: Con
             for c in choices
         ],
     )
+    if crossed:
+        message.cross_agent.CopyFrom(_cross_agent(crossed))
+    message.linked_results.extend(dpe_pb2.LinkedResult(**asdict(one)) for one in context.linked)
     if worst.weakest:
         message.entailment_score = worst.weakest.entailment
         message.contradiction_probability = worst.weakest.contradiction
@@ -178,8 +189,9 @@ def _findings_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _contradictions_of(choices: Sequence[Choice]) -> dict[str, Any]:
+def _contradictions_of(choices: Sequence[Choice], between: Sequence[Between]) -> dict[str, Any]:
     found = [each for choice in choices for each in choice.contradictions]
+    found += [replace(each.found, claim_id=f"{each.source_b}:{each.found.claim_id}") for each in between]
     scopes = {_scope(each) for each in found}
     return {
         "contradiction_count": len(found),
@@ -198,6 +210,27 @@ def _contradictions_of(choices: Sequence[Choice]) -> dict[str, Any]:
             for each in found
         ],
     }
+
+
+def _cross_agent(found: CrossAgent) -> dpe_pb2.CrossAgent:
+    return dpe_pb2.CrossAgent(
+        merged=found.merged,
+        contradictions=[
+            dpe_pb2.CrossAgentContradiction(
+                source_a=each.source_a, claim_a=each.claim_a, source_b=each.source_b, claim_b=each.claim_b,
+                type=each.type, severity=each.found.severity,
+            )
+            for each in found.between
+        ],
+        coverage=[
+            dpe_pb2.SubQueryCoverage(
+                sub_query=each.sub_query, credit=each.credit, source_id=each.source_id, uncovered=each.uncovered
+            )
+            for each in found.coverage
+        ],
+        completeness=found.completeness,
+        flow=found.flow,
+    )  # fmt: skip
 
 
 def _scope(found: Contradiction) -> str:
@@ -286,3 +319,18 @@ def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
             status=dpe_pb2.STAGE_STATUS_RAN if done else dpe_pb2.STAGE_STATUS_NOT_RUN,
             detail=context.ran[number] if done else context.not_run.get(number, "not reached"),
         )
+
+
+def stages_run(claims: str, method: Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
+    """Return how each stage ran; stage 8 is not there without a query."""
+    windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
+    windows += f", {len(request.merged)} merged answers" if request.merged else ""
+    ran = {
+        "1": "parser", "2": claims, "3a": "ner+capitals+values", "3b": "values+nli", "3c": "nli+values, five neighbours",
+        "4": "nli, weakest claim", "5": "weighted", "6": f"nli+values, {windows}", "7": f"4-grams+cosine, {windows}",
+        "9": "cosine+topics+register+markers" if followed else "no earlier answer to flow from", "10": "cosine",
+        "11": "presidio", "12": "registered domain", "13": "",
+    }  # fmt: skip
+    if query.needs:
+        ran["8"] = "cosine" if method == "cosine" else "cosine, nearest need"
+    return ran

@@ -40,9 +40,9 @@ class Parsed:
 
 def sentences(blocks: Sequence[Block], nlp: Any, *, choice_index: int, first_index: int) -> Iterator[Parsed]:
     """Yield the parsed sentences of an output, as they come: a caller that has enough stops the parser."""
-    pieces = [piece for block in blocks for piece in _pieces(block)]
+    parts = pieces(blocks)
     index = first_index
-    for piece, doc in zip(pieces, nlp.pipe((p.text.chars for p in pieces), batch_size=16), strict=True):
+    for piece, doc in zip(parts, nlp.pipe((p.text.chars for p in parts), batch_size=16), strict=True):
         for span in _spans(piece, doc):
             text = piece.text.cut(span.start_char, span.end_char)
             if not any(c.isalnum() for c in text.chars):
@@ -53,6 +53,11 @@ def sentences(blocks: Sequence[Block], nlp: Any, *, choice_index: int, first_ind
                 Sentence(index, text.chars, start, end, choice_index), text, piece.kind, piece.lead, span, base
             )
             index += 1
+
+
+def pieces(blocks: Sequence[Block]) -> list[Block]:
+    """Return what the models are given, one text each."""
+    return [piece for block in blocks for piece in _pieces(block)]
 
 
 def _spans(piece: Block, doc: Any) -> Iterator[Any]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import asdict
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 import structlog
 
@@ -16,10 +16,10 @@ from interlock.domain.composite import Calibration
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.quality import TIER_BOUNDS, QualityWeights
 from interlock.domain.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
-from interlock.dpe import attribution, completeness, contradiction, flow, omission, repetition
+from interlock.dpe import attribution, completeness, contradiction, coverage, flow, omission, repetition, summary
 from interlock.dpe.document import Fact
 from interlock.dpe.inference import ModelInfo, deadline
-from interlock.dpe.intake import Output, PriorWindow, Request
+from interlock.dpe.intake import LinkedResult, MergedAnswer, Output, PriorWindow, Request
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
 from interlock.runtime.errors import answers_refusals
@@ -28,11 +28,13 @@ WAITING = 32
 BUSY_RETRY_MS = 500
 _MARGIN, _MARGIN_S = 0.05, 0.25
 
+T = TypeVar("T")
+
 log = structlog.get_logger()
 
 
 class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
-    """Answers Analyze and Describe, a few analyses at a time and a bounded number waiting."""
+    """Answers Analyze, CheckSummary and Describe, a few analyses at a time and a bounded number waiting."""
 
     def __init__(self, pipeline: Pipeline, *, timeout_s: float, parallel: int) -> None:
         self._pipeline = pipeline
@@ -48,18 +50,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over every output of one dispatch."""
-        limit_s = self._limit(context)
-        deadline.set(asyncio.get_running_loop().time() + limit_s)
-        try:
-            async with asyncio.timeout(limit_s), self._place():
-                report = await self._pipeline.analyse(_request(request))
-        except TimeoutError:
-            _out_of_time()
-        except Refused as refused:
-            if refused.kind is Kind.UNAVAILABLE and "slot" in refused.metadata:
-                self._failing[refused.metadata["slot"]] = refused.message
-                log.warning("dpe.model_failed", slot=refused.metadata["slot"], reason=refused.reason)
-            raise
+        report = await self._in_time(self._pipeline.analyse(_request(request)), context)
         log.info(
             "dpe.analyzed",
             session_id=request.session_id,
@@ -70,6 +61,15 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         )
         return dpe_pb2.AnalyzeResponse(report=report)
 
+    @answers_refusals(dpe_pb2.CheckSummaryResponse)
+    async def CheckSummary(  # noqa: N802 - gRPC's name
+        self, request: dpe_pb2.CheckSummaryRequest, context: Any
+    ) -> dpe_pb2.CheckSummaryResponse:
+        """Tell how faithful a summary is to its source."""
+        found = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
+        log.info("dpe.summary_checked", claims=found.claims, flawed=len(found.flawed), score=round(found.score, 4))
+        return dpe_pb2.CheckSummaryResponse(fidelity_score=found.score, claims=found.claims, flawed_claims=found.flawed)
+
     async def Describe(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.DescribeRequest, context: Any
     ) -> dpe_pb2.DescribeResponse:
@@ -77,6 +77,23 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         del request, context
         pipeline = self._pipeline
         return describe(pipeline.calibration, self._models(), weights=pipeline.quality_weights, method=pipeline.method)
+
+    async def _in_time(self, work: Coroutine[Any, Any, T], context: Any) -> T:
+        """Return what *work* returns, in its turn and in time; a model that fails it is noted as failing."""
+        limit_s = self._limit(context)
+        deadline.set(asyncio.get_running_loop().time() + limit_s)
+        try:
+            async with asyncio.timeout(limit_s), self._place():
+                return await work
+        except TimeoutError:
+            _out_of_time()
+        except Refused as refused:
+            if refused.kind is Kind.UNAVAILABLE and "slot" in refused.metadata:
+                self._failing[refused.metadata["slot"]] = refused.message
+                log.warning("dpe.model_failed", slot=refused.metadata["slot"], reason=refused.reason)
+            raise
+        finally:
+            work.close()
 
     async def missing(self) -> Mapping[str, str]:
         """Return the models that failed and fail still, and a text thread that hangs; what answers again is taken off."""
@@ -163,7 +180,10 @@ def _quality_thresholds() -> dict[str, float]:
         "completeness.plain_cosine": completeness.PLAIN_ABOVE,
         **{f"completeness.{level.lower()}": bound for level, bound in completeness.BANDS},
         **{f"flow.weight.{name}": weight for name, weight in flow.weights().items()},
+        "completeness.field": coverage.FIELD_FROM,
+        "completeness.field_assigned": coverage.ASSIGNED_FROM,
         "flow.remedy_below": flow.REMEDY_BELOW,
+        "summary.used_from": summary.USED_FROM,
         **{f"quality.tier.{tier.value}": bound for tier, bound in TIER_BOUNDS},
     }
 
@@ -179,6 +199,12 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
         prior=tuple(PriorWindow(w.window_id, w.text) for w in message.prior),
         flow_remediation=message.flow_remediation,
         governed=bool(message.session_id and message.window_id),
+        merged=tuple(MergedAnswer(m.source_id, m.text, m.label, m.sub_query) for m in message.merged),
+        sub_queries=tuple(message.sub_queries),
+        linked=tuple(
+            LinkedResult(one.session_id, one.window_id, one.hmac, one.chain_tip, one.agent_type)
+            for one in message.linked_results
+        ),
     )
 
 

@@ -32,11 +32,12 @@ class Profile(StrEnum):
     GPU = "gpu"
 
 
-def served(nli_model_dir: Path | None = None, embed_model_dir: Path | None = None) -> list[Manifest]:
-    """Return the manifests of the slots that a server can have: those whose model is one ONNX file."""
-    folders = {"nli": nli_model_dir, "embed": embed_model_dir}
-    found = [manifest(slot, folders.get(slot)) for slot in SLOTS]
-    return [one for one in found if one.model]
+def served(
+    nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
+) -> list[Manifest]:
+    """Return the manifests of the slots that a server has: every model but the parser."""
+    folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir}
+    return [manifest(slot, folders[slot]) for slot in SLOTS]
 
 
 def lay_out(

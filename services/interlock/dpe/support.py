@@ -6,11 +6,11 @@ of two inputs makes it one, and orders claims better than the model alone:
 
     logit(support) = SLOPE * logit(P(entailment)) - STRANGE * far(words that the envelope does not have) + BASE
 
-Far is the root of their number, and a quarter of it from sixteen on. It is monotone: a higher P(entailment) never
-lowers the support, another strange word never raises it. The constants are what scripts/fit_judge.py --rows 250
-prints: SLOPE and STRANGE fitted on licensed sets, held near a prior because the model was trained on those sets; BASE
-puts nine of ten faithful answers of these sets above one half. The price is that an unfaithful answer in the source's
-own words may pass as well: docs/quality.md says how often.
+Far is the root of their number, and a quarter of it from sixteen on: a claim of many strange words alone is supported
+by nothing. It is monotone: a higher P(entailment) never lowers the support, another strange word never raises it. The
+constants are what scripts/fit_judge.py --rows 250 prints: SLOPE and STRANGE fitted on licensed sets, held near a prior
+because the model was trained on those sets; BASE puts nine of ten faithful answers of these sets above one half. The
+price is that an unfaithful answer in the source's own words may pass as well: docs/quality.md says how often.
 """
 
 from __future__ import annotations
@@ -73,11 +73,20 @@ def _alike(word: str) -> str:
     return f"{_SIDE}{family}{side}" if family else stem(word)
 
 
+def certainty(entailment: float) -> float:
+    """Return the logit of P(entailment), as far as the model's certainty says anything."""
+    sure = min(_SUREST, max(1.0 - _SUREST, entailment))
+    return math.log(sure / (1.0 - sure))
+
+
+def far(strange: int) -> float:
+    """Return how far a claim with so many strange words is from the envelope."""
+    return max(math.sqrt(strange), strange / 4)
+
+
 def support(entailment: float, strange: int) -> float:
     """Return the probability that a claim is supported, given the best P(entailment) and its strange words."""
-    sure = min(_SUREST, max(1.0 - _SUREST, entailment))
-    far = max(math.sqrt(strange), strange / 4)  # sixteen strange words and more make no claim of anything here
-    return 1.0 / (1.0 + math.exp(-(SLOPE * math.log(sure / (1.0 - sure)) - STRANGE * far + BASE)))
+    return 1.0 / (1.0 + math.exp(-(SLOPE * certainty(entailment) - STRANGE * far(strange) + BASE)))
 
 
 def calibrated(scores: NliScores, strange: int) -> NliScores:

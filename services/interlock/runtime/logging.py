@@ -37,14 +37,14 @@ SAFE_KEYS = frozenset({
     "agent_type", "scope", "key_version", "root_window_id",
     # names from our own code and settings
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
-    "action", "decision", "directive", "directives", "level_name", "risk", "risk_level", "strategy", "stage", "stages",
+    "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
     "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
-    "what", "operation", "severity", "choice", "journal_mode", "engine", "route", "lifespan", "http_method",
+    "what", "operation", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
     "port", "pid", "count", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
-    "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite",
+    "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
     "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
 })  # fmt: skip
 """Keys whose values are ids, numbers, enums or names from our own code. Adding one is a decision about content."""

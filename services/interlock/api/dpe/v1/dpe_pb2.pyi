@@ -165,6 +165,271 @@ class PriorWindow(_message.Message):
 Global___PriorWindow: _TypeAlias = PriorWindow  # noqa: Y015
 
 @_typing.final
+class MergedAnswer(_message.Message):
+    """MergedAnswer is an answer that the analysed one was made from: a window of a fan-in, or a sub-agent's result."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    LABEL_FIELD_NUMBER: _builtins.int
+    SUB_QUERY_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Name of its source, unique in the request: a window id, or a session id."""
+    text: _builtins.str
+    """Its text as released."""
+    label: _builtins.str
+    """Agent type or other label for people; may be empty."""
+    sub_query: _builtins.str
+    """Sub-query that it was to answer; empty when it is not known."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        label: _builtins.str = ...,
+        sub_query: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["label", b"label", "source_id", b"source_id", "sub_query", b"sub_query", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MergedAnswer: _TypeAlias = MergedAnswer  # noqa: Y015
+
+@_typing.final
+class CrossAgentContradiction(_message.Message):
+    """CrossAgentContradiction is a pair of merged answers that say different things of one subject (SPEC-012 §9.1)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_A_FIELD_NUMBER: _builtins.int
+    CLAIM_A_FIELD_NUMBER: _builtins.int
+    SOURCE_B_FIELD_NUMBER: _builtins.int
+    CLAIM_B_FIELD_NUMBER: _builtins.int
+    TYPE_FIELD_NUMBER: _builtins.int
+    SEVERITY_FIELD_NUMBER: _builtins.int
+    source_a: _builtins.str
+    """First answer."""
+    claim_a: _builtins.str
+    """Its claim."""
+    source_b: _builtins.str
+    """Second answer."""
+    claim_b: _builtins.str
+    """Its claim."""
+    type: _builtins.str
+    """DIRECT, NUMERICAL or TEMPORAL: how the two claims oppose each other."""
+    severity: _builtins.str
+    """CRITICAL, HIGH, MEDIUM or LOW."""
+    def __init__(
+        self,
+        *,
+        source_a: _builtins.str = ...,
+        claim_a: _builtins.str = ...,
+        source_b: _builtins.str = ...,
+        claim_b: _builtins.str = ...,
+        type: _builtins.str = ...,
+        severity: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_a", b"claim_a", "claim_b", b"claim_b", "severity", b"severity", "source_a", b"source_a", "source_b", b"source_b", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CrossAgentContradiction: _TypeAlias = CrossAgentContradiction  # noqa: Y015
+
+@_typing.final
+class SubQueryCoverage(_message.Message):
+    """SubQueryCoverage tells how far the merged answers cover a sub-query: partial credit (SPEC-012 §9.2)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SUB_QUERY_FIELD_NUMBER: _builtins.int
+    CREDIT_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    UNCOVERED_FIELD_NUMBER: _builtins.int
+    sub_query: _builtins.str
+    """The sub-query."""
+    credit: _builtins.float
+    """0.0, 0.5 or 1.0: not covered, covered in part, covered."""
+    source_id: _builtins.str
+    """Source that covers it best; empty when none does."""
+    @_builtins.property
+    def uncovered(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Its details that nothing covers, as topics of the header's alphabet."""
+
+    def __init__(
+        self,
+        *,
+        sub_query: _builtins.str = ...,
+        credit: _builtins.float = ...,
+        source_id: _builtins.str = ...,
+        uncovered: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["credit", b"credit", "source_id", b"source_id", "sub_query", b"sub_query", "uncovered", b"uncovered"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubQueryCoverage: _TypeAlias = SubQueryCoverage  # noqa: Y015
+
+@_typing.final
+class CrossAgent(_message.Message):
+    """CrossAgent is what the merged answers say of one another (DPE-19)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MERGED_FIELD_NUMBER: _builtins.int
+    CONTRADICTIONS_FIELD_NUMBER: _builtins.int
+    COVERAGE_FIELD_NUMBER: _builtins.int
+    COMPLETENESS_FIELD_NUMBER: _builtins.int
+    FLOW_FIELD_NUMBER: _builtins.int
+    merged: _builtins.int
+    """Answers merged."""
+    completeness: _builtins.float
+    """Mean credit, 0.0 to 1.0; absent without sub-queries."""
+    flow: _builtins.float
+    """How much the answer reads as one document and not as reports pasted together, 0.0 to 1.0; absent when it is too short."""
+    @_builtins.property
+    def contradictions(self) -> _containers.RepeatedCompositeFieldContainer[Global___CrossAgentContradiction]:
+        """Contradictions between them."""
+
+    @_builtins.property
+    def coverage(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubQueryCoverage]:
+        """Coverage of every sub-query; empty when there are none."""
+
+    def __init__(
+        self,
+        *,
+        merged: _builtins.int = ...,
+        contradictions: _abc.Iterable[Global___CrossAgentContradiction] | None = ...,
+        coverage: _abc.Iterable[Global___SubQueryCoverage] | None = ...,
+        completeness: _builtins.float | None = ...,
+        flow: _builtins.float | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_completeness", b"_completeness", "_flow", b"_flow", "completeness", b"completeness", "flow", b"flow"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_completeness", b"_completeness", "_flow", b"_flow", "completeness", b"completeness", "contradictions", b"contradictions", "coverage", b"coverage", "flow", b"flow", "merged", b"merged"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__completeness: _TypeAlias = _typing.Literal["completeness"]  # noqa: Y015
+    _WhichOneofArgType__completeness: _TypeAlias = _typing.Literal["_completeness", b"_completeness"]  # noqa: Y015
+    _WhichOneofReturnType__flow: _TypeAlias = _typing.Literal["flow"]  # noqa: Y015
+    _WhichOneofArgType__flow: _TypeAlias = _typing.Literal["_flow", b"_flow"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__completeness) -> _WhichOneofReturnType__completeness | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__flow) -> _WhichOneofReturnType__flow | None: ...
+
+Global___CrossAgent: _TypeAlias = CrossAgent  # noqa: Y015
+
+@_typing.final
+class LinkedResult(_message.Message):
+    """LinkedResult is the result of a sub-agent that the answer was made from. Being part of the report, it is covered by the window's
+    HMAC (SPEC-012 §8.1).
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    CHAIN_TIP_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The sub-agent's session."""
+    window_id: _builtins.str
+    """Its window."""
+    hmac: _builtins.str
+    """HMAC of that window."""
+    chain_tip: _builtins.str
+    """Chain tip of the session when it was consumed."""
+    agent_type: _builtins.str
+    """Agent type; empty when it is not registered."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        hmac: _builtins.str = ...,
+        chain_tip: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "chain_tip", b"chain_tip", "hmac", b"hmac", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LinkedResult: _TypeAlias = LinkedResult  # noqa: Y015
+
+@_typing.final
+class CheckSummaryRequest(_message.Message):
+    """CheckSummaryRequest carries a summary and what it summarises."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_FIELD_NUMBER: _builtins.int
+    SUMMARY_FIELD_NUMBER: _builtins.int
+    source: _builtins.str
+    """The text that was summarised, 1 byte to the deployment's limit."""
+    summary: _builtins.str
+    """The summary."""
+    def __init__(
+        self,
+        *,
+        source: _builtins.str = ...,
+        summary: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source", b"source", "summary", b"summary"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckSummaryRequest: _TypeAlias = CheckSummaryRequest  # noqa: Y015
+
+@_typing.final
+class CheckSummaryResponse(_message.Message):
+    """CheckSummaryResponse tells how faithful a summary is (SPEC-004 §12.3)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FIDELITY_SCORE_FIELD_NUMBER: _builtins.int
+    CLAIMS_FIELD_NUMBER: _builtins.int
+    FLAWED_CLAIMS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    fidelity_score: _builtins.float
+    """Fidelity, 0.0 to 1.0: below 0.80 the summary is not used."""
+    claims: _builtins.int
+    """Claims of the summary."""
+    @_builtins.property
+    def flawed_claims(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Claims that distort the source, contradict it or name what it does not."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it could not be told."""
+
+    def __init__(
+        self,
+        *,
+        fidelity_score: _builtins.float = ...,
+        claims: _builtins.int = ...,
+        flawed_claims: _abc.Iterable[_builtins.str] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claims", b"claims", "fidelity_score", b"fidelity_score", "flawed_claims", b"flawed_claims", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CheckSummaryResponse: _TypeAlias = CheckSummaryResponse  # noqa: Y015
+
+@_typing.final
 class AnalyzeRequest(_message.Message):
     """AnalyzeRequest carries an answer and its evidence."""
 
@@ -181,6 +446,9 @@ class AnalyzeRequest(_message.Message):
     LOOP_DEPTH_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
     FLOW_REMEDIATION_FIELD_NUMBER: _builtins.int
+    MERGED_FIELD_NUMBER: _builtins.int
+    SUB_QUERIES_FIELD_NUMBER: _builtins.int
+    LINKED_RESULTS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -209,6 +477,18 @@ class AnalyzeRequest(_message.Message):
     def prior(self) -> _containers.RepeatedCompositeFieldContainer[Global___PriorWindow]:
         """Earlier answers, oldest first."""
 
+    @_builtins.property
+    def merged(self) -> _containers.RepeatedCompositeFieldContainer[Global___MergedAnswer]:
+        """Answers that this one was made from: a fan-in's parents, sub-agents' results. Empty otherwise."""
+
+    @_builtins.property
+    def sub_queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sub-queries that the orchestrator decomposed the task into; empty: stage 8 decomposes the query itself."""
+
+    @_builtins.property
+    def linked_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkedResult]:
+        """Results of sub-agents, for the report."""
+
     def __init__(
         self,
         *,
@@ -223,10 +503,13 @@ class AnalyzeRequest(_message.Message):
         loop_depth: _builtins.int = ...,
         domain: _builtins.str = ...,
         flow_remediation: _builtins.str = ...,
+        merged: _abc.Iterable[Global___MergedAnswer] | None = ...,
+        sub_queries: _abc.Iterable[_builtins.str] | None = ...,
+        linked_results: _abc.Iterable[Global___LinkedResult] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "loop_depth", b"loop_depth", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "sub_queries", b"sub_queries", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -912,6 +1195,8 @@ class Report(_message.Message):
     CONTROLS_MET_FIELD_NUMBER: _builtins.int
     CONTROLS_TOTAL_FIELD_NUMBER: _builtins.int
     DOMAIN_FIELD_NUMBER: _builtins.int
+    CROSS_AGENT_FIELD_NUMBER: _builtins.int
+    LINKED_RESULTS_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -1062,6 +1347,14 @@ class Report(_message.Message):
     def iso_42001_controls(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """ISO 42001 controls, such as A.9.4; absent values when stage 12 did not run."""
 
+    @_builtins.property
+    def cross_agent(self) -> Global___CrossAgent:
+        """What the merged answers say of one another; absent when nothing was merged."""
+
+    @_builtins.property
+    def linked_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkedResult]:
+        """Results of sub-agents that the answer was made from."""
+
     def __init__(
         self,
         *,
@@ -1120,10 +1413,12 @@ class Report(_message.Message):
         controls_met: _builtins.int | None = ...,
         controls_total: _builtins.int | None = ...,
         domain: _builtins.str = ...,
+        cross_agent: Global___CrossAgent | None = ...,
+        linked_results: _abc.Iterable[Global___LinkedResult] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
     _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015

@@ -40,6 +40,11 @@ class DpeServiceStub:
                 request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeResponse.FromString,
                 _registered_method=True)
+        self.CheckSummary = channel.unary_unary(
+                '/interlock.api.dpe.v1.DpeService/CheckSummary',
+                request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryResponse.FromString,
+                _registered_method=True)
         self.Describe = channel.unary_unary(
                 '/interlock.api.dpe.v1.DpeService/Describe',
                 request_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.DescribeRequest.SerializeToString,
@@ -61,6 +66,13 @@ class DpeServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def CheckSummary(self, request, context):
+        """CheckSummary tells how faithful a summary of an answer is to it (SPEC-004 §12.3).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Describe(self, request, context):
         """Describe tells models, hashes, weights and thresholds in use.
         """
@@ -75,6 +87,11 @@ def add_DpeServiceServicer_to_server(servicer, server):
                     servicer.Analyze,
                     request_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeRequest.FromString,
                     response_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeResponse.SerializeToString,
+            ),
+            'CheckSummary': grpc.unary_unary_rpc_method_handler(
+                    servicer.CheckSummary,
+                    request_deserializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryResponse.SerializeToString,
             ),
             'Describe': grpc.unary_unary_rpc_method_handler(
                     servicer.Describe,
@@ -110,6 +127,33 @@ class DpeService:
             '/interlock.api.dpe.v1.DpeService/Analyze',
             interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeRequest.SerializeToString,
             interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.AnalyzeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def CheckSummary(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.dpe.v1.DpeService/CheckSummary',
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryRequest.SerializeToString,
+            interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2.CheckSummaryResponse.FromString,
             options,
             channel_credentials,
             insecure,

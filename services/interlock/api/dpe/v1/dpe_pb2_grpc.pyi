@@ -39,6 +39,8 @@ class DpeServiceStub:
     Refused with INVALID for bad input, EXHAUSTED (CLAIM_LIMIT_EXCEEDED, TEXT_TOO_LARGE) rather than skip anything,
     UNAVAILABLE when a model cannot answer, TIMEOUT when a stage runs out of time.
     """
+    CheckSummary: _grpc.UnaryUnaryMultiCallable[_dpe_pb2.CheckSummaryRequest, _dpe_pb2.CheckSummaryResponse]
+    """CheckSummary tells how faithful a summary of an answer is to it (SPEC-004 §12.3)."""
     Describe: _grpc.UnaryUnaryMultiCallable[_dpe_pb2.DescribeRequest, _dpe_pb2.DescribeResponse]
     """Describe tells models, hashes, weights and thresholds in use."""
 
@@ -53,6 +55,8 @@ class DpeServiceAsyncStub(DpeServiceStub):
     Refused with INVALID for bad input, EXHAUSTED (CLAIM_LIMIT_EXCEEDED, TEXT_TOO_LARGE) rather than skip anything,
     UNAVAILABLE when a model cannot answer, TIMEOUT when a stage runs out of time.
     """
+    CheckSummary: _aio.UnaryUnaryMultiCallable[_dpe_pb2.CheckSummaryRequest, _dpe_pb2.CheckSummaryResponse]  # type: ignore[assignment]
+    """CheckSummary tells how faithful a summary of an answer is to it (SPEC-004 §12.3)."""
     Describe: _aio.UnaryUnaryMultiCallable[_dpe_pb2.DescribeRequest, _dpe_pb2.DescribeResponse]  # type: ignore[assignment]
     """Describe tells models, hashes, weights and thresholds in use."""
 
@@ -70,6 +74,14 @@ class DpeServiceServicer(metaclass=_abc_1.ABCMeta):
         Refused with INVALID for bad input, EXHAUSTED (CLAIM_LIMIT_EXCEEDED, TEXT_TOO_LARGE) rather than skip anything,
         UNAVAILABLE when a model cannot answer, TIMEOUT when a stage runs out of time.
         """
+
+    @_abc_1.abstractmethod
+    def CheckSummary(
+        self,
+        request: _dpe_pb2.CheckSummaryRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_dpe_pb2.CheckSummaryResponse, _abc.Awaitable[_dpe_pb2.CheckSummaryResponse]]:
+        """CheckSummary tells how faithful a summary of an answer is to it (SPEC-004 §12.3)."""
 
     @_abc_1.abstractmethod
     def Describe(

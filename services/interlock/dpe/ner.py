@@ -1,4 +1,4 @@
-"""Names from a token classifier: what goes into the model besides the ids, and what its scores mean (docs/models.md).
+"""Names from a token classifier: what goes into the model besides the ids, and what its scores mean (DPE-18).
 
 The encoder reads lower case only, while capitals tell most names apart, so the case of each word enters as its token
 type. The labels are ``O``, ``B-<kind>`` and ``I-<kind>``, one for each word: that of its first token. Long texts are
@@ -7,12 +7,14 @@ read in windows that overlap; a word counts as the window saw it in which it sta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 PLAIN, CAPITAL, UPPER, MIXED = 0, 1, 2, 3
 CASES = 4
 OUTSIDE = "O"
+KINDS = ("PERSON", "ORG", "LOC", "MISC")
+"""MISC is what else has a name: products, works, peoples, events."""
 OVERLAP = 32
 
 Offset = tuple[int, int]
@@ -21,7 +23,10 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class Window:
-    """One run of the model: for each token its word (``None`` for special tokens), its place, and its scores."""
+    """One run of the model: for each token its word (``None`` for special tokens), its place, and its scores.
+
+    Words are numbered through the whole text.
+    """
 
     words: Sequence[int | None]
     offsets: Sequence[Offset]
@@ -71,16 +76,28 @@ def names_in(windows: Sequence[Window], labels: Sequence[str]) -> list[Span]:
 
 def _read(windows: Sequence[Window], labels: Sequence[str]) -> list[tuple[Offset, str]]:
     """Return the place and the label of each word of the text, in order."""
-    best: dict[int, tuple[int, Offset, str]] = {}
+    best: dict[int, tuple[int, str]] = {}
+    places: dict[int, Offset] = {}
     for window in windows:
         if not len(window.words) == len(window.offsets) == len(window.scores):
             raise ValueError("a window has as many scores as tokens")
-        for word, place in _word_places(window.words, window.offsets).items():
-            first = window.words.index(word)
+        for word, (start, end) in _word_places(window.words, window.offsets).items():
+            known = places.get(word, (start, end))
+            places[word] = min(start, known[0]), max(end, known[1])  # an edge may cut a word
+        for word, first in _first_tokens(window.words):
             depth = min(first, len(window.words) - 1 - first)
-            if place[0] not in best or depth > best[place[0]][0]:
-                best[place[0]] = depth, place, _label(window.scores[first], labels)
-    return [(place, label) for _, (_, place, label) in sorted(best.items())]
+            if word not in best or depth > best[word][0]:
+                best[word] = depth, _label(window.scores[first], labels)
+    return sorted((places[word], label) for word, (_, label) in best.items())
+
+
+def _first_tokens(words: Sequence[int | None]) -> Iterator[tuple[int, int]]:
+    """Yield each word with its first token; the tokens of a word stand together."""
+    before = None
+    for number, word in enumerate(words):
+        if word is not None and word != before:
+            yield word, number
+        before = word
 
 
 def _label(scores: Sequence[float], labels: Sequence[str]) -> str:

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "scripts"))
-
-from ner_spans import (
+from interlock.dpe.ner import (
     CAPITAL,
     MIXED,
     PLAIN,
@@ -94,6 +90,18 @@ def test_a_word_in_two_windows_is_read_where_it_stands_deeper():
 
     for windows in ([edge, deep], [deep, edge]):
         assert names_in(windows, LABELS) == [(4, 12, "PERSON")]
+
+
+def test_a_word_that_an_edge_cuts_is_one_word():
+    """Lovelace begins at the end of one window and ends in the next: one name with all of its letters."""
+    first = Window([None, 0, 1, None], [(0, 0), (0, 3), (4, 8), (0, 0)], scores("O", "O", "B-PERSON", "O"))
+    second = Window(
+        [None, 1, 2, 3, 4, None],
+        [(0, 0), (8, 12), *PLACES[2:], (0, 0)],
+        scores("O", "B-ORG", "O", "B-ORG", "I-ORG", "O"),
+    )
+
+    assert names_in([first, second], LABELS) == [(4, 12, "PERSON"), (17, 26, "ORG")]
 
 
 def test_scores_that_do_not_fit_are_an_error():

@@ -1,0 +1,114 @@
+"""Fidelity of a summary to what it summarises (SPEC-004 §12.3, DAG-7).
+
+The summary is an answer, its source the one fact, and the stages of an answer judge it. Every checked claim counts: 1.0
+when it follows from the source, a quarter when it does so in part, nothing otherwise. A flaw is a distortion, a
+fabrication, or a contradiction, with the source or inside the summary: with one, a summary is not used, however much of
+it is right, for the mean over twenty claims hides a changed figure. Neither is one that says nothing to check, that
+hides characters, or that speaks to whoever judges it: then there is nothing to score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from interlock.domain.errors import invalid
+from interlock.dpe import limits
+from interlock.dpe.attribution import DENIED_ABOVE, Attribution, Evidence, Method, attribute
+from interlock.dpe.contradiction import Contradiction, counted
+from interlock.dpe.document import Fact
+from interlock.dpe.envelope import MAX_FACT_CHARS
+from interlock.dpe.fidelity import Flaws
+from interlock.dpe.reading import Reading
+
+USED_FROM = 0.80
+"""Below this a summary is not used (SPEC-004 §12.3)."""
+
+FLAWED_AT_MOST = 0.75
+_CREDIT = {Attribution.CONTEXT_GROUNDED: 1.0, Attribution.MIXED: 0.25}
+
+
+@dataclass(frozen=True)
+class Checked:
+    """How faithful a summary is, its claims, and those that bend, contradict or make up, as written."""
+
+    score: float
+    claims: int
+    flawed: tuple[str, ...]
+
+
+def source_facts(source: str) -> tuple[Fact, ...]:
+    """Return a source as facts, cut between lines or words where it is longer than a fact may be.
+
+    Refused with SUMMARY_SOURCE_EMPTY when it says nothing.
+    """
+    parts, rest = [], source.strip()
+    while len(rest) > MAX_FACT_CHARS:
+        cut = max(rest.rfind(mark, MAX_FACT_CHARS // 2, MAX_FACT_CHARS) for mark in ("\n", " "))
+        end = cut if cut > 0 else MAX_FACT_CHARS
+        parts.append(rest[:end].strip())
+        rest = rest[end:].strip()
+    parts.append(rest)
+    if not rest:
+        raise invalid("SUMMARY_SOURCE_EMPTY", "a summary is checked against a source that says something")
+    return tuple(Fact(f"s{number}", part, 0.5) for number, part in enumerate(parts, 1) if part)
+
+
+def check(
+    readings: Sequence[Reading],
+    evidence: Mapping[str, Evidence],
+    flaws: Flaws,
+    contradictions: Sequence[Sequence[Contradiction]],
+    *,
+    method: Method,
+) -> Checked:
+    """Return how faithful a summary is: what its worst reading is, where it was masked."""
+    found = [
+        _read(reading, evidence, flaws, inside, method)
+        for reading, inside in zip(readings, contradictions, strict=True)
+    ]
+    return Checked(
+        min(one.score for one in found),
+        max(one.claims for one in found),
+        tuple(dict.fromkeys(text for one in found for text in one.flawed)),
+    )
+
+
+def _read(
+    reading: Reading, evidence: Mapping[str, Evidence], flaws: Flaws, inside: Sequence[Contradiction], method: Method
+) -> Checked:
+    names = {claim.claim_id for claim in reading.checked}
+    flawed = {name for name in names if flaws.fabrications.get(name) or flaws.distortions.get(name)}
+    flawed |= {name for name in names if evidence[name].plain_scores.contradiction > DENIED_ABOVE}
+    flawed |= _unlimited(reading, evidence)
+    flawed |= {name for each in counted(inside) for name in (each.claim_id, each.other_claim_id)}
+    kinds = [
+        attribute(
+            claim,
+            evidence[claim.claim_id] if method == "nli" else evidence[claim.claim_id].plain(),
+            flawed=claim.claim_id in flawed,
+            method=method,
+        )
+        for claim in reading.checked
+    ]
+    texts = tuple(claim.text for claim in reading.checked if claim.claim_id in flawed)
+    return Checked(_score(reading, kinds, flawed=bool(flawed)), len(reading.claims), texts)
+
+
+def _unlimited(reading: Reading, evidence: Mapping[str, Evidence]) -> set[str]:
+    """Return the claims that drop a limit of their source which no sentence that rests on the same source keeps."""
+    told = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
+    kept = {evidence[name].source for name, sentence in told.items() if limits.keeps(sentence)}
+    return {
+        claim.claim_id
+        for claim in reading.checked
+        if (source := evidence[claim.claim_id].source) not in kept and limits.lost(told[claim.claim_id], source)
+    }
+
+
+def _score(reading: Reading, kinds: Iterable[Attribution], *, flawed: bool) -> float:
+    given = [_CREDIT.get(kind, 0.0) for kind in kinds]
+    if not given or reading.addressed or reading.hidden:
+        return 0.0
+    mean = sum(given) / len(given)
+    return min(mean, FLAWED_AT_MOST) if flawed else mean
