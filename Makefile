@@ -13,14 +13,17 @@ STAMPS := $(VENV)/.stamps
 TRAIN_VENV ?= .venv-train
 PYTEST := $(BIN)/python -m pytest
 
-.PHONY: help demo serve test test-long train-smoke quality check bench clean
+.PHONY: help demo demo-tree serve test test-long train-smoke quality check bench clean
 
 help: ## show this
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 	@echo "  settings: PYTHON=$(PYTHON) VENV=$(VENV)"
 
 demo: $(STAMPS)/demo ## install what is needed, then show a governed conversation that ends in a halt
 	@$(BIN)/interlock demo
+
+demo-tree: $(STAMPS)/demo ## the same for a tree: an orchestrator and three specialists, one of which spends the budget of all
+	@$(BIN)/interlock demo --tree
 
 serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
 	@$(BIN)/interlock serve

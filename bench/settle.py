@@ -20,17 +20,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import hiredis
 import redis.asyncio
 import uvloop
 
 from interlock.domain.ids import SessionId
-from interlock.session import records
 from interlock.session.batcher import Batcher, Script
 from interlock.session.connection import parse
 from interlock.session.store_redis import RedisStore, key_of
@@ -45,7 +44,6 @@ ROOT = session_id(0)
 # redis-benchmark puts twelve decimal digits in the place of this word.
 RANDOM, DIGITS = "__rand_int__", 12
 DRAWN_FROM = 5 * SETTLES
-TTL_S = "90000"
 START, COMMIT = Script.load("start"), Script.load("commit")
 CHARGE = settle(1).charge
 
@@ -58,22 +56,38 @@ def key(number: str) -> str:
     return key_of(ROOT, session("0" * DIGITS)).removesuffix("0" * DIGITS) + number.rjust(DIGITS, "0")
 
 
+class _Recorded(Exception):
+    """The store wanted to send this."""
+
+
+class _Recorder:
+    """Stands where the connection would, and keeps what the store sends."""
+
+    async def run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> Any:
+        raise _Recorded(("EVALSHA", script.sha, len(keys), *keys, *arguments))
+
+
+def recorded(call: Callable[[RedisStore], Coroutine[Any, Any, Any]]) -> tuple[Any, ...]:
+    """Return the command that *call* makes of a store."""
+    store = RedisStore(cast("Batcher", _Recorder()), token_lifetime_s=3600)
+    try:
+        asyncio.run(call(store))
+    except _Recorded as sent:
+        return cast("tuple[Any, ...]", sent.args[0])
+    raise SystemExit("the store sent nothing")
+
+
+STARTED = recorded(lambda store: store.start(new_state()))
+COMMITTED = recorded(lambda store: store.commit(settle(1)))
+
+
 def start_command(number: int) -> bytes:
-    state = new_state()
-    limits, policy = state.terms.limits, state.policy
-    return hiredis.pack_command((
-        "EVALSHA", START.sha, 1, key(str(number)), records.terms_to_json(state.terms), limits.max_windows,
-        limits.max_dag_nodes, state.budget, policy.text, policy.hash, TTL_S,
-    ))  # fmt: skip
+    return hiredis.pack_command((*STARTED[:3], key(str(number)), *STARTED[4:]))
 
 
 def commit_command(number: str) -> tuple[Any, ...]:
     """Return what ``RedisStore.commit`` sends."""
-    ask = settle(1)
-    return (
-        "EVALSHA", COMMIT.sha, 1, key(number), ask.window_id, "", 1, ask.charge, ask.ceiling, ask.continuation_id,
-        ask.seal.quality_tier, ask.seal.hmac, records.record_to_json(ask), "", "", TTL_S,
-    )  # fmt: skip
+    return (*COMMITTED[:3], key(number), *COMMITTED[4:])
 
 
 class Raw:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import settings
 
 from tests.support.valkey import Valkey
+
+settings.register_profile("untimed", deadline=None)  # a busy machine fails no property
+settings.load_profile("untimed")
 
 
 @pytest.fixture(scope="session")

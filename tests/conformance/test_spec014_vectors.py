@@ -9,12 +9,15 @@ import pytest
 from typer.testing import CliRunner
 
 from interlock.cli import conformance, conformance_vectors
-from interlock.cli.conformance_vectors import DOMAIN, LEFT_OUT, MESH, NOT_APPLICABLE, PASS, Expectations, run, run_all
+from interlock.cli.conformance_domain import Expectations
+from interlock.cli.conformance_vectors import DOMAIN, LEFT_OUT, MESH, NOT_APPLICABLE, PASS, run, run_all
 from interlock.domain.budget import DEFAULT_DECREMENTS
 from interlock.domain.composite import Calibration, Weights
 from interlock.domain.conformance import checks, require
 from interlock.domain.errors import Refused
 from interlock.domain.quality import QualityWeights
+from interlock.dpe.models import BUNDLED
+from interlock.runtime.config import Settings
 
 NAMES = [vector["test_id"] for vector in conformance_vectors.vectors()]
 CALIBRATION = (Calibration(), QualityWeights(), DEFAULT_DECREMENTS)
@@ -135,6 +138,21 @@ def test_the_report_has_what_the_specification_wants_published(reported):
     assert reported["certification"] == {"basic": [], "standard": ["TV-004"], "full": ["TV-004"]}
 
 
+@pytest.mark.req("DPE-17", "DPE-18")
+@pytest.mark.parametrize("slot", ["nli", "embed", "ner"])
+def test_the_report_names_the_model_that_a_setting_puts_in_a_slot(tmp_path, slot):
+    """What judges is in the report, and not what is bundled for the slot."""
+    for file in (BUNDLED / slot).iterdir():
+        (tmp_path / file.name).symlink_to(file)
+    own = json.loads((tmp_path / "manifest.json").read_text(encoding="utf-8")) | {"name": "a model of our own"}
+    (tmp_path / "manifest.json").unlink()
+    (tmp_path / "manifest.json").write_text(json.dumps(own), encoding="utf-8")
+
+    models = conformance.assembled(Settings(**{f"{slot}_model_dir": tmp_path}), ())["models"]
+
+    assert [model["slot"] for model in models if model["name"] == "a model of our own"] == [slot]
+
+
 def test_the_text_tells_every_vector_and_every_check(reported):
     """What a person reads names each vector with its outcome, and each normative check."""
     text = "\n".join(conformance.lines(reported))
@@ -159,6 +177,15 @@ def test_the_command_prints_what_it_found(option):
     else:
         assert "TV-020  pass" in shown.output
         assert "NOT THE WHOLE SUITE" in shown.output
+
+
+def test_text_asked_for_goes_before_the_format_and_not_with_json():
+    """``--text`` is text whatever ``-o`` says; two formats asked for by name are refused."""
+    shown = CliRunner().invoke(conformance.app, ["report", "--text", "-o", "json", "--only", "TV-05"])
+
+    assert shown.output.startswith("Interlock ")
+    with pytest.raises(Refused, match="USAGE"):
+        CliRunner().invoke(conformance.app, ["report", "--text", "--json"], catch_exceptions=False)
 
 
 def test_the_command_refuses_a_pattern_that_is_none():

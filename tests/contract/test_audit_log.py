@@ -138,17 +138,19 @@ def test_a_request_sees_what_the_ones_before_it_wrote(log):
     seen = []
 
     def look(writing):
-        seen.append((writing.head(session_id()), writing.tip(session_id()), writing.root_id(session_id())))
+        seen.append((writing.head(session_id()), writing.root_id(session_id())))
         seen.append((writing.window(window_id(1)), writing.holds(session_id(), "DPE_COMPLETED")))
+        seen.append([writing.is_continued(a_window(number)) for number in (1, 2)])
         seen.append(writing.chain(session_id()).head)
 
     log.commit([look, adding(an_event(1), a_window(1), a_window(2)), look])
 
     unread = {"stored_report_hash": ""}
-    assert seen[:3] == [((0, ""), None, ""), (None, False), (0, "")]
-    assert seen[3:] == [
-        ((1, hash_of(1)), a_window(2, **unread), window_id(1)),
+    assert seen[:4] == [((0, ""), ""), (None, False), [False, False], (0, "")]
+    assert seen[4:] == [
+        ((1, hash_of(1)), window_id(1)),
         (a_window(1, **unread), True),
+        [True, False],
         (1, hash_of(1)),
     ]
 

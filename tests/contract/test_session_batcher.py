@@ -137,7 +137,7 @@ async def test_a_server_that_forgot_the_scripts_learns_them_again(valkey, batche
     script = Script.load("abandon")
     with valkey.client() as client:
         client.script_flush()
-        reply = await batcher.run(script, "il:{x}:s:x", "crp_win_x", 60)
+        reply = await batcher.run(script, ("il:{x}:s:x",), "crp_win_x", 60)
 
         assert reply[0] == b"SESSION_NOT_FOUND"
         assert client.script_exists(script.sha) == [True]
@@ -151,12 +151,12 @@ async def test_a_server_that_refuses_script_load_still_runs_the_scripts(own_valk
         "narrow",
         enabled=True,
         passwords=["+s3cret pass"],
-        commands=["+eval", "+evalsha", "+hget", "-script"],
+        commands=["+eval", "+evalsha", "+hmget", "-script"],
         keys=["*"],
     )
     batcher = Batcher(parse(f"redis://narrow:s3cret%20pass@127.0.0.1:{own_valkey.port}/0"))
 
-    assert (await batcher.run(Script.load("abandon"), "il:{x}:s:x", "w", 60))[0] == b"SESSION_NOT_FOUND"
+    assert (await batcher.run(Script.load("abandon"), ("il:{x}:s:x",), "w", 60))[0] == b"SESSION_NOT_FOUND"
     assert error_of(await refused(batcher.command("SCRIPT", "LOAD", "return 1"))) == "NOPERM"
     await batcher.close()
 
@@ -221,7 +221,7 @@ async def test_a_peer_that_speaks_something_else_is_hung_up_on(answer):
         batcher = Batcher(parse(f"redis://127.0.0.1:{port}"), timeout_s=1)
         answers = await asyncio.gather(batcher.command("PING"), return_exceptions=True)
 
-        assert batcher._connection.closed
+        assert batcher._routes.entry.connection.closed
         assert answers[0] == b"PONG" or error_of(answers[0]) == "PROTOCOL"
         await batcher.close()
 

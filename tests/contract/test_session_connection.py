@@ -67,7 +67,7 @@ async def test_a_wrong_password_is_refused_without_being_quoted(own_valkey, admi
     await batcher.close()
 
     assert error_of(no) == "WRONGPASS"
-    assert "wr0ng" not in f"{no} {no.metadata} {batcher._address}"
+    assert "wr0ng" not in f"{no} {no.metadata} {batcher._routes._address}"
 
 
 async def test_the_database_of_the_url_is_selected(own_valkey, admin):

@@ -8,8 +8,9 @@ import pytest
 
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Kind
-from interlock.domain.session import Lease, Opened
-from interlock.domain.session_rule import UNSETTLED_KEPT
+from interlock.domain.lineage import NO_HISTORY, Degradation, History
+from interlock.domain.session import Lease, Opened, Parent
+from interlock.domain.session_opening import UNSETTLED_KEPT
 from interlock.session.batcher import Batcher
 from interlock.session.connection import parse
 from interlock.session.store import MemoryStore
@@ -90,19 +91,20 @@ async def test_the_first_window_has_no_parent_and_the_next_one_has_the_tip(store
     done = await store.commit(settle(1, first))
     second = await store.open(next_ask(2, done))
 
-    assert (first.parent_id, first.parent_number, first.parent_hmac, first.lineage) == (None, 0, "", ())
+    assert (first.parents, first.number, first.history) == ((), 1, NO_HISTORY)
     assert second == Opened(
         terms=new_state().terms,
         policy=policy(),
-        parent_id=window_id(1),
-        parent_number=1,
-        parent_hmac=seal(1).hmac,
+        pattern="LINEAR",
+        parents=(Parent(window_id(1), 1, seal(1).hmac, seal(1).quality_tier, "COMPLETED", Micros(950_000)),),
         path_budget=Micros(950_000),
         session_budget=Micros(950_000),
         unsettled=None,
-        lineage=(window_id(1),),
-        quality_history=(seal(1).quality_tier,),
+        left_out=(),
+        facts=(),
+        history=History((window_id(1),), (seal(1).quality_tier,), Degradation.NONE, window_id(1), seal(1).quality_tier),
     )
+    assert second.number == 2
 
 
 @pytest.mark.req("BUD-4", "BUD-9")
@@ -217,7 +219,7 @@ async def test_the_continuation_of_the_latest_window_goes_on(store):
     (done,) = await line(store, MEDIUM)
     opened = await store.open(next_ask(2, done, continuation_id=continuation_id(1)))
 
-    assert opened.parent_id == window_id(1)
+    assert [parent.window_id for parent in opened.parents] == [window_id(1)]
 
 
 @pytest.mark.req("DAG-4")

@@ -140,4 +140,4 @@ def test_every_stage_ran_and_the_judge_is_named(shown):
     for model in windows[0]["models"]:
         assert model["hash"].startswith("sha256:")
         assert f"{model['name']}, {model['runtime']}" in shown[2]
-    assert {model["slot"] for model in windows[0]["models"]} == {"nli", "embed", "ner"}
+    assert {model["slot"] for model in windows[0]["models"]} == {"nli", "embed", "ner", "parser"}

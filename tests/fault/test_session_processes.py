@@ -75,6 +75,7 @@ async def main(url, me):
             told.append((session, "leased"))
         except Refused as refused:
             told.append((session, refused.reason))
+    print("asked", flush=True)
     sys.stdin.readline()
     for session in range(1, 21):
         try:
@@ -123,7 +124,12 @@ def run_workers(url: str) -> list[list[tuple[int, str]]]:
         for worker in workers:
             assert worker.stdout.readline() == "ready\n"
         for worker in workers:
-            worker.stdin.write("go\ngo\n")
+            worker.stdin.write("go\n")
+            worker.stdin.flush()
+        for worker in workers:  # on a busy machine one may have settled before another has asked
+            assert worker.stdout.readline() == "asked\n"
+        for worker in workers:
+            worker.stdin.write("go\n")
             worker.stdin.flush()
         return [json.loads(worker.communicate(timeout=60)[0]) for worker in workers]
     finally:

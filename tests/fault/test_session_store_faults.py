@@ -238,15 +238,15 @@ async def test_a_store_that_was_rolled_back_serves_no_newer_token(server, store)
 @pytest.mark.parametrize(
     "fields",
     [
-        {"tip_number": "x"},
+        {"top": "x"},
         {"budget": ""},
         {"max_windows": "many"},
         {"nodes": "-"},
         {"nodes": "7"},
-        {"n:1": "crp_win_1"},
+        {"dag": "crp_win_1"},
         {"terms": "{"},
         {"terms": "{}"},
-        {"tip_budget": "nan?"},
+        {"cap": "nan?"},
     ],
 )
 async def test_a_session_that_cannot_be_read_is_refused(server, store, fields):

@@ -18,11 +18,13 @@ OVERSIGHT = st.sampled_from(["", "", "auto", "human-review", "halt", "log-only"]
 LINES = st.lists(joinable().filter(lambda policy: policy != NOTHING), max_size=3)
 
 
-def resolved(default: Policy, base: Policy | None, lines: list[Policy], mode: str, oversight: str) -> Policy | None:
+def resolved(
+    default: Policy, base: Policy | None, lines: list[Policy], mode: str, oversight: str, agent: Policy = NOTHING
+) -> Policy | None:
     """Return the effective policy; ``None`` when the layers are refused."""
     layers = Layers(
         default=default, base=base, lines=[canonical(line) for line in lines], mode=mode, oversight=oversight,
-        report_only_lines=[], accept_risk="", accept_quality=[],
+        report_only_lines=[], accept_risk="", accept_quality=[], agent=agent,
     )  # fmt: skip
     try:
         return resolve(layers)[0]
@@ -58,6 +60,20 @@ def test_a_child_is_as_strict_as_its_base_or_refused(default, base, lines, mode,
         assert not tightening
     else:
         assert relaxations(base, effective) == []
+
+
+@pytest.mark.req("AGT-1", "POL-6")
+@given(joinable(), st.none() | joinable(), LINES, joinable())
+@settings(max_examples=300)
+def test_an_agent_types_policy_only_tightens(default, base, lines, agent):
+    """Whatever its type is registered with, an agent is held to it and to all that held before, and nothing is refused for it."""
+    before = resolved(default, base, lines, "", "")
+    effective = resolved(default, base, lines, "", "", agent)
+
+    assert (effective is None) == (before is None)
+    if effective is not None:
+        layers = [layer for layer in (before, agent) if layer != NOTHING]
+        assert [found for layer in layers for found in relaxations(layer, effective)] == []
 
 
 @pytest.mark.req("POL-6")

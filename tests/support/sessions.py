@@ -12,7 +12,16 @@ from interlock.domain.dag import LINEAR, Limits, Node, Seal
 from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk import RiskLevel
-from interlock.domain.session import Committed, CommitWindow, Opened, OpenWindow, PolicyText, SessionState, Terms
+from interlock.domain.session import (
+    Committed,
+    CommitWindow,
+    Delegated,
+    Opened,
+    OpenWindow,
+    PolicyText,
+    SessionState,
+    Terms,
+)
 from interlock.domain.session_rule import new_session
 
 NOW_MS = 1_748_160_000_000
@@ -69,19 +78,65 @@ def node(n: int, *parents: int, number: int | None = None, **changed: Any) -> No
     return Node(**{**values, **changed})
 
 
-def new_state(n: int = 1, *, max_windows: int = 5, max_dag_nodes: int = 50, budget: int = FULL) -> SessionState:
+def new_state(
+    n: int = 1,
+    *,
+    max_windows: int = 5,
+    max_dag_nodes: int = 50,
+    max_fan_out: int = 10,
+    budget: int = FULL,
+    **changed: Any,
+) -> SessionState:
     terms = Terms(
         session_id=session_id(n),
-        root_session_id=session_id(n),
+        root_session_id=changed.pop("root_session_id", session_id(n)),
         scope="key_0123456789abcdef01234567",
         strategy="push",
         nonce="base64:AAECAwQFBgcICQoLDA0ODw==",
         key_version=1,
-        loop_depth=0,
-        limits=Limits(max_windows, max_dag_nodes),
+        loop_depth=changed.pop("loop_depth", 0),
+        limits=Limits(max_windows, max_dag_nodes, max_fan_out),
         created_us=NOW_MS * 1000 + 1,
+        deepest=changed.pop("deepest", 5),
+        max_delegations=changed.pop("max_delegations", 20),
+        **changed,
     )
     return new_session(terms, policy(), Micros(budget))
+
+
+def child_of(parent: SessionState, n: int, *, budget: int = FULL, **changed: Any) -> SessionState:
+    """Return a session below another one, as it is asked for: *budget* is its ceiling."""
+    above = parent.terms
+    values: dict[str, Any] = {
+        "root_session_id": above.root_session_id,
+        "loop_depth": above.loop_depth + 1,
+        "ancestors": (above.session_id, *above.ancestors),
+        "deepest": above.deepest,
+        "accumulate": above.accumulate,
+    }
+    return new_state(n, budget=budget, **{**values, **changed})
+
+
+def delegated(parent: SessionState, grant: int, *, approval: str = "", **changed: Any) -> Delegated:
+    """Return what a grant number brings to the creation of a child."""
+    given = {"parent_policy_hash": parent.policy.hash, **changed}
+    return Delegated(parent=parent.terms, grant_id=f"{grant:032x}", approval_id=approval, **given)
+
+
+def pointer_ask(window: int, state: SessionState, at: WindowId, **changed: Any) -> OpenWindow:
+    """Return what the holder of the token of the window *at* asks."""
+    node = state.node(at)
+    assert node
+    token = {
+        "session_id": state.terms.session_id,
+        "root_session_id": state.terms.root_session_id,
+        "token_window": node.window_number,
+        "token_tip": node.seal.hmac,
+        "token_continuation_id": node.continuation_id,
+        "token_budget": node.safety_budget,
+        "token_policy_hash": state.policy.hash,
+    }
+    return first_ask(window, **{**token, **changed})
 
 
 def first_ask(window: int, *, session: int = 1, **changed: Any) -> OpenWindow:
@@ -106,7 +161,7 @@ def next_ask(window: int, committed: Committed, *, session: int = 1, **changed: 
     """Return what the holder of the token of *committed* asks."""
     outcome = committed.outcome
     token = {
-        "token_window": outcome.index,
+        "token_window": outcome.number,
         "token_tip": outcome.hmac,
         "token_continuation_id": outcome.continuation_id,
         "token_budget": outcome.path_budget,
@@ -118,11 +173,13 @@ def next_ask(window: int, committed: Committed, *, session: int = 1, **changed: 
 def settle(window: int, opened: Opened | None = None, *, session: int = 1, **changed: Any) -> CommitWindow:
     """Return the commit of a window on its parent; without one it is the root."""
     values: dict[str, Any] = {
-        "session_id": session_id(session),
-        "root_session_id": session_id(session),
+        "session_id": opened.terms.session_id if opened else session_id(session),
+        "root_session_id": opened.terms.root_session_id if opened else session_id(session),
         "window_id": window_id(window),
-        "parent_ids": (opened.parent_id,) if opened and opened.parent_id else (),
-        "window_number": opened.parent_number + 1 if opened else 1,
+        "parent_ids": tuple(parent.window_id for parent in opened.parents) if opened else (),
+        "window_number": opened.number if opened else 1,
+        "pattern": opened.pattern if opened else LINEAR,
+        "ancestors": opened.terms.ancestors if opened else (),
         "charge": MEDIUM,
         "ceiling": opened.path_budget if opened else FULL,
         "continuation_id": continuation_id(window),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -115,6 +116,16 @@ class RunningSidecar:
         body = {"model": "test-model", "messages": [{"role": "user", "content": text}], **more}
         sent = {**({"crp-session-token": token} if token else {}), **(headers or {})}
         return await self.client.post("/v1/chat/completions", json=body, headers=sent)
+
+    async def settled(self, first: httpx.Response, *, windows: int) -> dict[str, Any]:
+        """The session that *first* began, when it has so many windows: who hung up is not told."""
+        uri = f"/crp/v3/session/{first.headers['crp-context-session-id']}"
+        async with asyncio.timeout(10):
+            while True:
+                shown = (await self.client.get(uri, headers={"crp-session-token": token_of(first)})).json()
+                if len(shown["windows"]) == windows:
+                    return shown
+                await asyncio.sleep(0.02)
 
     async def events(self, session_id: str) -> list[Any]:
         """The session's audit events."""

@@ -298,7 +298,7 @@ def test_a_gap_is_named_once_by_its_first_sequence():
     assert found.faults == (Fault("event", 4, "SEQUENCE_GAP"),)
 
 
-# --- graphs that Append does not make yet, but the chain already knows
+# --- graphs
 
 
 def dag(shape: dict[str, list[str]]):
@@ -385,3 +385,24 @@ def test_a_second_seal_of_a_window_is_a_fault():
     [again] = chained(keys(session_id())(1), [replace(events[0], sequence=2)], events[0].hmac)
 
     assert Fault("window", 1, "DUPLICATE_SEAL") in check(list(windows.values()), [*events, again]).faults
+
+
+@pytest.mark.req("PRV-2")
+def test_the_tip_is_the_last_seal_whatever_its_number():
+    """Of several leaves the one that was sealed last, by sequence."""
+    windows, events = dag({"root": [], "a": ["root"], "c": ["a"], "b": ["root"]})
+
+    assert check(list(windows.values())[::-1], events[::-1]).chain_tip == windows["b"].hmac
+
+
+@pytest.mark.req("PRV-2", "DAG-2")
+def test_a_window_sealed_before_its_parent_is_a_fault():
+    """Even where every HMAC is right: what a window was made from was there before it."""
+    windows, events = dag({"root": [], "a": ["root"], "c": ["a"]})
+    order = [events[0], events[2], events[1]]
+    moved = chained(keys(session_id())(1), [replace(e, sequence=n) for n, e in enumerate(order, 1)], "")
+
+    found = check(list(windows.values()), list(moved))
+
+    assert found.faults == (Fault("window", 3, "SEALED_BEFORE_PARENT"),)
+    assert found.faults[0].window_id == windows["c"].window_id

@@ -120,6 +120,7 @@ def test_default_decrements():
         ("AUDIT_URL", "postgres://x", "must start with sqlite:///"),
         ("UPSTREAM_BASE_URL", "api.example.com/v1", "must be a URL that starts with http"),
         ("SESSION_ADDRESS", "session", "must be HOST:PORT"),
+        ("DATA_REGION", "eu", "must be two capital letters"),
         ("RPC_TIMEOUT_S", "0", "must be a number above 0 to 3600"),
         ("SESSION_PORT", "70000", "from 0 to 65535"),
         ("SESSION_PORT", "tcp://10.0.0.1:7081", "enableServiceLinks"),

@@ -12,6 +12,7 @@ from interlock.domain import headers
 from interlock.domain.budget import Micros
 from interlock.domain.dag import lineage_text
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.header_syntax import RESPONSE_SYNTAX, TOPICS
 from interlock.domain.risk import RiskLevel
 
 SESSION = "crp_sess_" + "0a" * 16
@@ -44,6 +45,19 @@ def refusal(*fields: tuple[str, str]) -> Refused:
         ("CRP-LLM-Grounding-Mode", "context-strict", "grounding_mode", "context-strict"),
         ("CRP-LLM-Reproducibility-Seed", "42", "seed", 42),
         ("CRP-Session-Action", "terminate", "terminate", True),
+        ("CRP-Session-Action", "branch", "branch", True),
+        ("CRP-Context-Continuation-Id", CONTINUATION, "continuation_ids", (CONTINUATION,)),
+        ("CRP-Context-Strategy", "Fan-Out", "strategy", "fan-out"),
+        ("CRP-Agent-Dispatch-Strategy", "reflexive", "strategy", "reflexive"),
+        ("CRP-Accept-Strategy", "pull, reflexive, push", "strategy", "reflexive"),
+        ("CRP-Accept-Strategy", "pull, reflexive, push", "preferred", ("reflexive", "push")),
+        ("CRP-Accept-Strategy", "agentic", "strategy", None),
+        ("CRP-Agent-Fan-In-Policy", "partial", "fan_in_policy", "partial"),
+        ("CRP-Agent-Session-Parent", SESSION, "session_parent", SESSION),
+        ("CRP-Agent-Delegation-Grant", "eyJ2.mac-_", "grant", "eyJ2.mac-_"),
+        ("CRP-Agent-Loop-Depth", "2", "loop_depth", 2),
+        ("CRP-Agent-Loop-Depth", "0", "loop_depth", 0),
+        ("CRP-Compliance-Data-Residency", "eu", "data_residency", "EU"),
     ],
 )
 def test_each_request_header_is_read(name, value, field, expected):
@@ -75,10 +89,11 @@ def test_every_response_header_is_response_only_or_says_so():
     """No header that we write may be sent to us, except those that SPEC-002 marks BOTH."""
     both = {
         "CRP-Context-Session-Id", "CRP-Context-Continuation-Id", "CRP-Context-Strategy", "CRP-Safety-Oversight-Mode",
-        "CRP-Safety-Nonce", "CRP-Agent-Safety-Budget", "CRP-Agent-Loop-Depth",
+        "CRP-Safety-Nonce", "CRP-Agent-Safety-Budget", "CRP-Agent-Loop-Depth", "CRP-Agent-Session-Parent",
+        "CRP-Agent-Dispatch-Strategy", "CRP-Compliance-Data-Residency",
     }  # fmt: skip
 
-    assert {name for name in headers.RESPONSE_SYNTAX if name.lower() not in headers.RESPONSE_ONLY} == both
+    assert {name for name in RESPONSE_SYNTAX if name.lower() not in headers.RESPONSE_ONLY} == both
 
 
 @pytest.mark.parametrize("name", sorted(headers.NOT_SUPPORTED))
@@ -87,6 +102,28 @@ def test_a_header_of_a_missing_feature_is_refused_by_name(name):
     refused = refusal((name, "anything"))
 
     assert (refused.reason, refused.metadata["header"]) == ("HEADER_NOT_SUPPORTED", name)
+
+
+@pytest.mark.req("OVR-4")
+def test_an_approval_is_read_for_a_delegation_alone():
+    """An oversight token opens nothing but what it is for: elsewhere it is refused by name, never passed over."""
+    approval = ("CRP-Oversight-Token", "approved:sha256:eyJhIjoxfQ.c2ln")
+    refused = refusal(approval)
+
+    assert (refused.reason, refused.metadata["header"]) == ("HEADER_NOT_SUPPORTED", "crp-oversight-token")
+    assert headers.read([approval], delegating=True).oversight_token == approval[1]
+
+
+@pytest.mark.req("DAG-3")
+def test_several_windows_are_continued_by_a_fan_in_alone():
+    """A comma-separated list is a fan-in, and only with its strategy (SPEC-004 §14.4)."""
+    other = "crp_cont_" + "0d" * 16
+    several = ("crp-context-continuation-id", f"{CONTINUATION}, {other}")
+    asked = headers.read([several, ("crp-context-strategy", "fan-in")])
+
+    assert (asked.continuation_id, asked.continuation_ids) == (None, (CONTINUATION, other))
+    assert refusal(several).reason == "INVALID_HEADER"
+    assert refusal(several, ("crp-context-strategy", "fan-out")).reason == "INVALID_HEADER"
 
 
 def test_only_if_ckf_is_refused():
@@ -126,6 +163,23 @@ def test_only_if_ckf_is_refused():
         ([("crp-safety-report-uri", "http://plain.example/")], "INVALID_HEADER"),
         ([("crp-safety-report-uri", "https://e.example/;halt-on")], "INVALID_HEADER"),
         ([("crp-session-action", "resurrect")], "INVALID_HEADER"),
+        ([("crp-session-action", "branch"), ("crp-context-strategy", "fan-out")], "CONFLICTING_HEADERS"),
+        ([("crp-context-strategy", "push"), ("crp-agent-dispatch-strategy", "reflexive")], "CONFLICTING_HEADERS"),
+        ([("crp-context-strategy", "shove")], "INVALID_HEADER"),
+        ([("crp-context-strategy", "agentic")], "HEADER_NOT_SUPPORTED"),
+        ([("crp-agent-dispatch-strategy", "pull")], "HEADER_NOT_SUPPORTED"),
+        ([("crp-agent-fan-in-policy", "some")], "INVALID_HEADER"),
+        ([("crp-agent-session-parent", "crp_sess_")], "INVALID_HEADER"),
+        ([("crp-agent-session-parent", CONTINUATION)], "INVALID_HEADER"),
+        ([("crp-agent-delegation-grant", "a b")], "INVALID_HEADER"),
+        ([("crp-agent-delegation-grant", "a" * 2049)], "HEADER_TOO_LARGE"),
+        ([("crp-agent-delegation-grant", "a"), ("crp-agent-delegation-grant", "b")], "DUPLICATE_HEADER"),
+        ([("crp-agent-loop-depth", "-1")], "INVALID_HEADER"),
+        ([("crp-agent-loop-depth", "1e3")], "INVALID_HEADER"),
+        ([("crp-agent-loop-depth", "1.0")], "INVALID_HEADER"),
+        ([("crp-agent-loop-depth", "9" * 10)], "INVALID_HEADER"),
+        ([("crp-compliance-data-residency", "EUR")], "INVALID_HEADER"),
+        ([("crp-compliance-data-residency", "E1")], "INVALID_HEADER"),
         ([("crp-llm-reproducibility-seed", "-1")], "INVALID_HEADER"),
         ([("crp-llm-reproducibility-seed", "9" * 19)], "INVALID_HEADER"),
     ],
@@ -137,7 +191,8 @@ def test_what_cannot_be_read_one_way_is_refused(fields, reason):
 
 @pytest.mark.req("BUD-4")
 @pytest.mark.parametrize(
-    "value", ["NaN", "nan", "inf", "-0.1", "-0", "1e308", "1e-3", "1.01", "2", "0x1", ".5", "1.", "\u0661.0", "0,5", ""]
+    "value",
+    ["NaN", "nan", "inf", "-0.1", "-0", "1e308", "1e-3", "1.01", "1.5", "2", "0x1", ".5", "1.", "\u0661.0", "0,5", ""],
 )
 def test_a_budget_that_is_no_fraction_is_refused(value):
     """NaN, negative and oversized budgets are no ceilings (reliability.md A-40)."""
@@ -163,7 +218,7 @@ def test_several_policy_lines_are_all_kept_in_order():
 
 
 @pytest.mark.req("HDR-6")
-@given(name=st.sampled_from(sorted(headers.RESPONSE_SYNTAX)), value=st.text(min_size=1, max_size=60))
+@given(name=st.sampled_from(sorted(RESPONSE_SYNTAX)), value=st.text(min_size=1, max_size=60))
 def test_no_text_of_a_model_becomes_a_header(name, value):
     """Whatever a value holds, a header line never gets a control character, a non-ASCII one or free text."""
     for hostile in (value, f"LOW\r\n{value}", f"0\n{value}", f"{value}\x00", f"1/2\u2028{value}"):
@@ -200,6 +255,16 @@ def test_scores_have_three_decimals_or_are_absent(value, expected):
         ("CRP-Safety-Contradictions", headers.contradictions(2, "intra")),
         ("CRP-Safety-Omissions", headers.omissions({"HIGH": 1})),
         ("CRP-Provenance-Window-Lineage", lineage_text([WINDOW, WINDOW])),
+        ("CRP-Provenance-Window-Lineage", f"{WINDOW} -> [{WINDOW} -> {WINDOW}, {WINDOW}, {WINDOW}] -> {WINDOW}"),
+        ("CRP-Provenance-Window-Lineage", f"{WINDOW} -> [{WINDOW} -> [{WINDOW}, {WINDOW}], {WINDOW}] -> {WINDOW}"),
+        ("CRP-Agent-Session-Parent", SESSION),
+        ("CRP-Agent-Dispatch-Strategy", "fan-in"),
+        ("CRP-Compliance-Data-Residency", "EU"),
+        ("CRP-Quality-Completeness", headers.agents_completeness(0.8333, ["financial-detail"])),
+        (
+            "CRP-Set-Session",
+            headers.set_session("a.b", max_age_s=1, window=4, quality="AAABBB", quality_text="A, [A,A,B], [B], B"),
+        ),
         ("CRP-Set-Session", headers.set_session("a.b", max_age_s=3600, window=3, quality=["A", "B"])),
         ("CRP-Set-Session", headers.set_session("a.b", max_age_s=None, window=None, quality=[])),
     ],
@@ -219,6 +284,17 @@ def test_composed_values_read_as_the_specification_writes_them():
     assert headers.set_session("t", max_age_s=3600, window=3, quality=["A", "A", "B"]) == (
         "token=t; Path=/; Max-Age=3600; Signed; SameSite=Strict; Window=3; QualityHistory=A,A,B"
     )
+
+
+@pytest.mark.req("DAG-8", "DPE-19")
+def test_parallel_windows_and_agents_read_as_the_specification_writes_them():
+    """SPEC-004 Appendix A and SPEC-012 §9.2."""
+    session = headers.set_session("t", max_age_s=None, window=4, quality="AAABBB", quality_text="A, [A,A,B], [B], B")
+
+    assert session.endswith("; Window=4; QualityHistory=A, [A,A,B], [B], B")
+    assert headers.agents_completeness(5 / 6, ["financial-detail"]) == "0.83; uncovered=financial-detail"
+    assert headers.agents_completeness(1.0, []) == "1.00"
+    assert headers.agents_completeness(float("nan"), []) is None
 
 
 def test_an_unknown_distortion_type_is_not_repeated():
@@ -280,7 +356,7 @@ def test_topics_outside_the_alphabet_reach_no_header():
     text = headers.completeness("PARTIAL", covered=0, total=8, uncovered=[*hostile, *(f"t{n}" for n in range(99))])
 
     assert text.startswith("PARTIAL; sub-queries=0/8; uncovered=ok,t0,")
-    assert text.count(",") == headers.TOPICS - 1
+    assert text.count(",") == TOPICS - 1
     assert headers.admissible({"CRP-Quality-Completeness": text})
 
 
@@ -291,7 +367,9 @@ def test_topics_outside_the_alphabet_reach_no_header():
         ("CRP-Quality-Repetition", "LOTS"), ("CRP-Quality-Flow", "0.500; remediation=prayed"),
         ("CRP-Quality-Completeness", "PARTIAL; sub-queries=1/2; uncovered=a b"), ("CRP-Compliance-NIST-Tier", "TIER-5"),
         ("CRP-Compliance-ISO-42001", "A.9.4\r\nx: y"), ("CRP-Compliance-Controls-Met", "1 of 2"),
-        ("CRP-Agent-Revision-Round", "9/9"),
+        ("CRP-Agent-Revision-Round", "9/9"), ("CRP-Provenance-Window-Lineage", f"{WINDOW} -> x"),
+        ("CRP-Provenance-Window-Lineage", f"{WINDOW},{WINDOW}"), ("CRP-Compliance-Data-Residency", "eu"),
+        ("CRP-Set-Session", "token=a.b; QualityHistory=A,[E]"),
     ],
 )  # fmt: skip
 def test_values_outside_the_grammar_of_a_later_stage_are_left_out(name, value):

@@ -121,7 +121,7 @@ def test_what_is_not_exactly_the_form_counts_as_an_issue(review, found):
 
 @pytest.mark.parametrize("review", [message(None), message(None, tool_calls=[tool_call("look", "{}")])])
 def test_a_review_without_text_is_an_issue(review):
-    """So has one that says nothing."""
+    """One that says nothing has not found the answer good either."""
     assert findings(answer(review))
 
 

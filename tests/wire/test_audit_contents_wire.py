@@ -203,6 +203,7 @@ async def test_a_log_of_the_first_schema_goes_on(database, tmp_path):
         for table in ("contents", "content_keys"):
             connection.execute(f"DROP TABLE {table}")
         connection.execute("ALTER TABLE windows DROP COLUMN content_hash")
+        connection.execute("DROP INDEX events_session_created")
         connection.execute("DELETE FROM schema_migrations WHERE version > 1")
     connection.close()
 

@@ -85,6 +85,8 @@ async def test_check_changes_nothing(tmp_path):
         ({"DECREMENT_LOW": "0.3"}, "configuration", "settings", "FAIL", "0.00 to 0.05"),
         ({"REDIS_ULR": "x"}, "configuration", "INTERLOCK_REDIS_ULR", "WARN", "no setting"),
         ({"API_KEYS_FILE": "nowhere.yaml"}, "configuration", "api_keys_file", "FAIL", "FileNotFoundError"),
+        ({"AGENTS_FILE": "nowhere.yaml"}, "configuration", "agents_file", "FAIL", "FileNotFoundError"),
+        ({"REVIEWERS_FILE": "nowhere.yaml"}, "configuration", "reviewers_file", "FAIL", "FileNotFoundError"),
         ({"DEFAULT_POLICY": "halt-onn HIGH"}, "configuration", "default_policy", "FAIL", "halt-on"),
         ({"MASTER_KEY": "00"}, "keys", "master key", "FAIL", "1 bytes"),
         ({"REDIS_URL": "memory://"}, "redis", "server", "WARN", "one process"),

@@ -71,12 +71,7 @@ async def test_hanging_up_after_the_answer_does_not_save_the_charge(tmp_path, up
         await asyncio.wait([leaving])
         await asyncio.sleep(0.1)  # the hang-up travels
         go.set()
-        uri = f"/crp/v3/session/{first.headers['crp-context-session-id']}"
-        for _ in range(100):
-            shown = (await sidecar.client.get(uri, headers={"crp-session-token": token_of(first)})).json()
-            if len(shown["windows"]) == 2:
-                break
-            await asyncio.sleep(0.02)
+        shown = await sidecar.settled(first, windows=2)
 
     assert shown["safety_budget_micros"] == 300_000
 

@@ -307,15 +307,15 @@ async def test_a_report_address_joins_the_policy(sidecar):
 
 
 async def test_what_the_caller_prefers_about_the_model_is_done(sidecar, provider):
-    """Seed and grounding mode reach the provider as parameter and instruction, and the seed is on record."""
+    """Seed and grounding mode reach the provider as parameter and instruction, and the strategy is the first usable one."""
     sent = {"crp-llm-reproducibility-seed": "42", "crp-llm-grounding-mode": "context-strict"}
-    response = await sidecar.chat(headers={**sent, "crp-accept-strategy": "reflexive"})
+    response = await sidecar.chat(headers={**sent, "crp-accept-strategy": "pull, reflexive"})
     events = await sidecar.events(response.headers["crp-context-session-id"])
     started = next(json.loads(e.data_json) for e in events if e.event_type == "DISPATCH_STARTED")
 
     assert (provider.received[0].body["seed"], started["seed"]) == (42, 42)
     assert provider.received[0].body["messages"][0]["role"] == "system"
-    assert response.headers["crp-context-strategy"] == "push"
+    assert response.headers["crp-context-strategy"] == response.headers["crp-agent-dispatch-strategy"] == "reflexive"
 
 
 async def test_personal_data_is_on_record_with_the_callers_declaration(sidecar):

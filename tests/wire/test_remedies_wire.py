@@ -597,12 +597,7 @@ async def test_who_leaves_during_a_remedy_is_charged_for_the_answer_before_it(tm
         await asyncio.wait([leaving])
         await asyncio.sleep(0.1)  # the hang-up travels
         hold.set()
-        uri = f"/crp/v3/session/{first.headers['crp-context-session-id']}"
-        for _ in range(100):
-            shown = (await sidecar.client.get(uri, headers={"crp-session-token": token_of(first)})).json()
-            if len(shown["windows"]) == 2:
-                break
-            await asyncio.sleep(0.02)
+        shown = await sidecar.settled(first, windows=2)
 
     assert shown["safety_budget_micros"] == 850_000
     assert script.steps == ["generate", "generate"]

@@ -10,13 +10,16 @@ import sys
 
 import pytest
 
+from interlock.api.session.v1 import session_pb2
 from interlock.runtime.config import Settings
 from tests.support.session_client import (
     HIGH,
     MASTER,
     POLICY,
+    SCOPE,
     asking,
     serving,
+    sha,
 )
 
 
@@ -99,3 +102,82 @@ async def test_the_command_line_says_how_to_reach_a_service_that_is_not_there(un
     assert result.returncode == 2
     assert "SESSION_UNAVAILABLE" in result.stderr
     assert "INTERLOCK_SESSION_ADDRESS" in result.stderr
+
+
+async def drawn(address: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the real command, as a user does."""
+    command = [sys.executable, "-m", "interlock.cli.main", "session", "dag", *arguments]
+    env = {**os.environ, "INTERLOCK_SESSION_ADDRESS": address}
+    return await asyncio.to_thread(subprocess.run, command, env=env, capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.req("DAG-12")
+async def test_the_command_line_draws_the_graph_of_a_session(client, served, tmp_path):
+    """As text on the screen, and in every other form into a file."""
+    done = await client.line(350_000, HIGH)
+    session = await client.session(token=done.token)
+
+    text = await drawn(served, session.session_id)
+    assert text.returncode == 0
+    assert f"Session: {session.session_id}" in text.stdout
+    assert "Window 1 [root, LINEAR" in text.stdout
+    assert "└──► Window 2 [LINEAR" in text.stdout
+
+    for form, begins in {"mermaid": "flowchart TD", "dot": "digraph", "svg": "<svg", "json": '{"sessions"'}.items():
+        file = tmp_path / f"dag.{form}"
+        result = await drawn(served, session.session_id, "--format", form, "--tree", "--file", str(file))
+        assert (result.returncode, result.stdout) == (0, "")
+        assert file.read_text().startswith(begins)
+        assert "Window 2" in file.read_text() or '"name": "2"' in file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reason"),
+    [
+        (("crp_sess_" + "0" * 32,), "SESSION_NOT_FOUND"),
+        (("crp_sess_1",), "INVALID_ID"),
+        (("crp_sess_" + "0" * 32, "--root", "x"), "INVALID_ID"),
+    ],
+)
+async def test_the_command_line_says_when_there_is_nothing_to_draw(served, arguments, reason):
+    """Exit 2 with the reason; for a session that may have been delegated to, with how to find it."""
+    told = await drawn(served, *arguments)
+
+    assert told.returncode == 2
+    assert f"error: {reason}" in told.stderr
+    assert ("--root" in told.stderr) == (reason == "SESSION_NOT_FOUND")
+
+
+async def test_the_command_line_says_when_a_picture_cannot_be_written(client, served, tmp_path):
+    """Without a traceback."""
+    done = await client.line(HIGH)
+    session = await client.session(token=done.token)
+
+    told = await drawn(served, session.session_id, "--file", str(tmp_path / "no" / "x"))
+
+    assert told.returncode == 2
+    assert "FILE_NOT_WRITTEN" in told.stderr
+
+
+@pytest.mark.req("DAG-12", "AGT-1")
+async def test_the_command_line_shows_and_draws_a_session_that_was_delegated_to(client, served):
+    """By itself, with its root, and from its root with the whole tree."""
+    done = await client.line(HIGH)
+    root = await client.session(token=done.token)
+    granted = await client.call("Delegate", session_pb2.DelegateRequest(token=done.token, scope=SCOPE))
+    child = await client.start(grant=granted.grant, parent_policy_hash=sha(POLICY))
+    child_id = child.session.session_id
+    await client.settle(await client.open(child.token), ancestor_session_ids=[root.session_id])
+
+    alone = await shown(served, child_id)
+    found = await shown(served, child_id, "--root", root.session_id)
+    above = await shown(served, root.session_id, "-o", "json")
+    tree = await drawn(served, root.session_id, "--tree")
+    part = await drawn(served, child_id, "--root", root.session_id, "--format", "mermaid")
+
+    assert alone.stdout == found.stdout
+    assert f"depth 1, delegated by {root.session_id}" in found.stdout
+    assert json.loads(above.stdout)["child_session_ids"] == [child_id]
+    assert tree.stdout.count("Session: ") == 2
+    assert f"  delegated by {root.session_id}" in tree.stdout
+    assert (part.returncode, part.stdout.count("subgraph")) == (0, 1)

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from google.protobuf.message import DecodeError
 
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.audit.log import Contents, Writing
 from interlock.domain.chain import EventRecord, WindowRecord, content_hash
 from interlock.domain.errors import Refused, unavailable
@@ -21,6 +24,49 @@ from interlock.runtime.keys import Keyring
 CONTENT_DROPPED = "CONTENT_DROPPED"
 WRAP = b"interlock-content-wrap-v1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12
+_WITH_FACTS = b"\xff"
+"""Begins what is more than a text: no UTF-8 text begins so, and a text alone is kept as it always was."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is kept of a window: its text, and each fact that did not fit as it was sent, in order."""
+
+    text: str
+    facts: tuple[bytes, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.facts)
+
+    @property
+    def facts_hash(self) -> str:
+        """Hash over the facts, each by its own, so that their boundaries count."""
+        return content_hash("|".join(map(content_hash, self.facts)).encode())
+
+
+def said(text: str, facts: Iterable[common_pb2.Fact]) -> Said:
+    """Return what is kept of a window that says *text* and defers *facts* (SPEC-004 §5.2)."""
+    return Said(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
+
+
+def _packed(kept: Said) -> bytes:
+    if not kept.facts:
+        return kept.text.encode()
+    facts = [common_pb2.Fact.FromString(fact) for fact in kept.facts]
+    return _WITH_FACTS + audit_pb2.Content(text=kept.text, deferred_facts=facts).SerializeToString(deterministic=True)
+
+
+def _unpacked(plain: bytes, window_id: str) -> audit_pb2.Content:
+    try:
+        if not plain.startswith(_WITH_FACTS):
+            return audit_pb2.Content(window_id=window_id, text=plain.decode())
+        found = audit_pb2.Content.FromString(plain.removeprefix(_WITH_FACTS))
+    except (UnicodeDecodeError, DecodeError):
+        raise _lost(
+            "CONTENT_UNREADABLE", "what an earlier window said is in a form that this version cannot read"
+        ) from None
+    found.window_id = window_id
+    return found
 
 
 @dataclass(frozen=True)
@@ -30,8 +76,8 @@ class Vault:
     keyring: Keyring
     entropy: Callable[[int], bytes]
 
-    def seal(self, writing: Writing, session_id: str, window_id: str, text: str) -> bytes:
-        """Return *text* encrypted under the session's data key, which is made with the first content."""
+    def seal(self, writing: Writing, session_id: str, window_id: str, kept: Said) -> bytes:
+        """Return *kept* encrypted under the session's data key, which is made with the first content."""
         held = writing.content_key(session_id)
         if held is None:
             key = self.entropy(_KEY_BYTES)
@@ -41,13 +87,13 @@ class Vault:
             )
         else:
             key = self._unwrapped(session_id, *held)
-        return self._locked(key, text.encode(), f"{session_id}|{window_id}")
+        return self._locked(key, _packed(kept), f"{session_id}|{window_id}")
 
     def open(
         self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
         events: Iterable[EventRecord], held: Contents,
-    ) -> Iterator[tuple[str, str]]:  # fmt: skip
-        """Yield id and text of those windows of a verified chain that said something, in the order asked for.
+    ) -> Iterator[audit_pb2.Content]:  # fmt: skip
+        """Yield the contents of those windows of a verified chain that said something, in the order asked for.
 
         Refused with CONTENT_MISSING or CONTENT_UNREADABLE, for what is not compared must not count as compared.
         """
@@ -63,7 +109,7 @@ class Vault:
             if content_hash(sealed) != window.content_hash:
                 raise _lost("CONTENT_UNREADABLE", "what an earlier window said is not what was sealed")
             key = self._unwrapped(session_id, *held.key)
-            yield window_id, _unlocked(key, sealed, f"{session_id}|{window_id}").decode()
+            yield _unpacked(_unlocked(key, sealed, f"{session_id}|{window_id}"), window_id)
 
     def _wrapping(self, version: int, session_id: str) -> bytes:
         key = self.keyring.derive(version, session_id, WRAP)

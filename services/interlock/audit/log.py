@@ -66,8 +66,8 @@ class Writing(Protocol):
     def window(self, window_id: str) -> WindowRecord | None:
         """Return a window of any session; its report is not read."""
 
-    def tip(self, session_id: str) -> WindowRecord | None:
-        """Return a session's window of the highest number; its report is not read."""
+    def is_continued(self, parent: WindowRecord) -> bool:
+        """Return whether a window of the same session has *parent* among its parents."""
 
     def root_id(self, session_id: str) -> str:
         """Return the id of a session's first window; empty before it."""
@@ -132,6 +132,9 @@ class AuditLog(Protocol):
     def contents(self, session_id: str) -> Contents:
         """Return a session's encrypted contents."""
 
+    def naming(self, root_session_id: str) -> list[str]:
+        """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
+
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""
 
@@ -169,8 +172,8 @@ class _MemoryWriting:
         found = self.state.windows.get(window_id)
         return found and replace(found, stored_report_hash="")
 
-    def tip(self, session_id: str) -> WindowRecord | None:
-        return next((self.window(w.window_id) for w in reversed(self.state.of_session(session_id))), None)
+    def is_continued(self, parent: WindowRecord) -> bool:
+        return any(parent.window_id in w.parent_ids for w in self.state.of_session(parent.session_id))
 
     def root_id(self, session_id: str) -> str:
         return next((w.window_id for w in self.state.of_session(session_id)), "")
@@ -253,6 +256,11 @@ class MemoryLog:
         with self._lock:
             mine = {window: held for (session, window), held in self._state.contents.items() if session == session_id}
             return Contents(self._state.keys.get(session_id), mine)
+
+    def naming(self, root_session_id: str) -> list[str]:
+        with self._lock:
+            created = [e for of in self._state.events.values() for e in of if e.event_type == "SESSION_CREATED"]
+            return sorted({e.session_id for e in created if root_session_id in e.data_json})
 
     def ping(self) -> None:
         pass

@@ -26,10 +26,13 @@ _WITH_REPORT = f"SELECT {_WINDOW}, r.body FROM windows AS w LEFT JOIN reports AS
 _HEAD = "SELECT sequence, hmac FROM events WHERE session_id = ? ORDER BY sequence DESC LIMIT 1"
 _EVENTS = f"SELECT {_EVENT} FROM events WHERE session_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"  # noqa: S608 - constant columns
 _ALL_EVENTS = f"SELECT {_EVENT} FROM events WHERE session_id = ? ORDER BY sequence"  # noqa: S608 - constant columns
+# The event type stands in the text, or the index of that type would not be used; a file of an older schema has none.
+_NAMING = "SELECT session_id FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
 _HOLDS = "SELECT 1 FROM events WHERE session_id = ? AND event_type = ? LIMIT 1"
 _SEAL = f"SELECT {_WINDOW}, NULL FROM windows AS w"  # noqa: S608 - constant columns
 _SEAL_BY_ID = f"{_SEAL} WHERE w.window_id = ?"
-_TIP = f"{_SEAL} WHERE w.session_id = ? ORDER BY w.window_number DESC, w.window_id DESC LIMIT 1"
+# Ids have one shape, so that a list of them holds one exactly where its text does. A child's number is above its parent's.
+_CONTINUED = "SELECT 1 FROM windows WHERE session_id = ? AND window_number > ? AND instr(parent_ids, ?) > 0 LIMIT 1"
 _REPORT_BY_WINDOW = f"{_WITH_REPORT} WHERE w.window_id = ?"
 _REPORT_BY_TRAIL = f"{_WITH_REPORT} WHERE w.trail_id = ?"
 _WINDOWS = f"{_WITH_REPORT} WHERE w.session_id = ? ORDER BY w.window_number, w.window_id"
@@ -129,8 +132,9 @@ class _Writing:
     def window(self, window_id: str) -> WindowRecord | None:
         return self._one(_SEAL_BY_ID, window_id)
 
-    def tip(self, session_id: str) -> WindowRecord | None:
-        return self._one(_TIP, session_id)
+    def is_continued(self, parent: WindowRecord) -> bool:
+        names = (parent.session_id, parent.window_number, parent.window_id)
+        return self._connection.execute(_CONTINUED, names).fetchone() is not None
 
     def root_id(self, session_id: str) -> str:
         row = self._connection.execute(_ROOT, (session_id,)).fetchone()
@@ -182,8 +186,7 @@ def _window_row(window: WindowRecord) -> tuple[Any, ...]:
     return (
         window.session_id, window.window_id, window.window_number, json.dumps(window.parent_ids), window.response_hash,
         window.report_hash, window.risk_level, window.charge_micros, window.status, window.settle_json, window.trail_id,
-        window.request_hash, window.timestamp, window.key_version, window.hmac,
-        window.content_hash,
+        window.request_hash, window.timestamp, window.key_version, window.hmac, window.content_hash,
     )  # fmt: skip
 
 
@@ -220,6 +223,11 @@ class SqliteReader:
         with self._reading() as connection:
             sealed = {_text(row[0]): _bytes(row[1]) for row in connection.execute(_CONTENTS, (session_id,))}
             return Contents(_content_key(connection, session_id), sealed)
+
+    def naming(self, root_session_id: str) -> list[str]:
+        """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
+        with self._reading() as connection:
+            return sorted({_text(row[0]) for row in connection.execute(_NAMING, (root_session_id,))})
 
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""

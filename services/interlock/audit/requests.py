@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.contents import CONTENT_DROPPED
+from interlock.audit.contents import CONTENT_DROPPED, Said, said
 from interlock.domain import ids
 from interlock.domain.chain import CHAIN_BROKEN, WINDOW_SEALED, canonical_json, content_hash
 from interlock.domain.errors import exhausted, invalid
@@ -22,10 +22,16 @@ from interlock.domain.risk import RiskLevel
 
 MAX_DATA_BYTES = 65_536
 MAX_CONTENT_BYTES = 4_194_304
+MAX_PARENTS = 1_000
 MAX_DEPTH = 64
 MAX_EVENTS = 512
 MAX_CHARGE_MICROS = 500_000
 STATUSES = frozenset({"COMPLETED", "HALTED", "HELD"})
+PARENTS_OF = {"LINEAR": (0, 1), "FAN_OUT": (1, 1), "BRANCH": (1, 1), "FAN_IN": (1, MAX_PARENTS)}
+"""Least and most parents of a window by its pattern (SPEC-004 §5 to §7); only a linear window can be the root.
+
+A fan-in that goes on without the children that failed may be left with one (SPEC-004 §16.3).
+"""
 OWN_TYPES = frozenset({WINDOW_SEALED, CHAIN_BROKEN, CONTENT_DROPPED})
 """Events that only this service writes: a caller's would speak for the chain."""
 
@@ -61,7 +67,8 @@ class Draft:
     charge_micros: int
     status: str
     settle_json: str
-    content: str
+    content: Said
+    pattern: str
     request_hash: str
 
 
@@ -81,19 +88,31 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
         "charge_micros": _charge(request.charge_micros),
         "status": _status(request.status),
         "settle_json": json_object("settle_json", request.settle_json),
-        "content": _content(request.content),
     }
-    _check_parents(content)
-    asked = canonical_json({**content, "notes": [vars(note) for note in content["notes"]]})
-    return Draft(**content, report_json=report_json, request_hash=content_hash(asked.encode()))
+    pattern, kept = request.pattern or "LINEAR", _content(request)
+    _check_parents(content, pattern)
+    # What an older version did not know is hashed only where it is used: a repeated request keeps its hash.
+    later = {} if pattern == "LINEAR" else {"pattern": pattern}
+    later |= {"deferred_facts": kept.facts_hash} if kept.facts else {}
+    asked = canonical_json(
+        {**content, **later, "content": kept.text, "notes": [vars(note) for note in content["notes"]]}
+    )
+    return Draft(
+        **content, content=kept, pattern=pattern, report_json=report_json, request_hash=content_hash(asked.encode())
+    )
 
 
-def _check_parents(content: dict[str, Any]) -> None:
+def _check_parents(content: dict[str, Any], pattern: str) -> None:
+    if pattern not in PARENTS_OF:
+        raise invalid("INVALID_PATTERN", "a window is LINEAR, FAN_OUT, FAN_IN or BRANCH", field="pattern")
     parent_ids, number = content["parent_ids"], content["window_number"]
     if len(parent_ids) != len(content["parent_hmacs"]) or len(set(parent_ids)) != len(parent_ids):
         raise invalid("INVALID_PARENTS", "each parent is named once and has one HMAC")
     if number < 1 or bool(parent_ids) != (number > 1):
         raise invalid("INVALID_WINDOW_NUMBER", "windows are numbered from 1, and only number 1 has no parents")
+    least, most = PARENTS_OF[pattern]
+    if not least <= len(parent_ids) <= most:
+        raise invalid("INVALID_PARENTS", f"a window of pattern {pattern} has {least} to {most} parents")
 
 
 def notes(events: Iterable[audit_pb2.NewEvent]) -> tuple[Note, ...]:
@@ -189,10 +208,12 @@ def _floats(value: Any) -> Iterator[float]:
             yield from _floats(held)
 
 
-def _content(text: str) -> str:
-    if len(text.encode()) > MAX_CONTENT_BYTES:
-        raise exhausted("CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes")
-    return text
+def _content(request: audit_pb2.AppendRequest) -> Said:
+    if not all(math.isfinite(fact.importance) for fact in request.deferred_facts):
+        raise invalid("INVALID_NUMBER", "a fact holds a number that is not finite", field="deferred_facts")
+    if len(request.content.encode()) + sum(fact.ByteSize() for fact in request.deferred_facts) > MAX_CONTENT_BYTES:
+        raise exhausted("CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes, facts and all")
+    return said(request.content, request.deferred_facts)
 
 
 def _hash(what: str, text: str) -> str:

@@ -172,22 +172,30 @@ class Sealer:
 
 
 def _check_place(writing: Writing, draft: Draft) -> None:
-    """Refuse a window that does not follow the session's latest one: of two concurrent seals the first wins."""
-    tip = writing.tip(draft.session_id)
-    if draft.parent_ids != ((tip.window_id,) if tip else ()):
-        raise _misplaced(writing, draft)
-    if tip is None:
-        return
-    if draft.parent_hmacs != (tip.hmac,):
-        raise ChainBroken(Fault("window", tip.window_number, "PARENT_HMAC_MISMATCH"))
-    if draft.window_number != tip.window_number + 1:
-        raise invalid("INVALID_WINDOW_NUMBER", "a window's number is its parent's plus one")
+    """Refuse a window that does not follow sealed windows of its session (SPEC-004 §9).
+
+    A linear window must be the first that continues its parent: of two concurrent seals the first wins. Fan-outs and
+    branches share a parent, and a fan-in has several.
+    """
+    parents = [_parent(writing, draft, parent_id) for parent_id in draft.parent_ids]
+    if not parents and writing.root_id(draft.session_id):
+        raise _overtaken()
+    if draft.pattern == "LINEAR" and any(writing.is_continued(parent) for parent in parents):
+        raise _overtaken()
+    furthest = max((parent.window_number for parent in parents), default=0)
+    if draft.parent_hmacs != tuple(sorted(parent.hmac for parent in parents)):
+        raise ChainBroken(Fault("window", furthest, "PARENT_HMAC_MISMATCH"))
+    if draft.window_number != furthest + 1:
+        raise invalid("INVALID_WINDOW_NUMBER", "a window's number is its furthest parent's plus one")
 
 
-def _misplaced(writing: Writing, draft: Draft) -> Refused:
-    """Tell a lost race from a lost record: the session's state may name only what this log has acknowledged."""
-    for parent_id in draft.parent_ids:
-        parent = writing.window(parent_id)
-        if parent is None or parent.session_id != draft.session_id:
-            return ChainBroken(Fault("window", draft.window_number - 1, "MISSING_PARENT"))
+def _parent(writing: Writing, draft: Draft, parent_id: str) -> WindowRecord:
+    """Return a parent; one that is not there is a lost record, for the session's state names only what was acknowledged."""
+    parent = writing.window(parent_id)
+    if parent is None or parent.session_id != draft.session_id:
+        raise ChainBroken(Fault("window", draft.window_number - 1, "MISSING_PARENT"))
+    return parent
+
+
+def _overtaken() -> Refused:
     return conflict("CHAIN_CONFLICT", "another window was sealed first, or this one is a replay")

@@ -18,6 +18,8 @@ from interlock.audit.appender import Appender
 from interlock.audit.log import AuditLog, Chain, StoredReport, StoreFailed
 from interlock.audit.requests import Draft
 from interlock.audit.seal import Head, Sealed, Sealer
+from interlock.audit.tree import Reader, Tree, walk_tree
+from interlock.audit.tree_messages import tree_message, verification_message
 from interlock.audit.verify import ChainBroken, examine, require_sound
 from interlock.domain import ids
 from interlock.domain.chain import Fault, Verification, WindowRecord, content_hash
@@ -110,11 +112,9 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         window_ids = [ids.check("crp_win_", window_id) for window_id in request.window_ids]
         async with self._noticing(session_id):
             found = await self.read(partial(self._contents, session_id, window_ids))
-        return audit_pb2.GetContentsResponse(
-            contents=[audit_pb2.Content(window_id=window_id, text=text) for window_id, text in found]
-        )
+        return audit_pb2.GetContentsResponse(contents=found)
 
-    def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[tuple[str, str]]:
+    def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[audit_pb2.Content]:
         held = self._log.contents(session_id)  # first: what is dropped in between then has its event in the chain
         chain = self._sound(session_id)
         return list(self._sealer.vault.open(session_id, window_ids, chain.windows, chain.events, held))
@@ -138,14 +138,25 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         found = await self.read(partial(self._examine, session_id))
         if found.faults:
             await self._notice(session_id, ChainBroken(found.faults[0], faults=len(found.faults)))
-        return audit_pb2.VerifyResponse(
-            integrity=cast("Any", int(found.integrity)),
-            events=found.events,
-            windows=found.windows,
-            faults=[audit_pb2.Fault(what=f.what, index=f.index, reason=f.reason) for f in found.faults],
-            chain_tip=export.text(found.chain_tip),
-            charged_micros=found.charged_micros,
-        )
+        return verification_message(found)
+
+    @answers_refusals(audit_pb2.VerifyTreeResponse)
+    async def VerifyTree(self, request: audit_pb2.VerifyTreeRequest, context: Any) -> audit_pb2.VerifyTreeResponse:  # noqa: N802 - gRPC's name
+        """Walk the sessions of a tree; each is read by itself, so that other callers are served in between."""
+        del context
+        walk = walk_tree(Reader(self._log, self._keyring), ids.check("crp_sess_", request.session_id))
+        answer: Any = None
+        while True:
+            try:
+                read, name = walk.send(answer)
+            except StopIteration as done:
+                tree: Tree = done.value
+                break
+            answer = await self.read(partial(read, name))
+        for trail in tree.trails:
+            if trail.found.faults:
+                await self._notice(trail.session_id, ChainBroken(trail.found.faults[0], faults=len(trail.found.faults)))
+        return tree_message(tree)
 
     async def Export(self, request: audit_pb2.ExportRequest, context: Any) -> AsyncIterator[audit_pb2.ExportResponse]:  # noqa: N802 - gRPC's name
         """Stream a session's events in order, a page at a time."""

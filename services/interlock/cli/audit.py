@@ -17,11 +17,13 @@ import typer
 from interlock.audit.export import printable, read, to_line
 from interlock.audit.log import StoreFailed
 from interlock.audit.log_sql import SqliteReader
+from interlock.audit.tree import Reader, walk_tree, walked
 from interlock.audit.verify import examine
 from interlock.audit.wiring import database_path
+from interlock.cli.audit_tree import as_json, print_tree, tree_as_json
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
 from interlock.domain import ids
-from interlock.domain.chain import Verification
+from interlock.domain.chain import Integrity, Verification
 from interlock.domain.errors import Refused, not_found, unavailable
 from interlock.runtime.config import Settings, load
 from interlock.runtime.keys import Keyring, load_keyring
@@ -29,16 +31,23 @@ from interlock.runtime.keys import Keyring, load_keyring
 app = typer.Typer(no_args_is_help=True, help="Verify and export the audit chain of a session.")
 
 SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+TREE = typer.Option(False, "--tree", help="The session is the root of an agent tree: walk all sessions below it too.")
 FILE = typer.Option(None, "--output", help="File to write. Absent: standard output.")
 
 
 @app.command()
-def verify(session_id: str = SESSION, output: Output = Format.TEXT) -> None:
+def verify(session_id: str = SESSION, tree: bool = TREE, output: Output = Format.TEXT) -> None:
     """Check every HMAC, hash, number and link of a session's trail, from the stored bytes.
+
+    With --tree: of every session that it delegated to, and so on down, and what each parent recorded of its children
+    against their own trails (SPEC-012 §8.2). The first break is named.
 
     Exit 0: VALID, or UNVERIFIED where one window alone has nothing to chain from. 1: BROKEN or PARTIAL. 2: no such
     session, or it cannot be told.
     """
+    if tree:
+        _verify_tree(session_id, output)
+        return
     with _refusals(as_json=output is Format.JSON):
         settings = load()
         with closing(_reader(settings)) as reader:
@@ -48,10 +57,22 @@ def verify(session_id: str = SESSION, output: Output = Format.TEXT) -> None:
                 raise _unknown(reader)
         found = examine(stored, session_id, keyring)
     if output is Format.JSON:
-        print_json({"session_id": session_id, **_as_json(found)})
+        print_json({"session_id": session_id, **as_json(found)})
     else:
         typer.echo(_as_text(session_id, found))
     raise typer.Exit(NEGATIVE if found.faults else 0)
+
+
+def _verify_tree(root_id: str, output: Format) -> None:
+    with _refusals(as_json=output is Format.JSON):
+        settings = load()
+        with closing(_reader(settings)) as log:
+            found = walked(walk_tree(Reader(log, _keyring(settings)), ids.check("crp_sess_", root_id)))
+    if output is Format.JSON:
+        print_json(tree_as_json(found))
+    else:
+        print_tree(found)
+    raise typer.Exit(0 if found.integrity in {Integrity.VALID, Integrity.UNVERIFIED} else NEGATIVE)
 
 
 @app.command()
@@ -122,23 +143,15 @@ def _refusals(*, as_json: bool) -> Iterator[None]:
         raise typer.Exit(print_refusal(refused, as_json=as_json)) from None
 
 
-def _as_json(found: Verification) -> dict[str, object]:
-    return {
-        "integrity": found.integrity.name,
-        "events": found.events,
-        "windows": found.windows,
-        "chain_tip": printable(found.chain_tip),
-        "charged_micros": found.charged_micros,
-        "faults": [{"what": fault.what, "index": fault.index, "reason": fault.reason} for fault in found.faults],
-    }
-
-
 def _as_text(session_id: str, found: Verification) -> str:
     lines = [
         f"{found.integrity.name}  {session_id}",
         f"  {found.windows} windows, {found.events} events, {found.charged_micros / 1_000_000:.6f} charged",
         f"  tip {printable(found.chain_tip) or '(none)'}",
-        *(f"  {fault.what} {fault.index}: {fault.reason}" for fault in found.faults),
+        *(
+            f"  {fault.what} {fault.index}: {fault.reason}  {printable(fault.window_id)}".rstrip()
+            for fault in found.faults
+        ),
     ]
     if _every_event_fails(found):
         lines.append("  Every event fails: is this the master key that sealed them?")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import signal
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -12,16 +12,22 @@ from interlock.cli.output import NEGATIVE, REFUSED, Format, Output, print_json
 INTERRUPTED = 130
 
 
-def demo(output: Output = Format.TEXT) -> None:
+def demo(
+    output: Output = Format.TEXT,
+    tree: Annotated[bool, typer.Option("--tree", help="A tree of agents instead of one.")] = False,
+) -> None:
     """Run a recorded conversation through the whole mesh and show every decision.
+
+    With --tree: an orchestrator and three specialists, each a process with its own sidecar; one spends the budget of all.
 
     Needs no key and no network. Ends with exit code 0 only when everything shown was as promised, 1 otherwise. With -o json
     the conversation is shown on standard error, and one document about it goes to standard output.
 
-    Examples: interlock demo | NO_COLOR=1 interlock demo | interlock demo -o json
+    Examples: interlock demo | interlock demo --tree | NO_COLOR=1 interlock demo | interlock demo -o json
     """
     try:
-        from interlock.demo.run import run
+        from interlock.demo import run as alone
+        from interlock.demo import tree as of_agents
     except ModuleNotFoundError as error:
         if error.name != "openai":
             raise
@@ -33,7 +39,7 @@ def demo(output: Output = Format.TEXT) -> None:
     out = console(stderr=output is Format.JSON)
     signal.signal(signal.SIGTERM, _interrupted)
     try:
-        shown = run(out)
+        shown = of_agents.run(out) if tree else alone.run(out)
     except MeshFailedError as error:
         out.print(f"\nThe mesh failed: {error}", markup=False)
         raise typer.Exit(REFUSED) from None

@@ -20,8 +20,10 @@ COMMANDS = {
     "check": ("interlock.cli.check", "check", "Find what is missing or wrong, with a hint for each."),
     "demo": ("interlock.cli.demo", "demo", "Show a governed conversation that ends in a halt. No key, no network."),
     "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's with its parent's."),
-    "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows."),
+    "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows; draw its graph."),
     "audit": ("interlock.cli.audit", "app", "Verify and export the audit chain of a session."),
+    "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
+    "oversight": ("interlock.cli.oversight", "app", "Make reviewers' keys and approvals."),
     "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models that judge."),
     "conformance": (
         "interlock.cli.conformance",

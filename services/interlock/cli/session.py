@@ -2,46 +2,77 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import grpc
 import typer
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, print_json, print_refusal
 from interlock.domain.budget import Micros, as_decimal, warning_of
 from interlock.domain.dag import Node, Seal, lineage_text, violations
-from interlock.domain.errors import Refused
+from interlock.domain.errors import Refused, unavailable
 from interlock.domain.ids import ContinuationId, WindowId, check
 from interlock.domain.risk import RiskLevel
-from interlock.runtime.client import ask
+from interlock.runtime import dag_picture
 from interlock.runtime.config import Settings, load
 
-app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows.")
+if TYPE_CHECKING:
+    from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
+
+app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows; draw its graph.")
+
+
+class Picture(StrEnum):
+    """How a graph is drawn."""
+
+    TEXT = "text"
+    MERMAID = "mermaid"
+    DOT = "dot"
+    SVG = "svg"
+    JSON = "json"
+
+
+DRAWN: Mapping[Picture, Callable[[Sequence[session_pb2.Session]], str]] = {
+    Picture.TEXT: dag_picture.text,
+    Picture.MERMAID: dag_picture.mermaid,
+    Picture.DOT: dag_picture.dot,
+    Picture.SVG: dag_picture.svg,
+    Picture.JSON: dag_picture.as_json,
+}
 
 SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+
+FORMAT = typer.Option(Picture.TEXT, "--format", "-o", "--output", help="text, mermaid, dot, svg or json.")
+TREE = typer.Option(False, "--tree", help="The sessions below it too.")
+ROOT = typer.Option("", "--root", help="Root of its tree, for a session that was delegated to long ago.")
+FILE = typer.Option(None, "--file", help="File to write. Absent: standard output.")
 
 _COLUMNS = ("#", "window", "risk", "tier", "charge", "budget", "status", "strategy", "hmac")
 
 
 @app.callback()
 def session() -> None:
-    """Show a session: budget, breaker, windows."""
+    """Show a session: budget, breaker, windows; draw its graph."""
 
 
 @app.command()
-def show(session_id: str = SESSION, output: Output = Format.TEXT) -> None:
+def show(session_id: str = SESSION, root: str = ROOT, output: Output = Format.TEXT) -> None:
     """Show where a session stands: its budget, its breaker, its windows and their lineage.
 
     Asks the session service at INTERLOCK_SESSION_ADDRESS. Exit 0: shown. 2: no such session, or no answer.
     """
     try:
-        check("crp_sess_", session_id)
-        found = asyncio.run(_fetch(load(), session_id))
+        for name in filter(None, (session_id, root)):
+            check("crp_sess_", name)
+        found = _fetch(load(), session_id, root)
     except Refused as refused:
+        _hint(refused, root)
         raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None
     if output is Format.JSON:
         print_json(_as_json(found))
@@ -49,29 +80,71 @@ def show(session_id: str = SESSION, output: Output = Format.TEXT) -> None:
         typer.echo(_as_text(found))
 
 
-async def _fetch(settings: Settings, session_id: str) -> session_pb2.Session:
-    address = settings.session_address
-    # Calls inside the mesh never take the proxy that the environment names.
-    async with grpc.aio.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
-        stub = session_pb2_grpc.SessionServiceStub(channel)
-        request = session_pb2.GetSessionRequest(session_id=session_id)
-        try:
-            answer = await ask("session", stub.GetSession(request, timeout=settings.rpc_timeout_s))
-        except Refused as refused:
-            if refused.reason in {"SESSION_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
-                refused.metadata["hint"] = (
-                    f"nothing answers on {address}: start it with `interlock serve`, or say where it is with "
-                    "INTERLOCK_SESSION_ADDRESS"
-                )
-            raise
+@app.command()
+def dag(
+    session_id: str = SESSION,
+    form: Picture = FORMAT,
+    tree: bool = TREE,
+    root: str = ROOT,
+    file: Path | None = FILE,
+) -> None:
+    """Draw the windows of a session as a graph, and of the sessions that it delegated to (SPEC-004 Appendix A).
+
+    Exit 0: drawn. 2: no such session, or no answer.
+    """
+    request = session_pb2.GetDagRequest(session_id=session_id, root_session_id=root, tree=tree)
+    try:
+        for name in filter(None, (session_id, root)):
+            check("crp_sess_", name)
+        settings = load()
+        found = asked(
+            "session", settings, lambda channel: _stub(channel).GetDag(request, timeout=settings.rpc_timeout_s)
+        )
+    except Refused as refused:
+        _hint(refused, root)
+        raise typer.Exit(print_refusal(refused, as_json=form is Picture.JSON)) from None
+    drawing = DRAWN[form](found.sessions)
+    if file is None:
+        typer.echo(drawing, nl=False)
+    else:
+        _write(file, drawing)
+
+
+def _write(file: Path, drawing: str) -> None:
+    try:
+        file.write_text(drawing, encoding="utf-8")
+    except OSError as error:
+        refused = unavailable("FILE_NOT_WRITTEN", f"{file}: {type(error).__name__}", retry_after_ms=0)
+        raise typer.Exit(print_refusal(refused, as_json=False)) from None
+
+
+def _hint(refused: Refused, root: str) -> None:
+    if refused.reason == "SESSION_NOT_FOUND" and not root:
+        refused.metadata["hint"] = (
+            "a session that was delegated to long ago is found with --root and the id of its tree's root"
+        )
+
+
+def _fetch(settings: Settings, session_id: str, root: str) -> session_pb2.Session:
+    request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root)
+    answer = asked(
+        "session", settings, lambda channel: _stub(channel).GetSession(request, timeout=settings.rpc_timeout_s)
+    )
     found: session_pb2.Session = answer.session
     return found
+
+
+def _stub(channel: grpc.aio.Channel) -> SessionServiceAsyncStub:
+    return session_pb2_grpc.SessionServiceStub(channel)
 
 
 def _as_json(found: session_pb2.Session) -> dict[str, Any]:
     return {
         "session_id": found.session_id,
         "root_session_id": found.root_session_id,
+        "parent_session_id": found.parent_session_id or None,
+        "child_session_ids": list(found.child_session_ids),
+        "agent_type": found.agent.agent_type or None,
         "status": _status(found),
         "safety_budget_micros": found.safety_budget_micros,
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
@@ -122,6 +195,7 @@ def _as_text(found: session_pb2.Session) -> str:
         f"budget   {as_decimal(budget)} of 1.00{warning}, breaker {_breaker(found)}",
         f"windows  {len(found.windows)} of {found.max_windows}",
         f"scope    {found.scope}, created {found.created_at}",
+        *_kin(found),
         f"policy   {found.policy_text or '(none)'}",
         "",
         *_table([_COLUMNS, *(_row(window) for window in found.windows)]),
@@ -130,6 +204,14 @@ def _as_text(found: session_pb2.Session) -> str:
         f"dag      {'sound' if not wrong else 'BROKEN: ' + ', '.join(wrong)}",
     ]
     return "\n".join(_plain(line).rstrip() for line in lines)
+
+
+def _kin(found: session_pb2.Session) -> Iterable[str]:
+    if found.agent.agent_type or found.parent_session_id:
+        parent = f", delegated by {found.parent_session_id}" if found.parent_session_id else ""
+        yield f"agent    {found.agent.agent_type or '(unregistered)'}, depth {found.loop_depth}{parent}"
+    for number, child in enumerate(found.child_session_ids):
+        yield f"{'children' if number == 0 else '':<8} {child}"
 
 
 def _row(window: session_pb2.Window) -> tuple[str, ...]:

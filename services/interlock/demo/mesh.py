@@ -50,10 +50,12 @@ def _signals_held_back() -> Iterator[None]:
 
 
 class Mesh:
-    """``interlock serve`` for as long as the ``with`` block lasts."""
+    """``interlock serve``, whole or one *part* of it, for as long as the ``with`` block lasts."""
 
-    def __init__(self, state_dir: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, state_dir: Path, settings: Mapping[str, str], part: str = "") -> None:
         self.env = environment(state_dir, settings)
+        self._part = [part] if part else []
+        state_dir.mkdir(parents=True, exist_ok=True)
         self._log = state_dir / "serve.log"
         self._process: subprocess.Popen[str] | None = None
         self._ports: Mapping[str, int] = {}
@@ -63,10 +65,14 @@ class Mesh:
         """Base URL for an OpenAI client."""
         return f"http://127.0.0.1:{self._ports['sidecar_http']}/v1"
 
+    def address(self, service: str) -> str:
+        """Address of a service's gRPC server, such as session's."""
+        return f"127.0.0.1:{self._ports[service]}"
+
     @property
     def grpc_address(self) -> str:
         """Address of the gRPC front."""
-        return f"127.0.0.1:{self._ports['sidecar_grpc']}"
+        return self.address("sidecar_grpc")
 
     def __enter__(self) -> Self:
         """Start the process; ``wait_ready`` waits for it."""
@@ -74,7 +80,7 @@ class Mesh:
             with self._log.open("wb") as log, _signals_held_back():
                 # A session of its own: Ctrl-C reaches this process alone, which then asks the mesh once to stop.
                 self._process = subprocess.Popen(  # noqa: S603 - our own command
-                    [*COMMAND, "serve"],
+                    [*COMMAND, "serve", *self._part],
                     env=self.env,
                     stdout=subprocess.PIPE,
                     stderr=log,

@@ -36,7 +36,7 @@ class Replay:
     """Answers chat requests from a recording and keeps count of what reached it."""
 
     def __init__(self, recording: Recording, *, api_key: str = "") -> None:
-        self._recording, self._api_key = recording, api_key
+        self._recording, self.api_key = recording, api_key
         self.calls = 0
         self.crp_headers: set[str] = set()
         """Names of the CRP headers that reached the provider: none may (HDR-5)."""
@@ -77,7 +77,7 @@ class Replay:
 
     def _accepts(self, request: Request) -> bool:
         presented = request.headers.get("authorization", "").encode()
-        return not self._api_key or hmac.compare_digest(presented, f"Bearer {self._api_key}".encode())
+        return not self.api_key or hmac.compare_digest(presented, f"Bearer {self.api_key}".encode())
 
 
 def last_user_message(body: dict[str, Any]) -> str:

@@ -57,6 +57,6 @@ def parse(text: str) -> Recording:
     return Recording(**data, turns=turns)
 
 
-def load() -> Recording:
-    """Return the recording that is shipped with the package."""
-    return parse(resources.files(__package__).joinpath("conversation.json").read_text(encoding="utf-8"))
+def load(name: str = "conversation") -> Recording:
+    """Return a recording that is shipped with the package."""
+    return parse(resources.files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8"))

@@ -56,7 +56,7 @@ def run(out: Console) -> Shown:
         }
         _introduce(out, recording, provider)
         with Mesh(Path(folder), settings) as mesh:
-            _wait(out, mesh)
+            wait(out, mesh)
             agent = Agent(mesh.base_url, mesh.grpc_address, api_key="demo-agent")
             try:
                 windows = _converse(out, agent, recording, replay)
@@ -85,19 +85,19 @@ def _introduce(out: Console, recording: Recording, provider: RunningProvider) ->
     out.print(f"provider  {provider.base_url} replays {len(recording.turns)} recorded answers")
 
 
-def _wait(out: Console, mesh: Mesh) -> None:
+def wait(out: Console, mesh: Mesh, name: str = "mesh") -> None:
     """Show that something happens while the models load: a spinner in a terminal, a line per change in a pipe."""
     said: set[str] = set()
-    with out.status("mesh      starting") as status:
+    with out.status(f"{name:<10}starting") as status:
 
         def progress(line: str) -> None:
-            status.update(Text(f"mesh      {line}"))
+            status.update(Text(f"{name:<10}{line}"))
             if not out.is_terminal and line not in said:
                 said.add(line)
-                out.print(Text(f"mesh      {line}"), no_wrap=True, overflow="ellipsis")
+                out.print(Text(f"{name:<10}{line}"), no_wrap=True, overflow="ellipsis")
 
         seconds = mesh.wait_ready(progress)
-    out.print(f"mesh      {mesh.base_url} ready after {seconds:.1f} s")
+    out.print(f"{name:<10}{mesh.base_url} ready after {seconds:.1f} s")
 
 
 def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) -> list[Window]:

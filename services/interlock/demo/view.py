@@ -18,8 +18,8 @@ WIDTH = 80
 FULL_MICROS = 1_000_000
 WHOLE = 0.8
 """A claim that is this share of its sentence is the sentence: its text is not said again."""
-_COLOURS = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold yellow", "CRITICAL": "bold red"}
-_BREAKER_COLOURS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "bold red"}
+COLOURS = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold yellow", "CRITICAL": "bold red"}
+BREAKER_COLOURS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "bold red"}
 
 
 @dataclass(frozen=True)
@@ -151,12 +151,12 @@ def rows(window: Window, before_micros: int, calls: int) -> Iterator[tuple[str, 
     yield "stages", Text(stages(report))
     if window_quality := quality(window):
         yield "quality", Text(window_quality)
-    risk = Text(f"{window.risk} {report.composite_score:.2f}", style=_COLOURS.get(window.risk, ""))
+    risk = Text(f"{window.risk} {report.composite_score:.2f}", style=COLOURS.get(window.risk, ""))
     grounding = f"{report.grounding_pct:.0%}" if report.HasField("grounding_pct") else "no checkable claim"
     yield "risk", risk.append(f"   grounding {grounding}", style="default")
     charge = (before_micros - window.budget_micros) / FULL_MICROS
     budget = Text(f"{bar(window.budget_micros)} (-{charge:.2f})   breaker ")
-    yield "budget", budget.append(window.breaker, style=_BREAKER_COLOURS.get(window.breaker, ""))
+    yield "budget", budget.append(window.breaker, style=BREAKER_COLOURS.get(window.breaker, ""))
     yield "decision", verdict(window)
     first = " (a first window has nothing before it)" if window.chain == "UNVERIFIED" else ""
     yield "chain", Text(f"{window.chain}{first}   {window.headers.get('crp-provenance-hmac', '')[:23]}…")

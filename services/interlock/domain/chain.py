@@ -16,7 +16,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
@@ -92,6 +92,8 @@ class Fault:
     what: Literal["event", "window"]
     index: int
     reason: str
+    window_id: str = field(default="", compare=False)
+    """Which of the windows of that number it is; windows of a fan-out share one."""
 
 
 ONLY_MISSING = frozenset({"MISSING_WINDOW", "MISSING_REPORT"})
@@ -100,7 +102,11 @@ ONLY_MISSING = frozenset({"MISSING_WINDOW", "MISSING_REPORT"})
 
 @dataclass(frozen=True)
 class Verification:
-    """What checking a stored chain found. ``charged_micros`` takes the higher figure wherever two records differ."""
+    """What checking a stored chain found. ``charged_micros`` takes the higher figure wherever two records differ.
+
+    ``chain_tip`` is the HMAC of the window that was sealed last, by the sequence of its seal: a DAG may have several
+    leaves, and that one stands for the session (SPEC-012 §8.1).
+    """
 
     faults: tuple[Fault, ...]
     events: int
@@ -222,14 +228,24 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
     ordered = sorted(events, key=lambda event: event.sequence)
     seals = _seals(ordered)
     found = (*event_faults(ordered, key_of), *_window_faults(windows, seals, key_of))
-    latest = max(windows, key=lambda window: window.window_number, default=None)
     return Verification(
         faults=found,
         events=len(events),
         windows=len(windows),
         charged_micros=_charged(windows, seals),
-        chain_tip=latest.hmac if latest else "",
+        chain_tip=_tip(windows, seals),
     )
+
+
+def _tip(windows: Sequence[WindowRecord], seals: Seals) -> str:
+    """Return the HMAC of the window sealed last; rows without a seal, which no sound chain has, come before all others."""
+    order = _order(seals)
+    last = max(windows, key=lambda one: (order.get(one.window_id, -1), one.window_number), default=None)
+    return last.hmac if last else ""
+
+
+def _order(seals: Seals) -> Mapping[str, int]:
+    return {window_id: position for position, window_id in enumerate(seals)}
 
 
 def event_faults(
@@ -292,15 +308,19 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
     known: dict[str, WindowRecord] = {}
     for window in ordered:
         if window.window_id in known:
-            yield Fault("window", window.window_number, "DUPLICATE_WINDOW")
+            yield Fault("window", window.window_number, "DUPLICATE_WINDOW", window.window_id)
         known[window.window_id] = window
     if sum(1 for window in ordered if not window.parent_ids) > 1:
         yield Fault("window", 1, "SEVERAL_ROOTS")
+    order = _order(seals)
     for window in ordered:
         for reason in _faults_of(window, known, seals, key_of):
-            yield Fault("window", window.window_number, reason)
-    for number in sorted(_integer(found[0].get("window_number")) for id_, found in seals.items() if id_ not in known):
-        yield Fault("window", number, "MISSING_WINDOW")
+            yield Fault("window", window.window_number, reason, window.window_id)
+        if any(order.get(parent, -1) > order.get(window.window_id, len(order)) for parent in window.parent_ids):
+            yield Fault("window", window.window_number, "SEALED_BEFORE_PARENT", window.window_id)
+    missing = ((_integer(found[0].get("window_number")), id_) for id_, found in seals.items() if id_ not in known)
+    for number, id_ in sorted(missing):
+        yield Fault("window", number, "MISSING_WINDOW", id_)
 
 
 def _faults_of(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The window DAG: its nodes, the five invariants, its limits and its lineage (SPEC-004 §3, §11)."""
+"""The window DAG: its nodes and edges, the five invariants and its limits (SPEC-004 §3, §11)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,13 @@ from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, WindowId
 from interlock.domain.risk import RiskLevel
 
-LINEAR = "LINEAR"
+LINEAR, FAN_OUT, FAN_IN, BRANCH = "LINEAR", "FAN_OUT", "FAN_IN", "BRANCH"
+PATTERNS = (LINEAR, FAN_OUT, FAN_IN, BRANCH)
 STRATEGIES = ("push", "pull", "reflexive", "agentic", "hierarchical", "batch", "streaming", "fan-out", "fan-in")
 TIERS = ("S", "A", "B", "C", "D")
 STATUSES = ("COMPLETED", "HALTED", "HELD")
+COMPLETED, FAILED = "COMPLETED", "FAILED"
+TRANSFERS = ("UNSPECIFIED", "FULL_CONTEXT", "SUMMARY", "FACTS_ONLY", "RESULT_ONLY")
 
 
 @dataclass(frozen=True)
@@ -22,13 +25,27 @@ class Limits:
 
     max_windows: int
     max_dag_nodes: int
+    max_fan_out: int = 10
+
+
+@dataclass(frozen=True)
+class Edge:
+    """What a window received from one of its parents (SPEC-004 §3.2); ``summary_hash`` is empty without a summary."""
+
+    source_id: WindowId
+    transfer_type: str
+    transferred_tokens: int
+    summary_hash: str
 
 
 @dataclass(frozen=True)
 class Seal:
-    """What the audit log sealed of a window, and what its dispatch used."""
+    """What the audit log sealed of a window, and what its dispatch used.
 
-    risk_level: RiskLevel
+    A FAILED window was never sealed: its texts are empty and its risk is ``None``.
+    """
+
+    risk_level: RiskLevel | None
     hmac: str
     timestamp: str
     response_hash: str
@@ -37,6 +54,10 @@ class Seal:
     strategy: str
     token_count: int
     status: str
+
+
+NO_SEAL = Seal(None, "", "", "", "", "", "", 0, FAILED)
+"""What stands in a FAILED node."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +72,14 @@ class Node:
     safety_budget: Micros
     charge: Micros
     seal: Seal
+    edges: tuple[Edge, ...] = ()
+    failure: str = ""
+    """Why it was never sealed; empty for every other window."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether the window was given up: it has neither seal nor charge."""
+        return self.seal.status == FAILED
 
 
 def children(nodes: Sequence[Node]) -> Mapping[WindowId, tuple[WindowId, ...]]:
@@ -60,6 +89,12 @@ def children(nodes: Sequence[Node]) -> Mapping[WindowId, tuple[WindowId, ...]]:
         for parent in node.parent_ids:
             found[parent] = (*found.get(parent, ()), node.window_id)
     return found
+
+
+def leaves(nodes: Sequence[Node]) -> tuple[WindowId, ...]:
+    """Return the sealed windows that no sealed window continues, in order."""
+    continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
+    return tuple(node.window_id for node in nodes if not node.failed and node.window_id not in continued)
 
 
 def violations(nodes: Sequence[Node]) -> tuple[str, ...]:
@@ -103,10 +138,14 @@ def _unreachable(nodes: Sequence[Node]) -> Iterable[str]:
 
 
 def _unchained(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Iterable[str]:
-    """Yield windows without a seal of their own. That a seal covers its parents' is verified by the audit log."""
+    """Yield windows without a seal of their own. That a seal covers its parents' is verified by the audit log.
+
+    A FAILED window has no seal, and nothing may be chained to it.
+    """
     for node in nodes:
-        above = {by_id[parent].seal.hmac for parent in node.parent_ids if parent in by_id}
-        if node.seal.hmac in above | {""}:
+        above = [by_id[parent] for parent in node.parent_ids if parent in by_id]
+        seals = {parent.seal.hmac for parent in above} | {""}
+        if any(parent.failed for parent in above) or (not node.failed and node.seal.hmac in seals):
             yield f"NOT_CHAINED: {node.window_id}"
 
 
@@ -119,5 +158,8 @@ def _misnumbered(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Itera
 
 
 def lineage_text(window_ids: Iterable[str]) -> str:
-    """Return ``CRP-Provenance-Window-Lineage`` of a linear path, from the root (SPEC-002 §6.9, SPEC-004 §4.2)."""
+    """Return ``CRP-Provenance-Window-Lineage`` of a linear path, from the root (SPEC-002 §6.9, SPEC-004 §4.2).
+
+    ``domain/lineage.py`` writes it with brackets where windows ran in parallel.
+    """
     return " -> ".join(window_ids)

@@ -12,129 +12,67 @@ from dataclasses import dataclass
 
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, invalid
+from interlock.domain.header_syntax import (
+    DISTORTION_TYPES,
+    HASH,
+    ID,
+    LISTED,
+    RESIDENCY,
+    RESPONSE_SYNTAX,
+    STRATEGIES,
+    TOKEN_LIMIT,
+    TOPIC,
+    TOPICS,
+)
 from interlock.domain.risk import RiskLevel
 
 PROTOCOL_VERSION = "3.0.0"
 
-TOKEN_LIMIT = 8192
-"""Longest session token or policy line, bytes (SPEC-007 §2.4)."""
-
 VALUE_LIMIT = 1024
 """Longest value of every other header, bytes."""
 
-LISTED = 64
-"""Most windows that a header lists; a longer lineage is left out, of a longer history the end is shown."""
-
-TOPICS = 16
-"""Most uncovered sub-queries that a header names; 16 of 48 characters fit into VALUE_LIMIT. The report names all."""
-
-DISTORTION_TYPES = frozenset({
-    "NUMBER_CHANGED", "NEGATION_FLIP", "DATE_SHIFTED", "ENTITY_SUBSTITUTED", "MAGNITUDE_ALTERED", "CONTEXT_STRIPPED",
-})  # fmt: skip
-STRATEGIES = ("push", "pull", "reflexive", "agentic", "hierarchical", "batch", "streaming", "fan-out", "fan-in")
+_LIMITS = {
+    **dict.fromkeys(("crp-safety-policy", "crp-safety-policy-report-only", "crp-session-token"), TOKEN_LIMIT),
+    **dict.fromkeys(("crp-context-continuation-id", "crp-oversight-token"), TOKEN_LIMIT),
+    "crp-agent-delegation-grant": 2048,
+}
 
 LINES = frozenset({"crp-safety-policy", "crp-safety-policy-report-only"})
 """Request headers that may be sent several times; every line is enforced."""
 
-PREFERENCES = frozenset({"crp-accept-strategy", "crp-context-if-match", "crp-context-session-id"})
+PREFERENCES = frozenset({"crp-context-if-match", "crp-context-session-id"})
 """Request headers whose wish may go unmet without harm: checked, then left alone. The token names the session (§12.3)."""
 
-NOT_SUPPORTED: Mapping[str, str] = {
-    "crp-agent-session-parent": "delegation to sub-agents",
-    "crp-agent-loop-depth": "delegation to sub-agents",
-    "crp-agent-dispatch-strategy": "agentic dispatch",
-    "crp-context-strategy": "fan-out and fan-in",
-    "crp-context-acceptance": "context acceptance",
-    "crp-compliance-data-residency": "data residency",
-    "crp-oversight-token": "the release of held responses",
-}
+APPROVAL = "crp-oversight-token"
+"""Request header that is read where a delegation may need a person's approval, and refused everywhere else."""
+
+NOT_SUPPORTED: Mapping[str, str] = {"crp-context-acceptance": "context acceptance"}
 """Request headers of features that do not exist yet. Ignoring one would lose a protection, so it is refused by name."""
 
 _ACTIVE = LINES | {
     "crp-session-token", "crp-context-continuation-id", "crp-context-cache", "crp-accept-quality", "crp-accept-risk",
     "crp-safety-mode", "crp-safety-oversight-mode", "crp-safety-nonce", "crp-safety-report-uri",
     "crp-agent-safety-budget", "crp-llm-grounding-mode", "crp-llm-reproducibility-seed", "crp-session-action",
+    "crp-agent-session-parent", "crp-agent-delegation-grant", "crp-agent-loop-depth", "crp-agent-dispatch-strategy",
+    "crp-agent-fan-in-policy", "crp-context-strategy", "crp-accept-strategy", "crp-compliance-data-residency", APPROVAL,
 }  # fmt: skip
 
-_FRACTION = r"(?:0\.[0-9]{1,6}|1\.0{1,6})"
-_HASH = r"sha256:[0-9a-f]{64}"
-_ID = r"[0-9A-Za-z]{16,32}"
-_URI = r"https?://[A-Za-z0-9._~:/\[\]%-]{1,1000}"
-_WINDOW = rf"crp_win_{_ID}"
-_STRATEGY = "|".join(STRATEGIES)
-_LEVEL = "CRITICAL|HIGH|MEDIUM|LOW"
-_DISTORTION = "|".join(sorted(DISTORTION_TYPES))
-_TOPIC = r"[a-z0-9](?:[a-z0-9-]{0,46}[a-z0-9])?"
-_CONTROL = r"A\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?"
-_SESSION_ATTRIBUTE = (
-    r"; (?:Path=/|Max-Age=[0-9]{1,9}|Signed|SameSite=Strict|Window=[0-9]{1,9}|QualityHistory=[SABCD](?:,[SABCD])*)"
-)
-
-RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
-    name: re.compile(pattern, re.ASCII)
-    for name, pattern in {
-        "CRP-Context-Protocol-Version": r"3\.0\.0",
-        "CRP-Context-Session-Id": rf"crp_sess_{_ID}",
-        "CRP-Context-Window": r"[0-9]{1,9}/[0-9]{1,9}",
-        "CRP-Context-Continuation-Id": rf"crp_cont_{_ID}",
-        "CRP-Context-Quality-Tier": r"[SABCD]",
-        "CRP-Context-Facts-Used": r"[0-9]{1,9}/[0-9]{1,9}",
-        "CRP-Context-Tokens-Used": r"[0-9]{1,9}",
-        "CRP-Context-ETag": _HASH,
-        "CRP-Context-Strategy": _STRATEGY,
-        "CRP-Safety-Hallucination-Risk": _LEVEL,
-        "CRP-Safety-Hallucination-Score": _FRACTION,
-        "CRP-Safety-Attribution": r"CONTEXT_GROUNDED|PARAMETRIC|MIXED|UNVERIFIABLE",
-        "CRP-Safety-Grounding-Pct": _FRACTION,
-        "CRP-Safety-Fabrications": r"[0-9]{1,9}",
-        "CRP-Safety-Distortions": rf"[0-9]{{1,9}}(?:; types=(?:{_DISTORTION})(?:,(?:{_DISTORTION}))*)?",
-        "CRP-Safety-Contradictions": r"[0-9]{1,9}(?:; scope=(?:intra|cross-window|both))?",
-        "CRP-Safety-Omissions": r"CRITICAL:[0-9]{1,9}, HIGH:[0-9]{1,9}, MEDIUM:[0-9]{1,9}",
-        "CRP-Safety-Entailment-Score": _FRACTION,
-        "CRP-Safety-Oversight-Mode": r"auto|human-review|halt|log-only",
-        "CRP-Safety-Policy-Applied": rf"[\x20-\x7e]{{1,{TOKEN_LIMIT}}}",
-        "CRP-Safety-Nonce": r"base64:[A-Za-z0-9+/=]{1,256}",
-        "CRP-Safety-Retry-After": r"[0-9]{1,9}|oversight-required|new-session-required",
-        "CRP-Safety-Budget-Warning": r"caution|low",
-        "CRP-Provenance-HMAC": _HASH,
-        "CRP-Provenance-Window-HMAC": _HASH,
-        "CRP-Provenance-DAG-Root": rf"dag:{_WINDOW}",
-        "CRP-Provenance-Chain-Integrity": r"VALID|BROKEN|PARTIAL|UNVERIFIED",
-        "CRP-Provenance-Claim-Count": r"[0-9]{1,9}",
-        "CRP-Provenance-Attribution-Score": _FRACTION,
-        "CRP-Provenance-Fidelity-Score": _FRACTION,
-        "CRP-Provenance-Report-URI": _URI,
-        "CRP-Provenance-Window-Lineage": rf"{_WINDOW}(?: -> {_WINDOW}){{0,{LISTED - 1}}}",
-        "CRP-Compliance-EU-AI-Act": r"UNACCEPTABLE|HIGH|LIMITED|MINIMAL|UNKNOWN",
-        "CRP-Compliance-NIST-Tier": r"TIER-[1-4]",
-        "CRP-Compliance-GDPR-PII": r"true|false",
-        "CRP-Compliance-ISO-42001": rf"{_CONTROL}(?:, {_CONTROL}){{0,{LISTED - 1}}}",
-        "CRP-Compliance-Controls-Met": r"[0-9]{1,9}/[0-9]{1,9}",
-        "CRP-Quality-Score": _FRACTION,
-        "CRP-Quality-Repetition": rf"NONE|(?:MINOR|SIGNIFICANT|SEVERE)(?:; overlap={_FRACTION})?",
-        "CRP-Quality-Completeness": (
-            r"(?:COMPLETE|MOSTLY_COMPLETE|PARTIAL|INCOMPLETE); sub-queries=[0-9]{1,9}/[0-9]{1,9}"
-            rf"(?:; uncovered={_TOPIC}(?:,{_TOPIC}){{0,{TOPICS - 1}}})?"
-        ),
-        "CRP-Quality-Flow": rf"{_FRACTION}(?:; remediation=(?:prompt-augmented|stitched))?",
-        "CRP-Compliance-Audit-Trail-Id": rf"crp_trail_{_ID}",
-        "CRP-Compliance-Audit-Trail-URI": _URI,
-        "CRP-Agent-Safety-Budget": _FRACTION,
-        "CRP-Agent-Loop-Depth": r"[0-9]{1,9}",
-        "CRP-Agent-Revision-Round": r"[1-3]/[1-3]",
-        "CRP-Set-Session": rf"token=[A-Za-z0-9+/.=_-]{{1,{TOKEN_LIMIT}}}(?:{_SESSION_ATTRIBUTE})*",
-    }.items()
-}
-"""Every response header that exists by now, with its grammar."""
+FAN_OUT, FAN_IN, BATCH = "fan-out", "fan-in", "batch"
+USABLE = ("push", "reflexive")
+"""Strategies that a preference may lead to: each is one window. The others say what a call is, take several, or are not built."""
+NOT_BUILT = ("pull", "agentic", "streaming")
 
 RESPONSE_ONLY = frozenset(
     {name.lower() for name in RESPONSE_SYNTAX}
     | {f"crp-context-{name}" for name in ("saturation", "cache-status", "mode")}
     | {f"crp-memory-{name}" for name in ("tier-hit", "ckf-hits", "ckf-community", "knowledge-age")}
-    | {f"crp-agent-{name}" for name in ("phase", "tool-calls", "fan-in-policy")}
+    | {f"crp-agent-{name}" for name in ("phase", "tool-calls")}
     | {"crp-safety-policy-violation", "crp-safety-stop-inject", "crp-llm-temperature", "crp-onboarding-hint"}
 ) - (_ACTIVE | PREFERENCES | set(NOT_SUPPORTED))
 """Headers that only we may write; one in a request is refused (HDR-6)."""
+
+KNOWN = _ACTIVE | PREFERENCES | set(NOT_SUPPORTED) | RESPONSE_ONLY
+"""Every header of the protocol, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +81,9 @@ class Asked:
 
     session_token: str | None
     continuation_id: str | None
+    """The one window that is continued; ``None`` where there is none, or several."""
+    continuation_ids: tuple[str, ...]
+    """Every window that is continued: several in a fan-in."""
     nonce: str | None
     policies: tuple[str, ...]
     report_only: tuple[str, ...]
@@ -157,13 +98,25 @@ class Asked:
     grounding_mode: str | None
     seed: int | None
     terminate: bool
+    branch: bool
+    """Whether a window that was continued already is continued once more (SPEC-004 §1.2)."""
+    strategy: str | None
+    """The strategy demanded, else the first preferred one that can be used."""
+    preferred: tuple[str, ...]
+    """Every usable strategy of CRP-Accept-Strategy, where none is demanded: a wish, not a demand (SPEC-002 §4.14)."""
+    fan_in_policy: str | None
+    session_parent: str | None
+    grant: str | None
+    loop_depth: int | None
+    data_residency: str | None
+    oversight_token: str | None
 
 
-def read(fields: Iterable[tuple[str, str]]) -> Asked:
+def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Asked:
     """Return what the header *fields* of a request ask for; fields that are not ours are left alone.
 
-    Refused with UNKNOWN_CRP_HEADER, RESPONSE_HEADER_IN_REQUEST, DUPLICATE_HEADER, HEADER_TOO_LARGE, INVALID_HEADER or
-    HEADER_NOT_SUPPORTED, each naming the header.
+    Refused with UNKNOWN_CRP_HEADER, RESPONSE_HEADER_IN_REQUEST, DUPLICATE_HEADER, CONFLICTING_HEADERS, HEADER_TOO_LARGE,
+    INVALID_HEADER or HEADER_NOT_SUPPORTED, each naming the header. An approval is read where the call may be *delegating*.
     """
     lines: dict[str, list[str]] = {}
     for name, value in fields:
@@ -174,11 +127,18 @@ def read(fields: Iterable[tuple[str, str]]) -> Asked:
     cache = _listed(one, "crp-context-cache", r"no-store|no-cache|reuse-ckf|only-if-ckf|max-age=[0-9]{1,9}")
     if "only-if-ckf" in cache:
         raise _unsupported("crp-context-cache", "only-if-ckf: a knowledge fabric")
+    if APPROVAL in one and not delegating:
+        raise _unsupported(APPROVAL, "the release of held responses")
     risk = _one_of(one, "crp-accept-risk", [level.name for level in RiskLevel], fold=str.upper)
     seed = _matching(one, "crp-llm-reproducibility-seed", r"[0-9]{1,18}")
+    depth = _matching(one, "crp-agent-loop-depth", r"[0-9]{1,9}", "a whole number")
+    action = _one_of(one, "crp-session-action", ["terminate", "branch"])
+    demanded, preferred = _strategies(one)
+    continued = _continued(one, demanded, action)
     return Asked(
         session_token=_matching(one, "crp-session-token", r"[A-Za-z0-9+/.=_-]+"),
-        continuation_id=_matching(one, "crp-context-continuation-id", rf"crp_cont_{_ID}"),
+        continuation_id=continued[0] if len(continued) == 1 else None,
+        continuation_ids=continued,
         nonce=_matching(one, "crp-safety-nonce", r"base64:[A-Za-z0-9+/=]+"),
         policies=tuple(lines.get("crp-safety-policy", ())),
         report_only=tuple(lines.get("crp-safety-policy-report-only", ())),
@@ -192,7 +152,16 @@ def read(fields: Iterable[tuple[str, str]]) -> Asked:
         no_cache="no-cache" in cache,
         grounding_mode=_one_of(one, "crp-llm-grounding-mode", ["context-strict", "context-preferred", "open"]),
         seed=None if seed is None else int(seed),
-        terminate=_one_of(one, "crp-session-action", ["terminate"]) is not None,
+        terminate=action == "terminate",
+        branch=action == "branch",
+        strategy=demanded or next(iter(preferred), None),
+        preferred=preferred,
+        fan_in_policy=_one_of(one, "crp-agent-fan-in-policy", ["require-all", "partial"]),
+        session_parent=_matching(one, "crp-agent-session-parent", rf"crp_sess_{ID}"),
+        grant=_matching(one, "crp-agent-delegation-grant", r"[A-Za-z0-9_.-]+"),
+        loop_depth=None if depth is None else int(depth),
+        data_residency=_residency(one),
+        oversight_token=_matching(one, APPROVAL, r"approved:sha256:[A-Za-z0-9+/=_.:~-]+"),
     )
 
 
@@ -213,7 +182,7 @@ def _known(name: str) -> str:
 
 
 def _clean(name: str, value: str) -> str:
-    if len(value) > (TOKEN_LIMIT if name in LINES or name == "crp-session-token" else VALUE_LIMIT):
+    if len(value) > _LIMITS.get(name, VALUE_LIMIT):
         raise invalid("HEADER_TOO_LARGE", f"{name} is too long", header=name)
     if not re.fullmatch(r"[\x20-\x7e]*", value, re.ASCII):
         raise invalid("INVALID_HEADER", f"{name} holds a character that is not printable ASCII", header=name)
@@ -278,9 +247,48 @@ def _ceiling(one: Mapping[str, str]) -> Micros | None:
 
 
 def _preferences(one: Mapping[str, str]) -> None:
-    _listed(one, "crp-accept-strategy", "|".join(STRATEGIES))
-    _matching(one, "crp-context-if-match", rf"{_HASH}|\*")
-    _matching(one, "crp-context-session-id", rf"crp_sess_{_ID}")
+    _matching(one, "crp-context-if-match", rf"{HASH}|\*")
+    _matching(one, "crp-context-session-id", rf"crp_sess_{ID}")
+
+
+def _strategies(one: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
+    """Return the strategy demanded and those preferred. One header is the other's alias (SPEC-002 §8.6)."""
+    demanded = _one_of(one, "crp-context-strategy", STRATEGIES)
+    alias = _one_of(one, "crp-agent-dispatch-strategy", STRATEGIES)
+    if demanded and alias and demanded != alias:
+        raise _conflicting("crp-context-strategy", "crp-agent-dispatch-strategy")
+    strategy = demanded or alias
+    if strategy in NOT_BUILT:
+        name = "crp-context-strategy" if demanded else "crp-agent-dispatch-strategy"
+        raise _unsupported(name, f"the strategy {strategy}")
+    preferred = _listed(one, "crp-accept-strategy", "|".join(STRATEGIES))
+    return strategy, () if strategy else tuple(name for name in preferred if name in USABLE)
+
+
+def _continued(one: Mapping[str, str], strategy: str | None, action: str | None) -> tuple[str, ...]:
+    """Return the windows that are continued; several are a fan-in, and no fan is a branch (SPEC-004 §14.4)."""
+    name = "crp-context-continuation-id"
+    continued = _listed(one, name, rf"crp_cont_{ID}", fold=str)
+    if len(continued) > 1 and strategy != FAN_IN:
+        raise _malformed(name, "one window, unless CRP-Context-Strategy is fan-in")
+    if action == "branch" and strategy in {FAN_OUT, FAN_IN}:
+        raise _conflicting("crp-session-action", "crp-context-strategy")
+    return continued
+
+
+def _residency(one: Mapping[str, str]) -> str | None:
+    """Return the jurisdiction demanded, in capitals: values have no case (SPEC-002 §2.3, §7.7)."""
+    name = "crp-compliance-data-residency"
+    if name not in one:
+        return None
+    value = one[name].upper()
+    if not re.fullmatch(RESIDENCY, value, re.ASCII):
+        raise _malformed(name, "two letters, such as EU")
+    return value
+
+
+def _conflicting(first: str, second: str) -> Refused:
+    return invalid("CONFLICTING_HEADERS", f"{first} and {second} contradict each other", header=first, other=second)
 
 
 def admissible(values: Mapping[str, str | None]) -> dict[str, str]:
@@ -316,9 +324,17 @@ def repetition(level: str, overlap: str | None) -> str:
     return f"{level}; overlap={overlap}" if overlap and level != "NONE" else level
 
 
+def agents_completeness(score: float, uncovered: Sequence[str]) -> str | None:
+    """Write how far several agents' answers cover the task (SPEC-012 §9.2)."""
+    if not 0.0 <= score <= 1.0:
+        return None
+    named = [topic for topic in uncovered if re.fullmatch(TOPIC, topic, re.ASCII)][:TOPICS]
+    return f"{score:.2f}" + (f"; uncovered={','.join(named)}" if named else "")
+
+
 def completeness(level: str, *, covered: int, total: int, uncovered: Sequence[str]) -> str:
     """Write the completeness (SPEC-005 §10.4). A name outside the alphabet is left out (reliability.md A-16)."""
-    named = [topic for topic in uncovered if re.fullmatch(_TOPIC, topic, re.ASCII)][:TOPICS]
+    named = [topic for topic in uncovered if re.fullmatch(TOPIC, topic, re.ASCII)][:TOPICS]
     text = f"{level}; sub-queries={covered}/{total}"
     return f"{text}; uncovered={','.join(named)}" if named else text
 
@@ -328,8 +344,14 @@ def flow(score: str, remediation: str) -> str:
     return f"{score}; remediation={remediation}" if remediation else score
 
 
-def set_session(token: str, *, max_age_s: int | None, window: int | None, quality: Sequence[str]) -> str:
-    """Write CRP-Set-Session (SPEC-002 §10.1); attributes that are not known are left out."""
+def set_session(
+    token: str, *, max_age_s: int | None, window: int | None, quality: Sequence[str], quality_text: str = ""
+) -> str:
+    """Write CRP-Set-Session (SPEC-002 §10.1); attributes that are not known are left out.
+
+    *quality_text* is the history with brackets around windows side by side; one that is too long is cut to its end.
+    """
+    history = quality_text if quality_text and len(quality) <= LISTED else ",".join(quality[-LISTED:])
     attributes = [
         f"token={token}",
         "Path=/",
@@ -337,6 +359,6 @@ def set_session(token: str, *, max_age_s: int | None, window: int | None, qualit
         "Signed",
         "SameSite=Strict",
         *([f"Window={window}"] if window else []),
-        *([f"QualityHistory={','.join(quality[-LISTED:])}"] if quality else []),
+        *([f"QualityHistory={history}"] if history else []),
     ]
     return "; ".join(attributes)

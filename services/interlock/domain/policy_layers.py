@@ -38,7 +38,10 @@ Parse = Callable[[str], Policy]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """What is said about one request. ``base`` is ``None`` for a new root; an empty text or list says nothing."""
+    """What is said about one request. ``base`` is ``None`` for a new root; an empty text or list says nothing.
+
+    ``agent`` is what the caller's agent type is registered with (SPEC-012 §7.1). It tightens whatever the rest says.
+    """
 
     default: Policy
     base: Policy | None
@@ -48,13 +51,15 @@ class Layers:
     report_only_lines: Sequence[str]
     accept_risk: str
     accept_quality: Sequence[str]
+    agent: Policy = NOTHING
 
 
 def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
     """Return the effective policy and the report-only policy; *read* parses a line, so that a caller may cache it.
 
     A new root is held to the deployment's default and to all that its request says. Anything else is held to its base,
-    and its request can only tighten that. Of two layers that speak about one directive the tighter one counts.
+    and its request can only tighten that. Of two layers that speak about one directive the tighter one counts. The agent
+    type's own policy is joined with either: being looser than the rest it changes nothing, and is no relaxation.
 
     Refused as ``parse`` for a malformed line, with SAFETY_MODE_UNKNOWN, OVERSIGHT_MODE_UNKNOWN, ACCEPT_RISK_UNKNOWN,
     ACCEPT_QUALITY_UNKNOWN, with SAFETY_POLICY_INHERITANCE_VIOLATION when the request relaxes its base, with
@@ -66,13 +71,14 @@ def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
     oversight = _choice("OVERSIGHT_MODE_UNKNOWN", "CRP-Safety-Oversight-Mode", layers.oversight, _OVERSIGHT, NOTHING)
     asked = [*lines, mode, oversight]
     report_only = _joined(_lines(layers.report_only_lines, REPORT_ONLY_HEADER, read))
-    effective = _joined([layers.default, *asked])
+    effective = _joined([layers.default, layers.agent, *asked])
     if layers.base is not None:
         # The same request as at the root gives the same policy again and relaxes nothing (SPEC-007 §5.5: equal hashes),
         # although it leaves out what the deployment added.
         if lines and effective != layers.base:
             _refuse_relaxation(layers.base, _joined(asked))
-        effective = merge(layers.base, _joined(asked)) if any(layer != NOTHING for layer in asked) else layers.base
+        added = [layer for layer in (layers.agent, *asked) if layer != NOTHING]
+        effective = merge(layers.base, _joined(added)) if added else layers.base
     return _fitting(effective), _fitting(report_only)
 
 

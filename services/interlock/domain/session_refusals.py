@@ -6,17 +6,18 @@ The Lua scripts answer with the reason and two figures; the pure rule raises the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from interlock.domain.budget import Micros, as_decimal, band_of
 from interlock.domain.errors import Refused, conflict, forbidden, halted, invalid, not_found, unavailable
 
 
-def refusal(reason: str, first: int = 0, second: int = 0) -> Refused:
-    """Return the refusal of that name; what the figures mean depends on the reason."""
+def refusal(reason: str, first: int | str = 0, second: int | str = 0) -> Refused:
+    """Return the refusal of that name; what the two values mean depends on the reason."""
     return _MAKE[reason](first, second)
 
 
-def _lost(*_: int) -> Refused:
+def _lost(*_: Any) -> Refused:
     # Never a fresh budget in its place (BUD-4, BUD-9). A retry does not bring the state back.
     return unavailable(
         "SESSION_STATE_LOST",
@@ -35,21 +36,10 @@ def _depleted(left: int, _: int) -> Refused:
     )
 
 
-def _windows(limit: int, attempted: int) -> Refused:
-    return forbidden(
-        "MAX_WINDOWS_EXCEEDED",
-        f"a session has at most {limit} windows in a row; this would be number {attempted}",
-        limit=str(limit),
-        attempted=str(attempted),
-    )
-
-
-def _nodes(limit: int, attempted: int) -> Refused:
-    return forbidden(
-        "MAX_DAG_NODES_EXCEEDED",
-        f"a session has at most {limit} windows; this would be number {attempted}",
-        limit=str(limit),
-        attempted=str(attempted),
+def _limited(reason: str, name: str, text: str) -> Callable[[Any, Any], Refused]:
+    """Return the maker of a 403 that names a limit, its value and what was attempted."""
+    return lambda limit, attempted: forbidden(
+        reason, text.format(limit, attempted), name=name, limit=str(limit), attempted=str(attempted)
     )
 
 
@@ -77,6 +67,19 @@ def _mismatch(token: int, target: int) -> Refused:
     )
 
 
+def _incomplete(missing: str, _: Any) -> Refused:
+    return conflict(
+        "FAN_IN_INCOMPLETE",
+        "children of the fan-out have no result here: they failed, were halted or are in flight; wait for them, or ask for a "
+        "partial fan-in",
+        missing=missing,
+    )
+
+
+def _too_few(given: int, _: Any) -> Refused:
+    return invalid("FAN_IN_TOO_FEW", "a fan-in names two windows or more", given=str(given))
+
+
 def _number(expected: int, given: int) -> Refused:
     return invalid(
         "WINDOW_NUMBER_MISMATCH",
@@ -86,15 +89,32 @@ def _number(expected: int, given: int) -> Refused:
     )
 
 
-def _constant(make: Callable[..., Refused], reason: str, message: str) -> Callable[[int, int], Refused]:
+def _constant(make: Callable[..., Refused], reason: str, message: str) -> Callable[[Any, Any], Refused]:
     return lambda *_: make(reason, message)
 
 
-_MAKE: Mapping[str, Callable[[int, int], Refused]] = {
+_MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "SESSION_STATE_LOST": _lost,
     "BUDGET_DEPLETED": _depleted,
-    "MAX_WINDOWS_EXCEEDED": _windows,
-    "MAX_DAG_NODES_EXCEEDED": _nodes,
+    "MAX_WINDOWS_EXCEEDED": _limited(
+        "MAX_WINDOWS_EXCEEDED", "max_windows", "a session has at most {} windows in a row; this would be number {}"
+    ),
+    "MAX_DAG_NODES_EXCEEDED": _limited(
+        "MAX_DAG_NODES_EXCEEDED", "max_dag_nodes", "a session has at most {} windows; this would be number {}"
+    ),
+    "MAX_FAN_OUT_EXCEEDED": _limited(
+        "MAX_FAN_OUT_EXCEEDED", "max_fan_out", "at most {} windows run side by side; this would make {}"
+    ),
+    "MAX_DELEGATIONS_EXCEEDED": _limited(
+        "MAX_DELEGATIONS_EXCEEDED", "max_delegations", "this agent may start {} sub-agents; this would be number {}"
+    ),
+    "MAX_LOOP_DEPTH_EXCEEDED": _limited(
+        "MAX_LOOP_DEPTH_EXCEEDED",
+        "max_loop_depth",
+        "agents may be {} levels below the root here; this would be level {}",
+    ),
+    "FAN_IN_INCOMPLETE": _incomplete,
+    "FAN_IN_TOO_FEW": _too_few,
     "WINDOW_IN_FLIGHT": _in_flight,
     "TOKEN_REPLAYED": _replayed,
     "CONTINUATION_MISMATCH": _mismatch,
@@ -109,6 +129,30 @@ _MAKE: Mapping[str, Callable[[int, int], Refused]] = {
             (conflict, "POLICY_HASH_MISMATCH", "the stored policy is not the one that this token was signed for"),
             (conflict, "PARENT_NOT_TIP", "another window has been settled in this place"),
             (conflict, "WINDOW_ID_REUSED", "this window has been settled with another seal or charge"),
+            (conflict, "ANCESTORS_MISMATCH", "the ancestors are not those that this session was created under"),
+            (conflict, "POLICY_MOVED", "the policy of the session was tightened by another window meanwhile"),
+            (conflict, "WINDOW_SETTLED", "this window was settled; it cannot fail any more"),
+            (invalid, "PATTERN_NEEDS_PARENT", "the first window of a session continues nothing and is LINEAR"),
+            (conflict, "NOTHING_TO_BRANCH_FROM", "the window has not been continued; continue it without a branch"),
+            (invalid, "FAN_IN_DUPLICATE", "a fan-in names each window once"),
+            (
+                conflict,
+                "FAN_IN_RELATED",
+                "one of these windows is an ancestor of another: they did not run side by side",
+            ),
+            (conflict, "GRANT_ALREADY_USED", "this delegation grant was used; ask the parent for another"),
+            (conflict, "APPROVAL_ALREADY_USED", "this approval allowed another delegation"),
+            (conflict, "PARENT_ENDED", "the parent session has ended; it delegates nothing more"),
+            (
+                conflict,
+                "PARENT_POLICY_CHANGED",
+                "the parent's policy was tightened meanwhile; resolve the child's against it again",
+            ),
+            (
+                forbidden,
+                "DELEGATION_NEEDS_APPROVAL",
+                "the parent's breaker is half open: a delegation needs an approval",
+            ),
             (conflict, "DAG_INVARIANT_VIOLATED", "this window would break an invariant of the window DAG"),
         )
     },

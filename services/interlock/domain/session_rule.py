@@ -1,4 +1,4 @@
-"""The rule of a session, pure: start, open, commit, abandon, terminate.
+"""The rule of a session, pure: start, commit, fail, abandon, terminate; opening is in ``session_opening.py``.
 
 The Lua scripts of the session service are this rule in Redis; ``tests/property/test_session_lua.py`` drives both with the
 same commands. A question that cannot be granted raises one of the refusals of ``session_refusals.py``.
@@ -6,135 +6,66 @@ same commands. A question that cannot be granted raises one of the refusals of `
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from interlock.domain.breaker import BreakerState, state_of
-from interlock.domain.budget import FULL, OPEN_AT, Micros, charge
-from interlock.domain.dag import LINEAR, Node, violations
-from interlock.domain.ids import WindowId
+from interlock.domain.budget import FULL, Micros, charge
+from interlock.domain.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
+from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.lineage import history_of, steps_of
 from interlock.domain.session import (
+    VOID,
     Committed,
     CommitWindow,
+    Effect,
+    FailWindow,
     Lease,
-    Opened,
-    OpenWindow,
     Outcome,
     PolicyText,
     SessionState,
     Status,
     Terms,
 )
+from interlock.domain.session_opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session_refusals import refusal
 
-UNSETTLED_KEPT = 16
-"""Expired leases that are remembered. More only wedge a session, never refill it: the audit log refuses a second seal."""
+States = Mapping[SessionId, SessionState]
+"""Sessions of one tree by their ids: the one that is asked for, and its ancestors."""
+
+Changed = dict[SessionId, SessionState]
 
 
 def new_session(terms: Terms, policy: PolicyText, budget: Micros = FULL) -> SessionState:
     """Return a session before its first window."""
-    return SessionState(terms, policy, Status.ACTIVE, budget, (), (), None, ())
+    return SessionState(terms, policy, Status.ACTIVE, budget)
 
 
-def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionState, Opened]:
-    """Take the lease of the next window (SPEC-004 §4.2; SPEC-007 §5).
+def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed]:
+    """Charge a sealed window, advance the session and lower its ancestors, once per window id.
 
-    A lease that ran out is taken over, and its window is named as unsettled: it may have been sealed.
+    SPEC-012 §2, §5.3; SPEC-004 §3.3. A lease is no condition: it vouches for the place of its window, and a line whose
+    parent nothing continues yet is settled without one too.
     """
-    state = _alive(state, ask)
-    _check_chain(state, ask)
-    _check_limits(state, state.tip_number + 1)
-    if state.status is not Status.ACTIVE:
-        raise refusal("SESSION_TERMINATED")
-    waiting, named = _unsettled(state, ask)
-    lease = Lease(ask.window_id, ask.now_ms + ask.lease_ms)
-    tip = state.tip
-    path = Micros(min(tip.safety_budget if tip else state.budget, ask.token_budget))
-    opened = Opened(
-        terms=state.terms,
-        policy=state.policy,
-        parent_id=tip.window_id if tip else None,
-        parent_number=state.tip_number,
-        parent_hmac=tip.seal.hmac if tip else "",
-        path_budget=path,
-        session_budget=Micros(min(state.budget, path)),
-        unsettled=named,
-        lineage=tuple(node.window_id for node in state.nodes),
-        quality_history=tuple(node.seal.quality_tier for node in state.nodes),
-    )
-    return replace(state, lease=lease, unsettled=waiting), opened
-
-
-def _alive(state: SessionState | None, ask: OpenWindow) -> SessionState:
-    """Return *state* when it is there and its breaker is not open; that comes first (SPEC-012 §5: nothing more accepted)."""
-    if state is None or ask.token_window > state.tip_number:
-        raise refusal("SESSION_STATE_LOST")
-    if (left := min(state.budget, ask.token_budget)) <= OPEN_AT:
-        raise refusal("BUDGET_DEPLETED", left)
-    return state
-
-
-def _check_limits(state: SessionState, number: int) -> None:
-    limits, nodes = state.terms.limits, len(state.nodes) + 1
-    if number > limits.max_windows:
-        raise refusal("MAX_WINDOWS_EXCEEDED", limits.max_windows, number)
-    if nodes > limits.max_dag_nodes:
-        raise refusal("MAX_DAG_NODES_EXCEEDED", limits.max_dag_nodes, nodes)
-
-
-def _check_chain(state: SessionState, ask: OpenWindow) -> None:
-    """Hold the token against the window that its continuation points to (requirements.md, reading 8)."""
-    target = _target(state, ask)
-    number, hmac = (target.window_number, target.seal.hmac) if target else (0, "")
-    if (number, hmac) != (ask.token_window, ask.token_tip):
-        raise refusal("CONTINUATION_MISMATCH", ask.token_window, number)
-    if target is not state.tip:
-        raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
-    if ask.token_policy_hash != state.policy.hash:
-        raise refusal("POLICY_HASH_MISMATCH")
-
-
-def _target(state: SessionState, ask: OpenWindow) -> Node | None:
-    wanted = ask.continuation_id or ask.token_continuation_id
-    if wanted is None:
-        # The token of a new session, or of a window that was the last one.
-        return state.tip if ask.token_window else None
-    for node in state.nodes:
-        if node.continuation_id == wanted:
-            return node
-    # We signed that id, so the store lost the window it points to; any other id is simply not of this session.
-    raise refusal("SESSION_STATE_LOST" if wanted == ask.token_continuation_id else "CONTINUATION_NOT_FOUND")
-
-
-def _unsettled(state: SessionState, ask: OpenWindow) -> tuple[tuple[WindowId, ...], WindowId | None]:
-    """Return the windows whose leases ran out on this tip, and the one to look at now: each opening names another."""
-    waiting, named, lease = list(state.unsettled), None, state.lease
-    if lease and lease.window_id != ask.window_id:
-        if lease.until_ms > ask.now_ms:
-            raise refusal("WINDOW_IN_FLIGHT", lease.until_ms - ask.now_ms)
-        named = lease.window_id
-    elif waiting:
-        named = waiting.pop(0)
-    if named:
-        waiting.append(named)
-    return tuple(waiting[-UNSETTLED_KEPT:]), named
-
-
-def commit_window(state: SessionState | None, ask: CommitWindow) -> tuple[SessionState, Committed]:
-    """Charge a sealed window and advance the session, once per window id (SPEC-012 §2; SPEC-004 §3.3).
-
-    The lease does not matter: whose parent is still the tip is settled, whoever holds the lease.
-    """
+    state = states.get(ask.session_id)
     if state is None:
         raise refusal("SESSION_STATE_LOST")
+    if ask.ancestors != state.terms.ancestors:
+        raise refusal("ANCESTORS_MISMATCH")
     for node, outcome in zip(state.nodes, state.outcomes, strict=True):
         if node.window_id == ask.window_id:
-            return state, _again(state, outcome, ask)
-    _check_place(state, ask)
-    outcome = _settled(state, ask)
-    settled = _advanced(state, ask, outcome)
+            return {}, _again(state, outcome, ask)
+    if any(ancestor not in states for ancestor in ask.ancestors):
+        raise refusal("SESSION_STATE_LOST")
+    parents = _place(state, ask)
+    outcome, cap = _settled(state, ask, parents)
+    above, effects = _cascade(states, ask, state, outcome)
+    if any(effect.before != effect.after or effect.status != states[effect.session_id].status for effect in effects):
+        outcome = replace(outcome, ancestors=effects)
+    settled = _advanced(state, ask, outcome, cap)
     if violations(settled.nodes):
         raise refusal("DAG_INVARIANT_VIOLATED")
-    return settled, _committed(settled, outcome, duplicate=False)
+    return {**above, ask.session_id: settled}, _committed(settled, outcome, duplicate=False)
 
 
 def _again(state: SessionState, outcome: Outcome, ask: CommitWindow) -> Committed:
@@ -143,27 +74,56 @@ def _again(state: SessionState, outcome: Outcome, ask: CommitWindow) -> Committe
     return _committed(state, outcome, duplicate=True)
 
 
-def _check_place(state: SessionState, ask: CommitWindow) -> None:
-    tip = state.tip
-    if ask.parent_ids != ((tip.window_id,) if tip else ()):
-        # A parent that is not there yet: the store lost the windows in between.
-        lost = ask.window_number > state.tip_number + 1
-        raise refusal("SESSION_STATE_LOST" if lost else "PARENT_NOT_TIP")
-    if ask.window_number != state.tip_number + 1:
-        raise refusal("WINDOW_NUMBER_MISMATCH", state.tip_number + 1, ask.window_number)
-    _check_limits(state, ask.window_number)
+def _place(state: SessionState, ask: CommitWindow) -> Parents:
+    """Return the parents of a window that has its place; everything but the seal is checked here."""
+    parents = tuple(state.node(parent) for parent in ask.parent_ids)
+    known = tuple(parent for parent in parents if parent and not parent.failed)
+    if len(known) < len(parents):
+        raise refusal("SESSION_STATE_LOST")  # the store lost the windows in between
+    if not known and state.nodes:
+        raise refusal("PARENT_NOT_TIP")
+    if (not known and ask.pattern != LINEAR) or (len(known) > 1 and ask.pattern != FAN_IN):
+        raise refusal("DAG_INVARIANT_VIOLATED")
+    own = [lease for lease in (*state.leases, *state.expired) if lease.window_id == ask.window_id]
+    if ask.pattern == LINEAR:
+        _check_line(state, known, held=bool(own))
+    number = max((parent.window_number for parent in known), default=0) + 1
+    if ask.window_number != number:
+        raise refusal("WINDOW_NUMBER_MISMATCH", number, ask.window_number)
+    others = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
+    mine = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
+    check_limits(state, number, (*others, mine))
+    if not own:
+        check_width(state, mine, others)
+    if ask.seal.hmac in {"", *(parent.seal.hmac for parent in known)}:
+        raise refusal("DAG_INVARIANT_VIOLATED")
+    if ask.policy and ask.policy.hash != state.policy.hash and ask.policy_base not in {None, state.policy.hash}:
+        raise refusal("POLICY_MOVED")
+    return known
 
 
-def _settled(state: SessionState, ask: CommitWindow) -> Outcome:
-    path = charge(Micros(min(state.tip.safety_budget if state.tip else state.budget, ask.ceiling)), ask.charge)
+def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
+    """Let one line continue a window: the first, or the one whose lease was there before anything else was."""
+    for parent in parents:
+        patterns = [node.pattern for node in state.below(parent.window_id) if not node.failed]
+        if LINEAR in patterns or (patterns and not held):
+            raise refusal("PARENT_NOT_TIP")
+
+
+def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[Outcome, Micros]:
+    """Return what the settlement does to the session, and the cap on what starts after it."""
+    summing = state.terms.accumulate or ask.accumulate
+    start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
+    path = charge(Micros(start), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
     status = state.status
+    last = ask.window_number == limits.max_windows
     if status is not Status.TERMINATED:
         if state_of(budget) is BreakerState.OPEN:
             status = Status.HALTED
-        elif ask.window_number == limits.max_windows or index == limits.max_dag_nodes:
+        elif index == limits.max_dag_nodes or (last and not _goes_on(state, ask)):
             status = Status.TERMINATED
-    return Outcome(
+    outcome = Outcome(
         index=index,
         path_budget=path,
         session_budget=budget,
@@ -172,31 +132,78 @@ def _settled(state: SessionState, ask: CommitWindow) -> Outcome:
         charge=ask.charge,
         hmac=ask.seal.hmac,
         # None after the last window (SPEC-004 §11.4).
-        continuation_id=ask.continuation_id if status is Status.ACTIVE else None,
+        continuation_id=ask.continuation_id if status is Status.ACTIVE and not last else None,
+        number=ask.window_number,
     )
+    return outcome, Micros(min(state.cap, budget) if summing else state.cap)
 
 
-def _advanced(state: SessionState, ask: CommitWindow, outcome: Outcome) -> SessionState:
+def _goes_on(state: SessionState, ask: CommitWindow) -> bool:
+    """Tell whether another path can still be continued, or is in flight."""
+    leases = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
+    beside = [lease for lease in leases if not _lost(lease, ask)]
+    continued = {parent for node in state.nodes if not node.failed for parent in node.parent_ids} | set(ask.parent_ids)
+    return places(beside) > 0 or any(node.continuation_id and node.window_id not in continued for node in state.nodes)
+
+
+def _cascade(
+    states: States, ask: CommitWindow, state: SessionState, outcome: Outcome
+) -> tuple[Changed, tuple[Effect, ...]]:
+    """Lower every ancestor to what the session below it has left (SPEC-012 §5.3), from the parent up to the root.
+
+    Where costs add up they are taken off every ancestor. Otherwise a halted CRITICAL window costs the parent one
+    CRITICAL decrement of its own first (requirements.md, reading 5).
+    """
+    below, changed, effects = outcome.session_budget, Changed(), []
+    for level, session_id in enumerate(ask.ancestors):
+        before = states[session_id]
+        own = ask.charge if state.terms.accumulate else (Micros(0) if level else ask.parent_charge)
+        budget = Micros(min(charge(before.budget, own), below))
+        cap = Micros(min(before.cap, budget if own else below))
+        status = before.status
+        if status is not Status.TERMINATED and state_of(budget) is BreakerState.OPEN:
+            status = Status.HALTED
+        changed[session_id] = replace(before, budget=budget, cap=cap, status=status)
+        effects.append(Effect(session_id, before.budget, budget, status))
+        below = budget
+    return changed, tuple(effects)
+
+
+def _advanced(state: SessionState, ask: CommitWindow, outcome: Outcome, cap: Micros) -> SessionState:
     node = Node(
         window_id=ask.window_id,
         window_number=ask.window_number,
         parent_ids=ask.parent_ids,
         continuation_id=outcome.continuation_id,
-        pattern=LINEAR,
+        pattern=ask.pattern,
         safety_budget=outcome.path_budget,
         charge=ask.charge,
         seal=ask.seal,
+        edges=ask.edges,
     )
+    moved = ask.policy is not None and ask.policy.hash != state.policy.hash
     return replace(
         state,
         policy=ask.policy or state.policy,
+        replaced=state.replaced | {state.policy} if moved else state.replaced,
         status=outcome.status,
         budget=outcome.session_budget,
+        cap=cap,
         nodes=(*state.nodes, node),
         outcomes=(*state.outcomes, outcome),
-        lease=None if state.lease and state.lease.window_id == ask.window_id else state.lease,
-        unsettled=(),  # only one child of a tip can be sealed, and this is it
+        leases=tuple(_void(lease, ask) for lease in state.leases if lease.window_id != ask.window_id),
+        expired=tuple(lease for lease in state.expired if lease.window_id != ask.window_id and not _lost(lease, ask)),
+        facts=tuple(dict.fromkeys((*state.facts, *ask.facts)))[-FACTS_KEPT:],
     )
+
+
+def _lost(lease: Lease, ask: CommitWindow) -> bool:
+    """Tell whether a lease lost its place to this window: of lines from one window only one can be sealed."""
+    return ask.pattern == lease.pattern == LINEAR and lease.parent_ids == ask.parent_ids
+
+
+def _void(lease: Lease, ask: CommitWindow) -> Lease:
+    return replace(lease, pattern=VOID) if _lost(lease, ask) else lease
 
 
 def _committed(state: SessionState, outcome: Outcome, *, duplicate: bool) -> Committed:
@@ -206,17 +213,51 @@ def _committed(state: SessionState, outcome: Outcome, *, duplicate: bool) -> Com
         policy_hash=state.policy.hash,
         outcome=outcome,
         duplicate=duplicate,
-        lineage=tuple(node.window_id for node in nodes),
-        quality_history=tuple(node.seal.quality_tier for node in nodes),
+        pattern=nodes[-1].pattern,
+        history=history_of(steps_of(nodes), [outcome.index - 1]),
     )
 
 
-def abandon_window(state: SessionState | None, window_id: WindowId) -> tuple[SessionState, bool]:
-    """Give the lease of a window back that was never sealed; the answer says whether it was held."""
+def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionState, bool]:
+    """End the lease of a window that will never be sealed and leave a FAILED node; the answer says whether it did now.
+
+    A root leaves none: whoever comes next is the root. Without its lease nobody knows where the window stood.
+    """
     if state is None:
         raise refusal("SESSION_NOT_FOUND")
-    held = state.lease is not None and state.lease.window_id == window_id
-    return (replace(state, lease=None) if held else state), held
+    if node := state.node(ask.window_id):
+        if node.failed:
+            return state, False
+        raise refusal("WINDOW_SETTLED")
+    own = [lease for lease in (*state.leases, *state.expired) if lease.window_id == ask.window_id]
+    freed = _freed(state, ask.window_id)
+    if not own or own[0].pattern == VOID or not own[0].parent_ids:
+        return freed, False
+    (lease, *_) = own
+    parents = tuple(node for node in state.nodes if node.window_id in lease.parent_ids)
+    number, index = max(parent.window_number for parent in parents) + 1, len(state.nodes) + 1
+    path = start_of(state, parents)
+    ended = index == state.terms.limits.max_dag_nodes and state.status is Status.ACTIVE
+    status, breaker = Status.TERMINATED if ended else state.status, state_of(state.budget)
+    node = Node(ask.window_id, number, lease.parent_ids, None, lease.pattern, path, Micros(0), NO_SEAL, (), ask.reason)
+    outcome = Outcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
+    return replace(freed, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True
+
+
+def abandon_window(state: SessionState | None, window_id: WindowId) -> tuple[SessionState, bool]:
+    """Give the lease of a window back that was never sealed; the answer says whether it was there."""
+    if state is None:
+        raise refusal("SESSION_NOT_FOUND")
+    freed = _freed(state, window_id)
+    return freed, freed != state
+
+
+def _freed(state: SessionState, window_id: WindowId) -> SessionState:
+    return replace(
+        state,
+        leases=tuple(lease for lease in state.leases if lease.window_id != window_id),
+        expired=tuple(lease for lease in state.expired if lease.window_id != window_id),
+    )
 
 
 def terminate(state: SessionState | None) -> tuple[SessionState, bool]:

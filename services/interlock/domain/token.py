@@ -7,8 +7,6 @@ received: a token is never re-serialised to be checked. There is one algorithm, 
 from __future__ import annotations
 
 import base64
-import binascii
-import hashlib
 import hmac
 import json
 import re
@@ -17,9 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.domain.budget import Micros, as_fixed
-from interlock.domain.dag import STRATEGIES, TIERS
+from interlock.domain.dag import BRANCH, LINEAR, STRATEGIES, TIERS
 from interlock.domain.errors import Refused, unauthenticated
-from interlock.domain.ids import ContinuationId, SessionId
+from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId
+from interlock.domain.signed import MalformedError, decoded, encoded, mac_of, object_of, split
 
 VERSION = "3.0.0"
 PAYLOAD_LIMIT = 4096
@@ -34,10 +33,9 @@ HISTORY_KEPT = 256
 KeyOf = Callable[[int, str], bytes | None]
 """Key version and session id to signing key; ``None`` for a version that is not known."""
 
-_HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"CRP"}').rstrip(b"=")
-_MAC_LENGTH = 43
+_SESSION, _NONCE = "crp_sess_", "base64:"
+_HEADER = encoded(b'{"alg":"HS256","typ":"CRP"}')
 _FIELDS = ("v", "sid", "win", "qh", "sb", "ct", "cid", "dag", "str", "pol", "ckf", "scope", "iat", "exp", "nonce", "kv")
-_BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
 _LARGEST = 2**53 - 1
 _HASH = r"(?:sha256:[0-9a-f]{64})?"
 _TEXTS = {
@@ -76,6 +74,21 @@ class Token:
     key_version: int
 
 
+def nonce_of(entropy: bytes, session: SessionId, root: SessionId) -> str:
+    """Return the nonce of a session: random bytes, and behind them, in a child's, the id of the root of its tree.
+
+    The payload has no field for the root, under which a session is stored (ADR 0010).
+    """
+    tail = b"" if session == root else bytes.fromhex(root.removeprefix(_SESSION))
+    return _NONCE + base64.b64encode(entropy + tail).decode("ascii")
+
+
+def root_of(token: Token) -> SessionId:
+    """Return the root of the tree that the session of a verified token belongs to."""
+    tail = base64.b64decode(token.nonce.removeprefix(_NONCE))[ENTROPY_BYTES:]
+    return SessionId(_SESSION + tail.hex()) if len(tail) == ENTROPY_BYTES else token.session_id
+
+
 class _Fraction(str):
     """A JSON number with a decimal point, kept as it was written."""
 
@@ -92,7 +105,8 @@ def mint(token: Token, key: bytes) -> str:
         "sb": None,
         "ct": token.chain_tip,
         "cid": token.continuation_id or "",
-        "dag": token.pattern,
+        # SPEC-007 §2.3 has no word for a branch: it is one more line from its window.
+        "dag": LINEAR if token.pattern == BRANCH else token.pattern,
         "str": token.strategy,
         "pol": token.policy_hash,
         "ckf": token.ckf_hash,
@@ -104,10 +118,10 @@ def mint(token: Token, key: bytes) -> str:
     }
     text = json.dumps(values, separators=(",", ":"), ensure_ascii=False)
     # A float would not keep its six places; the marker cannot occur inside a JSON string, whose quotes are escaped.
-    payload = _encoded(text.replace('"sb":null', f'"sb":{as_fixed(token.budget)}', 1).encode())
+    payload = encoded(text.replace('"sb":null', f'"sb":{as_fixed(token.budget)}', 1).encode())
     if len(payload) > PAYLOAD_LIMIT:
         raise ValueError(f"a token payload of {len(payload)} bytes is over the limit of {PAYLOAD_LIMIT}")
-    return (payload + b"." + _encoded(_mac(payload, key))).decode("ascii")
+    return (payload + b"." + encoded(mac_of(_HEADER, payload, key))).decode("ascii")
 
 
 def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token:
@@ -116,13 +130,16 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token
     Refused with TOKEN_MALFORMED, TOKEN_KEY_UNKNOWN, TOKEN_SIGNATURE_INVALID, TOKEN_FROM_FUTURE, TOKEN_EXPIRED or
     TOKEN_SCOPE_MISMATCH. Whether it is the latest one of its session only the store knows.
     """
-    payload, mac = _split(text)
-    token = _read(_decoded(payload))
+    try:
+        payload, mac = split(text, PAYLOAD_LIMIT)
+        token = _read(object_of(decoded(payload), parse_float=_Fraction))
+    except MalformedError as flaw:
+        raise _malformed(str(flaw)) from None
     # The id is checked before it becomes the salt of a key.
     key = key_of(token.key_version, token.session_id)
     if key is None:
         raise unauthenticated("TOKEN_KEY_UNKNOWN", "the key that signed this token is not known here")
-    if not hmac.compare_digest(_mac(payload, key), mac):
+    if not hmac.compare_digest(mac_of(_HEADER, payload, key), mac):
         raise unauthenticated("TOKEN_SIGNATURE_INVALID", "the signature of the session token does not hold")
     _check_time(token, now_us)
     if scope is not None and not hmac.compare_digest(token.scope.encode(), scope.encode()):
@@ -141,53 +158,7 @@ def _malformed(why: str) -> Refused:
     return unauthenticated("TOKEN_MALFORMED", f"not a session token: {why}")
 
 
-def _encoded(data: bytes) -> bytes:
-    return base64.urlsafe_b64encode(data).rstrip(b"=")
-
-
-def _mac(payload: bytes, key: bytes) -> bytes:
-    return hmac.digest(key, _HEADER + b"." + payload, hashlib.sha256)
-
-
-def _split(text: str) -> tuple[bytes, bytes]:
-    """Return the payload as received and the decoded MAC."""
-    if not text.isascii():
-        raise _malformed("it is not ASCII")
-    payload, dot, mac = text.encode("ascii").partition(b".")
-    if not dot or len(mac) != _MAC_LENGTH or not payload or len(payload) > PAYLOAD_LIMIT:
-        raise _malformed("its length or its number of parts is wrong")
-    return payload, _decoded(mac)
-
-
-def _decoded(part: bytes) -> bytes:
-    """Decode base64url that has one spelling only: no padding, no other alphabet, no stray trailing bits."""
-    if not _BASE64URL.fullmatch(part):
-        raise _malformed("it is not base64url")
-    try:
-        data = base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except binascii.Error:
-        raise _malformed("it is not base64url") from None
-    if _encoded(data) != part:
-        raise _malformed("it is not canonical base64url")
-    return data
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise _malformed("a key occurs twice")
-    return found
-
-
-def _read(data: bytes) -> Token:
-    try:
-        values = json.loads(
-            data.decode("utf-8"),
-            object_pairs_hook=_no_duplicates,
-            parse_float=_Fraction,
-        )
-    except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        raise _malformed("its payload is no JSON") from None
+def _read(values: Any) -> Token:
     if not isinstance(values, dict) or set(values) != set(_FIELDS):
         raise _malformed("its fields are not the fields of a token")
     _check_types(values)

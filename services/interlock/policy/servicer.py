@@ -1,7 +1,11 @@
-"""The policy service: protobuf messages to domain values and back. It decides nothing itself and keeps no state."""
+"""The policy service: protobuf messages to domain values and back. It decides nothing itself.
+
+It keeps no state but what it reads: the registry of agent types and the reviewers, each from its file.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -20,7 +24,10 @@ from interlock.domain.policy_order import relaxations
 from interlock.domain.policy_text import parse
 from interlock.domain.remedies import Progress
 from interlock.domain.risk import RiskLevel
+from interlock.policy.agents import Agents
 from interlock.policy.report import findings_of, member
+from interlock.policy.reviewers import NOBODY, Reviewers
+from interlock.runtime.clock import Clock, iso8601, system_clock
 from interlock.runtime.errors import answers_refusals
 
 log = structlog.get_logger()
@@ -39,10 +46,21 @@ CACHED_POLICIES = 1024
 
 
 class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
-    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root."""
+    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root.
 
-    def __init__(self, default: Policy) -> None:
-        self._default = default
+    *reviewers* returns the reviewers as they are registered now.
+    """
+
+    def __init__(
+        self,
+        default: Policy,
+        *,
+        agents: Agents | None = None,
+        reviewers: Callable[[], Reviewers] = lambda: NOBODY,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._default, self._agents = default, agents or Agents(None, required=False)
+        self._reviewers, self._clock = reviewers, clock
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 
     @answers_refusals(policy_pb2.ParseResponse)
@@ -90,11 +108,59 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
             report_only_lines=request.report_only_texts,
             accept_risk=request.accept_risk,
             accept_quality=request.accept_quality,
+            agent=self._read(request.agent_text),
         )
         effective, report_only = resolve(layers, self._parse)
         text = canonical(effective)
         return policy_pb2.ResolveResponse(
             policy_text=text, policy_hash=policy_hash(text), report_only_text=canonical(report_only)
+        )
+
+    @answers_refusals(policy_pb2.IdentifyAgentResponse)
+    async def IdentifyAgent(  # noqa: N802 - the proto's
+        self, request: policy_pb2.IdentifyAgentRequest, context: Any
+    ) -> policy_pb2.IdentifyAgentResponse:
+        """Tell which agent type a key belongs to."""
+        del context
+        return self._agents.identify(request.api_key_sha256)
+
+    @answers_refusals(policy_pb2.ListAgentsResponse)
+    async def ListAgents(  # noqa: N802 - the proto's
+        self, request: policy_pb2.ListAgentsRequest, context: Any
+    ) -> policy_pb2.ListAgentsResponse:
+        """List the registry that is in force."""
+        del request, context
+        return self._agents.list()
+
+    @answers_refusals(policy_pb2.RegisterAgentResponse)
+    async def RegisterAgent(  # noqa: N802 - the proto's
+        self, request: policy_pb2.RegisterAgentRequest, context: Any
+    ) -> policy_pb2.RegisterAgentResponse:
+        """Write an agent type into the registry's file."""
+        del context
+        return policy_pb2.RegisterAgentResponse(replaced=await self._agents.register(request.agent))
+
+    @answers_refusals(policy_pb2.RemoveAgentResponse)
+    async def RemoveAgent(  # noqa: N802 - the proto's
+        self, request: policy_pb2.RemoveAgentRequest, context: Any
+    ) -> policy_pb2.RemoveAgentResponse:
+        """Take an agent type out of the registry's file."""
+        del context
+        return policy_pb2.RemoveAgentResponse(removed=await self._agents.remove(request.agent_type))
+
+    @answers_refusals(policy_pb2.VerifyApprovalResponse)
+    async def VerifyApproval(  # noqa: N802 - the proto's
+        self, request: policy_pb2.VerifyApprovalRequest, context: Any
+    ) -> policy_pb2.VerifyApprovalResponse:
+        """Verify a reviewer's approval for what it is presented for."""
+        del context
+        scope = {"session": request.session_id, "agent": request.agent_type}
+        now_s = self._clock() // 1_000_000
+        found = self._reviewers().verified(request.token, request.action, scope, now_s=now_s)
+        return policy_pb2.VerifyApprovalResponse(
+            approval_id=found.approval_id,
+            reviewer_id=found.reviewer,
+            expires_at=iso8601(found.expires_at * 1_000_000),
         )
 
     @answers_refusals(policy_pb2.DecideResponse)

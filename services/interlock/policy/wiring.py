@@ -2,43 +2,90 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
-from interlock.domain.errors import Refused
+from interlock.domain.agents import Registry, read_registry
+from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy import NOTHING, Policy
 from interlock.domain.policy_text import parse
+from interlock.policy.agents import Agents
+from interlock.policy.reviewers import NOBODY, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
+from interlock.policy.watched import WatchedFile
+from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.config import Settings
 from interlock.runtime.service import Service
 
 
-async def open_service(settings: Settings) -> Service:
-    """Return the policy service. Refused as ``parse`` for a malformed ``default_policy``: nothing starts unguarded."""
+async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:
+    """Return the policy service. Its registry and its reviewers are read now and again whenever their files change.
+
+    Refused for a malformed ``default_policy``, ``agents_file`` or ``reviewers_file``: nothing starts unguarded.
+    """
+    agents, reviewers = await asyncio.to_thread(_files, settings)
+    watches = [asyncio.create_task(file.watch()) for file in (agents, reviewers) if file is not None]
+    registry = Agents(agents, required=settings.require_registered_agents)
     return Service(
         name="policy",
         full_name=policy_pb2.DESCRIPTOR.services_by_name["PolicyService"].full_name,
-        servicer=PolicyServicer(_default_policy(settings.default_policy)),
+        servicer=PolicyServicer(
+            _default_policy(settings.default_policy),
+            agents=registry,
+            reviewers=(lambda: NOBODY) if reviewers is None else (lambda: reviewers.now.value),
+            clock=clock,
+        ),
         register=policy_pb2_grpc.add_PolicyServiceServicer_to_server,
         missing=_nothing_missing,
-        close=_nothing_to_close,
+        close=_closing(watches),
     )
+
+
+def _files(settings: Settings) -> tuple[WatchedFile[Registry] | None, WatchedFile[Reviewers] | None]:
+    agents = reviewers = None
+    if settings.agents_file is not None:
+        with _naming("agents_file"):
+            agents = WatchedFile(settings.agents_file, read_registry, setting="agents_file")
+    elif settings.require_registered_agents:
+        raise invalid(
+            "SETTINGS_INVALID",
+            "require_registered_agents needs agents_file, or nobody could make a session",
+            setting="require_registered_agents",
+        )
+    if settings.reviewers_file is not None:
+        with _naming("reviewers_file"):
+            reviewers = WatchedFile(settings.reviewers_file, read_reviewers, setting="reviewers_file")
+    return agents, reviewers
+
+
+@contextlib.contextmanager
+def _naming(setting: str) -> Iterator[None]:
+    """Say which setting a refusal speaks of."""
+    try:
+        yield
+    except Refused as refused:
+        refused.message = f"{setting} (INTERLOCK_{setting.upper()}): {refused.message}"
+        refused.metadata["setting"] = setting
+        raise
 
 
 def _default_policy(text: str) -> Policy:
     if not text:
         return NOTHING
-    try:
+    with _naming("default_policy"):
         return parse(text)
-    except Refused as refused:
-        refused.message = f"default_policy (INTERLOCK_DEFAULT_POLICY): {refused.message}"
-        refused.metadata["setting"] = "default_policy"
-        raise
 
 
 async def _nothing_missing() -> Mapping[str, str]:
     return {}
 
 
-async def _nothing_to_close() -> None:
-    """It holds nothing open."""
+def _closing(watches: Sequence[asyncio.Task[None]]) -> Callable[[], Awaitable[None]]:
+    async def close() -> None:
+        for watch in watches:
+            watch.cancel()
+        await asyncio.gather(*watches, return_exceptions=True)
+
+    return close

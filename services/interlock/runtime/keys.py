@@ -16,6 +16,7 @@ from interlock.runtime.config import Settings
 
 SIGN = b"crp-session-sign-v3"
 HMAC = b"crp-session-hmac-v3"
+GRANT = b"interlock-delegation-grant-v1"
 MINIMUM_BYTES = 32
 
 

@@ -1,12 +1,12 @@
-"""Calls to the session store: every call of one tick goes out as one pipeline, on one connection (design.md, settle).
+"""Calls to the session store: every call of one tick goes out as one pipeline, one connection per server (design.md, settle).
 
 There is no local fallback: what the store does not answer is refused.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -14,7 +14,8 @@ from typing import Any
 import hiredis
 
 from interlock.domain.errors import Refused, unavailable
-from interlock.session.connection import Address, Connection, code_of, connect, store_unavailable
+from interlock.session.cluster import Routes
+from interlock.session.connection import Address, Connection, code_of, store_unavailable
 
 TIMEOUT_S = 2.0
 CAPACITY = 4096
@@ -32,8 +33,9 @@ class Script:
 
     @classmethod
     def load(cls, name: str) -> Script:
-        """Return the script of that name from the package."""
-        text = (resources.files("interlock.session") / "lua" / f"{name}.lua").read_text(encoding="utf-8")
+        """Return the script of that name from the package, after what all of them share."""
+        folder = resources.files("interlock.session") / "lua"
+        text = "".join((folder / f"{part}.lua").read_text(encoding="utf-8") for part in ("common", name))
         return cls(text, hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest())
 
 
@@ -43,22 +45,19 @@ def state_corrupt() -> Refused:
 
 
 class Batcher:
-    """Runs scripts and commands. It connects when the first call comes, and again after a connection is lost."""
+    """Runs scripts and commands, on one server or on those of a Cluster. It connects when the first call comes."""
 
     def __init__(self, address: Address, *, timeout_s: float = TIMEOUT_S, capacity: int = CAPACITY) -> None:
-        self._address = address
-        self._timeout_s = timeout_s
+        self._routes = Routes(address, timeout_s)
         self._capacity = capacity
         self._outstanding = 0
-        self._connection: Connection | None = None
-        self._connecting: asyncio.Task[Connection | Refused] | None = None
 
-    async def run(self, script: Script, key: str, *arguments: str | int) -> Any:
+    async def run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> Any:
         """Return a script's reply. A server that does not know the script gets its text, and knows it from then on."""
         try:
-            return await self.command("EVALSHA", script.sha, 1, key, *arguments)
+            return await self.command("EVALSHA", script.sha, len(keys), *keys, *arguments)
         except _NotLoaded:
-            return await self.command("EVAL", script.text, 1, key, *arguments)
+            return await self.command("EVAL", script.text, len(keys), *keys, *arguments)
 
     async def command(self, *command: str | int) -> Any:
         """Return a command's reply.
@@ -70,43 +69,29 @@ class Batcher:
             raise unavailable("SESSION_STORE_BUSY", "too many calls wait for the session store")
         self._outstanding += 1
         try:
-            connection = self._connection
-            if connection is None or connection.closed:
-                connection = await self._connected()
-            reply = await connection.send(*command)
+            reply, connection = await self._sent(command)
+            if isinstance(reply, hiredis.ReplyError):
+                reply, connection = await self._routes.follow(reply, connection, command)
         finally:
             self._outstanding -= 1
         if isinstance(reply, hiredis.ReplyError):
             raise self._failure(reply, connection)
         return reply
 
-    async def close(self) -> None:
-        """Close the connection; calls that wait are refused."""
-        if self._connecting:
-            await asyncio.wait([self._connecting])  # bounded by its own time limit
-        if self._connection:
-            self._connection.abort("CLOSED")
-
-    async def _connected(self) -> Connection:
-        """Return the connection that all callers share while it is being made. One who leaves does not end it."""
-        if self._connecting is None:
-            self._connecting = asyncio.create_task(self._connect())
-            self._connecting.add_done_callback(self._made)
-        made = await asyncio.shield(self._connecting)
-        if isinstance(made, Refused):
-            raise store_unavailable(made.metadata["error"])
-        return made
-
-    async def _connect(self) -> Connection | Refused:
+    async def _sent(self, command: tuple[str | int, ...]) -> tuple[Any, Connection]:
+        link = self._routes.link(command)
         try:
-            return await connect(self._address, timeout_s=self._timeout_s)
-        except Refused as refused:
-            return refused
+            connection = link.connection
+            if connection is None or connection.closed:
+                connection = await link.ready()
+            return await connection.send(*command), connection
+        except Refused:
+            self._routes.lost(link)
+            raise
 
-    def _made(self, task: asyncio.Task[Connection | Refused]) -> None:
-        self._connecting = None
-        if not task.cancelled() and isinstance(made := task.result(), Connection):
-            self._connection = made
+    async def close(self) -> None:
+        """Close every connection; calls that wait are refused."""
+        await self._routes.close()
 
     def _failure(self, reply: Exception, connection: Connection) -> Exception:
         code = code_of(reply)

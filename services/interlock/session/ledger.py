@@ -1,22 +1,38 @@
-"""The use case of the session service: tokens and windows over a store (SPEC-004 §4, SPEC-007, SPEC-012 §2)."""
+"""The use case of the session service: tokens and windows over a store (SPEC-004 §4, SPEC-007, SPEC-012 §2).
+
+What sessions delegate to one another is in ``delegation.py``.
+"""
 
 from __future__ import annotations
 
 import asyncio
-import base64
+import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
 from interlock.domain import token as tokens
 from interlock.domain.breaker import state_of, strategy_under
-from interlock.domain.budget import Decrements, Micros
+from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
 from interlock.domain.dag import LINEAR, Limits
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId, WindowId, mint
-from interlock.domain.session import Committed, CommitWindow, Opened, OpenWindow, PolicyText, SessionState, Terms
+from interlock.domain.policy import NOTHING, Policy, canonical, policy_hash
+from interlock.domain.policy_order import merge, relaxations
+from interlock.domain.policy_text import parse
+from interlock.domain.session import (
+    AgentTerms,
+    Committed,
+    CommitWindow,
+    FailWindow,
+    Opened,
+    OpenWindow,
+    PolicyText,
+    SessionState,
+    Terms,
+)
 from interlock.domain.session_refusals import refusal
 from interlock.domain.session_rule import new_session
 from interlock.domain.token import Token
@@ -24,6 +40,8 @@ from interlock.runtime.clock import Clock
 from interlock.runtime.keys import SIGN, Keyring
 from interlock.session import metrics
 from interlock.session.store import Store
+
+POLICY_ATTEMPTS = 8
 
 log = structlog.get_logger()
 
@@ -36,6 +54,10 @@ class Rules:
     decrements: Decrements
     token_lifetime_s: int
     lease_ms: int
+    grant_lifetime_s: int
+    max_loop_depth: int
+    max_delegations: int
+    accumulate: bool
 
 
 @dataclass(frozen=True)
@@ -47,6 +69,22 @@ class Presented:
     continuation_id: ContinuationId | None
     nonce: str
     lease_ms: int
+    pattern: str
+    continuation_ids: tuple[ContinuationId, ...]
+    partial: bool
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the session that is asked for shall be: its owner, policy, agent, and a ceiling on its budget."""
+
+    scope: str
+    policy: PolicyText
+    strategy: str
+    agent: AgentTerms
+    residency: str
+    safety_mode: str
+    ceiling: Micros
 
 
 class Ledger:
@@ -56,43 +94,60 @@ class Ledger:
         self, store: Store, keyring: Keyring, rules: Rules, *, clock: Clock, entropy: Callable[[int], bytes]
     ) -> None:
         self.rules = rules
-        self._store = store
-        self._keyring = keyring
-        self._clock = clock
-        self._entropy = entropy
+        self.store = store
+        self.keyring = keyring
+        self.clock = clock
+        self.entropy = entropy
         self._returning: set[asyncio.Task[None]] = set()
 
-    async def start(self, *, scope: str, policy: PolicyText, strategy: str) -> tuple[SessionState, str]:
-        """Create a session with a full budget and return it with the token of its first window."""
-        session = SessionId(self._mint("crp_sess_"))
-        terms = Terms(
-            session_id=session,
-            root_session_id=session,
-            scope=scope,
-            strategy=strategy,
-            nonce="base64:" + base64.b64encode(self._entropy(ENTROPY_BYTES)).decode(),
-            key_version=self._keyring.current,
-            loop_depth=0,
-            limits=self.rules.limits,
-            created_us=self._clock(),
-        )
-        state = new_session(terms, policy)
-        token = self._sign(terms, policy_hash=policy.hash, budget=state.budget)
-        await self._store.start(state)
+    async def start(self, wanted: Wanted) -> tuple[SessionState, str]:
+        """Create a root session with a full budget, or its ceiling, and return it with the token of its first window."""
+        if wanted.ceiling <= OPEN_AT:
+            raise refusal("BUDGET_DEPLETED", wanted.ceiling)
+        state = new_session(self.terms(wanted, None), wanted.policy, wanted.ceiling)
+        token = self.first_token(state)
+        await self.store.start(state)
         metrics.SESSIONS.labels("started").inc()
-        log.info("session.started", session_id=session, safety_budget_micros=state.budget)
+        log.info("session.started", session_id=state.terms.session_id, safety_budget_micros=state.budget)
         return state, token
+
+    def terms(self, wanted: Wanted, parent: Terms | None) -> Terms:
+        """Return the terms of a new session, below *parent* or as a root."""
+        session = SessionId(self.mint("crp_sess_"))
+        root = parent.root_session_id if parent else session
+        depth = parent.loop_depth + 1 if parent else 0
+        agent = wanted.agent
+        own_levels = [] if agent.max_loop_depth is None else [depth + agent.max_loop_depth]
+        own_delegations = [] if agent.max_delegations is None else [agent.max_delegations]
+        return Terms(
+            session_id=session,
+            root_session_id=root,
+            scope=wanted.scope,
+            strategy=wanted.strategy,
+            nonce=tokens.nonce_of(self.entropy(ENTROPY_BYTES), session, root),
+            key_version=self.keyring.current,
+            loop_depth=depth,
+            limits=self.rules.limits,
+            created_us=self.clock(),
+            ancestors=(parent.session_id, *parent.ancestors) if parent else (),
+            agent=agent,
+            deepest=min([self.rules.max_loop_depth, *([parent.deepest] if parent else []), *own_levels]),
+            max_delegations=min([self.rules.max_delegations, *own_delegations]),
+            accumulate=parent.accumulate if parent else self.rules.accumulate,
+            residency=wanted.residency or (parent.residency if parent else ""),
+            safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
+        )
 
     async def open(self, presented: Presented) -> tuple[WindowId, Opened]:
         """Verify a token and take the lease of the next window."""
-        token = self._verify(presented.token, presented.scope)
+        token = self.verify(presented.token, presented.scope)
         if presented.nonce and presented.nonce != token.nonce:
             raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
         ask = OpenWindow(
             session_id=token.session_id,
-            root_session_id=token.session_id,
-            window_id=WindowId(self._mint("crp_win_")),
-            now_ms=self._clock() // 1000,
+            root_session_id=tokens.root_of(token),
+            window_id=WindowId(self.mint("crp_win_")),
+            now_ms=self.clock() // 1000,
             lease_ms=presented.lease_ms or self.rules.lease_ms,
             continuation_id=presented.continuation_id,
             token_window=token.window,
@@ -100,17 +155,20 @@ class Ledger:
             token_continuation_id=token.continuation_id,
             token_budget=token.budget,
             token_policy_hash=token.policy_hash,
+            pattern=presented.pattern,
+            continuation_ids=presented.continuation_ids,
+            partial=presented.partial,
         )
         opened = await self._leased(ask)
-        log.info("window.opened", session_id=ask.session_id, window_id=ask.window_id, number=opened.parent_number + 1)
+        log.info("window.opened", session_id=ask.session_id, window_id=ask.window_id, number=opened.number)
         return ask.window_id, opened
 
     async def commit(self, ask: CommitWindow) -> tuple[Committed, str]:
         """Settle a sealed window and return what it did with the token of the next one."""
         begun = time.perf_counter()
-        committed = await self._store.commit(ask)
+        committed = await self._committed(ask)
         metrics.SETTLE.observe(time.perf_counter() - begun)
-        metrics.note_settled(ask.seal.risk_level, committed)
+        metrics.note_settled(ask.seal, committed)
         outcome = committed.outcome
         log.info(
             "window.settled",
@@ -123,36 +181,47 @@ class Ledger:
         )
         token = self._sign(
             committed.terms,
-            policy_hash=committed.policy_hash,
+            policy=committed.policy_hash,
             budget=outcome.path_budget,
             session_budget=outcome.session_budget,
-            window=ask.window_number,
+            window=outcome.number,
             chain_tip=outcome.hmac,
             continuation_id=outcome.continuation_id,
             quality_history=committed.quality_history,
+            pattern=committed.pattern,
         )
         return committed, token
 
     def next_continuation(self) -> ContinuationId:
         """Return a fresh continuation id; a commit keeps it unless it was the last window."""
-        return ContinuationId(self._mint("crp_cont_"))
+        return ContinuationId(self.mint("crp_cont_"))
+
+    async def fail(self, ask: FailWindow) -> bool:
+        """Give up a window that will never be sealed; it stays in the DAG as FAILED."""
+        failed = await self.store.fail(ask)
+        log.info(
+            "window.failed", session_id=ask.session_id, window_id=ask.window_id, reason=ask.reason, released=failed
+        )
+        return failed
 
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
         """Give the lease of a window back that was never sealed."""
-        released = await self._store.abandon(root, session, window)
+        released = await self.store.abandon(root, session, window)
         log.info("window.abandoned", session_id=session, window_id=window, released=released)
         return released
 
-    async def read(self, *, session: SessionId | None, token: str, scope: str) -> SessionState:
+    async def read(self, *, session: SessionId | None, root: SessionId | None, token: str, scope: str) -> SessionState:
         """Return a session named by token or id; another caller's session does not exist for this one."""
         if token:
-            verified = self._verify(token, scope or None)
+            verified = self.verify(token, scope or None)
             if session not in {None, verified.session_id}:
                 raise invalid("SESSION_ID_MISMATCH", "the token is of another session than the id")
-            session = verified.session_id
+            session, root = verified.session_id, tokens.root_of(verified)
         if session is None:
             raise invalid("SESSION_NOT_NAMED", "give a session id or a token")
-        state = await self._store.read(session, session)
+        state = await self.store.read(root or session, session)
+        if state is None and root is None and (known := await self.store.root_of(session)):
+            state = await self.store.read(known, session)
         if state is None:
             raise refusal("SESSION_STATE_LOST" if token else "SESSION_NOT_FOUND")
         if scope and state.terms.scope != scope:
@@ -161,9 +230,10 @@ class Ledger:
 
     async def terminate(self, *, token: str, scope: str) -> tuple[SessionState, bool]:
         """End the session of a token for good; the answer says whether it ended now."""
-        session = self._verify(token, scope).session_id
-        changed = await self._store.terminate(session, session)
-        state = await self._store.read(session, session)
+        verified = self.verify(token, scope)
+        session, root = verified.session_id, tokens.root_of(verified)
+        changed = await self.store.terminate(root, session)
+        state = await self.store.read(root, session)
         if state is None:
             raise refusal("SESSION_STATE_LOST")
         if changed:
@@ -175,12 +245,35 @@ class Ledger:
         """Wait for leases on their way back, then let go of the store."""
         if self._returning:
             await asyncio.wait(self._returning)
-        await self._store.close()
+        await self.store.close()
+
+    async def _committed(self, ask: CommitWindow) -> Committed:
+        """Settle, under the join of both policies where a window beside this one tightened the session's meanwhile."""
+        asked = ask.policy
+        if asked is None:
+            return await self.store.commit(ask)
+        ask = replace(ask, policy_base=asked.hash)
+        for _ in range(POLICY_ATTEMPTS):
+            try:
+                return await self.store.commit(ask)
+            except Refused as refused:
+                if refused.reason != "POLICY_MOVED":
+                    raise
+            view = await self.store.view(ask.root_session_id, ask.session_id)
+            if view is None:
+                raise refusal("SESSION_STATE_LOST")
+            ask = replace(ask, policy=_tightened(view.policy, asked), policy_base=view.policy.hash)
+        raise refusal("POLICY_MOVED")
 
     async def _leased(self, ask: OpenWindow) -> Opened:
         """Take a lease; when nobody is left to use it, or nobody knows whether it was taken, give it back."""
         try:
-            return await self._store.open(ask)
+            try:
+                return await self.store.open(ask)
+            except Refused as refused:
+                if refused.reason != "POLICY_HASH_MISMATCH":
+                    raise
+                return await self.store.open(await self._under_present_policy(ask, refused))
         except asyncio.CancelledError:
             self._return(ask)
             raise
@@ -189,6 +282,18 @@ class Ledger:
                 self._return(ask)
             raise
 
+    async def _under_present_policy(self, ask: OpenWindow, refused: Refused) -> OpenWindow:
+        """Return the ask under the stored policy when a window beside this one made that from the token's by tightening.
+
+        The token's own policy is known by its hash alone, so nobody who can write to the store can pass off a looser one.
+        """
+        state = await self.store.read(ask.root_session_id, ask.session_id)
+        for policy in state.replaced if state else ():
+            digest = "sha256:" + hashlib.sha256(policy.text.encode()).hexdigest()
+            if state and digest == policy.hash == ask.token_policy_hash and _is_tighter(policy, state.policy):
+                return replace(ask, token_policy_hash=state.policy.hash)
+        raise refused
+
     def _return(self, ask: OpenWindow) -> None:
         task = asyncio.create_task(self._give_back(ask))
         self._returning.add(task)
@@ -196,37 +301,43 @@ class Ledger:
 
     async def _give_back(self, ask: OpenWindow) -> None:
         try:
-            await self._store.abandon(ask.root_session_id, ask.session_id, ask.window_id)
+            await self.store.abandon(ask.root_session_id, ask.session_id, ask.window_id)
         except Refused as refused:
             # It runs out by itself.
             log.info("window.lease_left", session_id=ask.session_id, window_id=ask.window_id, reason=refused.reason)
 
-    def _mint(self, prefix: str) -> str:
-        return mint(prefix, self._entropy(ENTROPY_BYTES))
+    def mint(self, prefix: str) -> str:
+        """Return a fresh id of that kind."""
+        return mint(prefix, self.entropy(ENTROPY_BYTES))
 
-    def _verify(self, text: str, scope: str | None) -> Token:
-        return tokens.verify(text, self._key, now_us=self._clock(), scope=scope)
+    def verify(self, text: str, scope: str | None) -> Token:
+        """Return what a token says when all of it holds."""
+        return tokens.verify(text, self._key, now_us=self.clock(), scope=scope)
+
+    def first_token(self, state: SessionState) -> str:
+        """Return the token of a session's first window."""
+        return self._sign(state.terms, policy=state.policy.hash, budget=state.budget)
 
     def _key(self, version: int, session_id: str) -> bytes | None:
-        return self._keyring.derive(version, session_id, SIGN)
+        return self.keyring.derive(version, session_id, SIGN)
 
     def _sign(
         self,
         terms: Terms,
         *,
-        policy_hash: str,
+        policy: str,
         budget: Micros,
-        session_budget: Micros | None = None,
+        session_budget: Micros = FULL,
         window: int = 0,
         chain_tip: str = "",
         continuation_id: ContinuationId | None = None,
         quality_history: tuple[str, ...] = (),
+        pattern: str = LINEAR,
     ) -> str:
         key = self._key(terms.key_version, terms.session_id)
         if key is None:
             raise unavailable("SIGNING_KEY_UNKNOWN", "the master key of this session is not here", retry_after_ms=0)
-        now = self._clock() // 1_000_000
-        breaker = state_of(budget if session_budget is None else session_budget)
+        now = self.clock() // 1_000_000
         token = Token(
             session_id=terms.session_id,
             window=window,
@@ -234,9 +345,9 @@ class Ledger:
             budget=budget,
             chain_tip=chain_tip,
             continuation_id=continuation_id,
-            pattern=LINEAR,
-            strategy=strategy_under(breaker, terms.strategy),
-            policy_hash=policy_hash,
+            pattern=pattern,
+            strategy=strategy_under(state_of(Micros(min(budget, session_budget))), terms.strategy),
+            policy_hash=policy,
             ckf_hash="",
             scope=terms.scope,
             issued_at=now,
@@ -245,3 +356,19 @@ class Ledger:
             key_version=terms.key_version,
         )
         return tokens.mint(token, key)
+
+
+def _is_tighter(before: PolicyText, after: PolicyText) -> bool:
+    return before.text == after.text or not relaxations(_parsed(before), _parsed(after))
+
+
+def _tightened(present: PolicyText, asked: PolicyText) -> PolicyText:
+    """Return *asked* when it is as tight as *present* in everything, else the join of both."""
+    if _is_tighter(present, asked):
+        return asked
+    text = canonical(merge(_parsed(present), _parsed(asked)))
+    return PolicyText(text, policy_hash(text))
+
+
+def _parsed(policy: PolicyText) -> Policy:
+    return parse(policy.text) if policy.text else NOTHING

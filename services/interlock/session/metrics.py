@@ -6,8 +6,8 @@ from prometheus_client import Counter, Histogram
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import FULL
-from interlock.domain.risk import RiskLevel
-from interlock.domain.session import Committed
+from interlock.domain.dag import Seal
+from interlock.domain.session import Committed, Status
 
 DECREMENTS = Counter("interlock_budget_decrements_total", "Windows charged, by risk level.", ["level"])
 REMAINING = Histogram(
@@ -19,6 +19,8 @@ SESSIONS = Counter(
     "interlock_sessions_total", "Sessions by what happened to them: started, halted, completed, terminated.", ["event"]
 )
 TRANSITIONS = Counter("interlock_breaker_transitions_total", "Steps of the circuit breaker.", ["from", "to"])
+CASCADES = Counter("interlock_budget_cascades_total", "Ancestor sessions whose budget a settled window lowered.")
+DELEGATIONS = Counter("interlock_delegations_total", "Delegations by what happened: granted, started.", ["event"])
 SETTLE = Histogram(
     "interlock_settle_duration_seconds",
     "Duration of one settle in the store, seconds.",
@@ -26,16 +28,23 @@ SETTLE = Histogram(
 )
 
 
-def note_settled(level: RiskLevel, committed: Committed) -> None:
-    """Count a settle; one that had been settled before counts nothing."""
+def note_settled(seal: Seal, committed: Committed) -> None:
+    """Count a settle and what it did to ancestors; one that had been settled before counts nothing."""
     if committed.duplicate:
         return
     outcome = committed.outcome
-    DECREMENTS.labels(level.name).inc()
+    if seal.risk_level:
+        DECREMENTS.labels(seal.risk_level.name).inc()
     REMAINING.observe(outcome.session_budget / FULL)
     for step in outcome.transitions:
         TRANSITIONS.labels(step.before.name, step.after.name).inc()
+    for effect in outcome.ancestors:
+        CASCADES.inc(effect.after < effect.before)
+        for step in effect.transitions:
+            TRANSITIONS.labels(step.before.name, step.after.name).inc()
+        if effect.transitions and effect.transitions[-1].after is BreakerState.OPEN:
+            SESSIONS.labels("halted").inc()
     if outcome.after is BreakerState.OPEN and outcome.before is not BreakerState.OPEN:
         SESSIONS.labels("halted").inc()
-    elif outcome.index == min(committed.terms.limits.max_windows, committed.terms.limits.max_dag_nodes):
+    elif outcome.status is Status.TERMINATED:
         SESSIONS.labels("completed").inc()

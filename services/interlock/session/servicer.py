@@ -1,4 +1,4 @@
-"""The gRPC face of the session service: it reads requests, asks the ledger and writes answers."""
+"""The gRPC face of the session service: it reads requests, asks the use cases and writes answers."""
 
 # ruff: noqa: N802, ARG002 - the proto names the methods, and gRPC hands each of them a context
 from __future__ import annotations
@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.domain.session import SessionState
 from interlock.runtime.errors import answers_refusals
-from interlock.session import answers, requests
+from interlock.session import answers, requests, tree_requests
+from interlock.session.delegation import Delegation
 from interlock.session.ledger import Ledger
 
 
@@ -16,25 +18,26 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
+        self._delegation = Delegation(ledger)
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(
         self, request: session_pb2.StartSessionRequest, context: Any
     ) -> session_pb2.StartSessionResponse:
-        """Create a session with a full budget and a policy that is already resolved."""
-        state, token = await self._ledger.start(
-            scope=requests.scope_of(request.scope),
-            policy=requests.policy_of(request.policy_text, request.policy_hash),
-            strategy=requests.strategy_of(request.strategy),
-        )
+        """Create a session under a policy that is already resolved: a root, or a child with a grant."""
+        wanted, base = tree_requests.wanted_of(request), tree_requests.parent_hash_of(request)
+        if request.grant:
+            state, token = await self._delegation.start(request.grant, wanted, parent_policy_hash=base)
+        else:
+            state, token = await self._ledger.start(wanted)
         return session_pb2.StartSessionResponse(session=answers.session_message(state), token=token)
 
     @answers_refusals(session_pb2.OpenWindowResponse)
     async def OpenWindow(self, request: session_pb2.OpenWindowRequest, context: Any) -> session_pb2.OpenWindowResponse:
         """Verify a token and take the lease of the next window."""
-        window, opened = await self._ledger.open(requests.presented_of(request))
-        message = answers.opened_message(window, opened, self._ledger.rules.decrements)
-        return session_pb2.OpenWindowResponse(window=message)
+        rules = self._ledger.rules
+        window, opened = await self._ledger.open(requests.presented_of(request, max_fan_out=rules.limits.max_fan_out))
+        return session_pb2.OpenWindowResponse(window=answers.opened_message(window, opened, rules.decrements))
 
     @answers_refusals(session_pb2.CommitWindowResponse)
     async def CommitWindow(
@@ -45,6 +48,11 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         committed, token = await self._ledger.commit(ask)
         return answers.committed_message(committed, token, max_age_s=self._ledger.rules.token_lifetime_s)
 
+    @answers_refusals(session_pb2.FailWindowResponse)
+    async def FailWindow(self, request: session_pb2.FailWindowRequest, context: Any) -> session_pb2.FailWindowResponse:
+        """Give up a window that will never be sealed."""
+        return session_pb2.FailWindowResponse(failed=await self._ledger.fail(requests.fail_of(request)))
+
     @answers_refusals(session_pb2.AbandonWindowResponse)
     async def AbandonWindow(
         self, request: session_pb2.AbandonWindowRequest, context: Any
@@ -54,15 +62,51 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         released = await self._ledger.abandon(root, session, requests.window_of(request.window_id))
         return session_pb2.AbandonWindowResponse(released=released)
 
+    @answers_refusals(session_pb2.DelegateResponse)
+    async def Delegate(self, request: session_pb2.DelegateRequest, context: Any) -> session_pb2.DelegateResponse:
+        """Mint a grant for one child of the session of a token."""
+        grant, inherited = await self._delegation.delegate(tree_requests.asked_of(request))
+        return session_pb2.DelegateResponse(grant=grant, delegation=answers.delegation_message(inherited))
+
+    @answers_refusals(session_pb2.ReadGrantResponse)
+    async def ReadGrant(self, request: session_pb2.ReadGrantRequest, context: Any) -> session_pb2.ReadGrantResponse:
+        """Verify a grant and tell what a child under it inherits."""
+        inherited = await self._delegation.read(
+            request.grant,
+            agent_type=tree_requests.agent_type_of(request.agent_type),
+            parent=request.parent_session_id,
+            loop_depth=tree_requests.depth_of(request),
+        )
+        return session_pb2.ReadGrantResponse(delegation=answers.delegation_message(inherited))
+
+    @answers_refusals(session_pb2.VerifyResultsResponse)
+    async def VerifyResults(
+        self, request: session_pb2.VerifyResultsRequest, context: Any
+    ) -> session_pb2.VerifyResultsResponse:
+        """Tell whether results of sub-agents may be consumed by a session."""
+        root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
+        found = await self._delegation.results(root, session, tree_requests.results_of(request))
+        return session_pb2.VerifyResultsResponse(results=[answers.result_message(result) for result in found])
+
     @answers_refusals(session_pb2.GetSessionResponse)
     async def GetSession(self, request: session_pb2.GetSessionRequest, context: Any) -> session_pb2.GetSessionResponse:
         """Read a session by token or id."""
-        state = await self._ledger.read(
+        return session_pb2.GetSessionResponse(session=answers.session_message(await self._named(request)))
+
+    @answers_refusals(session_pb2.GetDagResponse)
+    async def GetDag(self, request: session_pb2.GetDagRequest, context: Any) -> session_pb2.GetDagResponse:
+        """Read a session by token or id, and the sessions below it when asked."""
+        state = await self._named(request)
+        states = await self._delegation.tree(state) if request.tree else [state]
+        return session_pb2.GetDagResponse(sessions=[answers.session_message(each) for each in states])
+
+    async def _named(self, request: session_pb2.GetSessionRequest | session_pb2.GetDagRequest) -> SessionState:
+        return await self._ledger.read(
             session=requests.session_of(request.session_id) if request.session_id else None,
+            root=requests.session_of(request.root_session_id) if request.root_session_id else None,
             token=requests.token_of(request.token) if request.token else "",
             scope=requests.scope_of(request.scope) if request.scope else "",
         )
-        return session_pb2.GetSessionResponse(session=answers.session_message(state))
 
     @answers_refusals(session_pb2.TerminateSessionResponse)
     async def TerminateSession(

@@ -6,13 +6,24 @@ eviction, expiry or loss takes all of it at once, and what is lost is refused as
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any
 
+from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
-from interlock.domain.ids import SessionId, WindowId, check
-from interlock.domain.session import Committed, CommitWindow, Opened, OpenWindow, SessionState
+from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
+from interlock.domain.session import (
+    Committed,
+    CommitWindow,
+    Delegated,
+    FailWindow,
+    Opened,
+    OpenWindow,
+    ParentView,
+    SessionState,
+)
 from interlock.domain.session_refusals import REASONS, refusal
 from interlock.session import records
 from interlock.session.batcher import Batcher, Script, state_corrupt
@@ -22,9 +33,15 @@ BEYOND_TOKEN_S = 24 * 3600
 """How long a session outlives its last token, so that a token never meets a state that has merely expired."""
 
 
+@lru_cache(maxsize=65_536)
 def key_of(root: SessionId, session: SessionId) -> str:
     """Return the key of a session. Only ids get into a key (reliability.md A-36)."""
     return f"il:{{{check('crp_sess_', root)}}}:s:{check('crp_sess_', session)}"
+
+
+def pointer_of(session: SessionId) -> str:
+    """Return the key that names the root of a child session, for operators who know its id alone (ADR 0010)."""
+    return f"il:{{{check('crp_sess_', session)}}}:root"
 
 
 @contextmanager
@@ -32,7 +49,7 @@ def _readable() -> Iterator[None]:
     """Refuse what is stored and not as our scripts write it. Nothing is guessed from it."""
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError):
+    except (ValueError, LookupError, TypeError, AttributeError):
         raise state_corrupt() from None
 
 
@@ -41,24 +58,72 @@ class RedisStore:
 
     def __init__(self, batcher: Batcher, *, token_lifetime_s: int) -> None:
         self._batcher = batcher
+        self._token_lifetime_s = token_lifetime_s
         self._ttl_s = token_lifetime_s + BEYOND_TOKEN_S
-        names = ("start", "open", "commit", "abandon", "terminate")
-        self._start, self._open, self._commit, self._abandon, self._terminate = map(Script.load, names)
+        names = ("start", "open", "commit", "fail", "abandon", "terminate")
+        self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(Script.load, names)
 
     async def start(self, state: SessionState) -> None:
         """Keep a new session."""
-        terms, policy = state.terms, state.policy
-        await self._run(
+        terms = state.terms
+        await self._run(self._start, (key_of(terms.root_session_id, terms.session_id),), *self._first(state))
+
+    async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
+        """Keep a new child session.
+
+        The pointer to its root is written first: a crash in between leaves one that leads nowhere and runs out.
+        """
+        terms = state.terms
+        # No session lives longer than its windows one after the other, each at the very end of a token.
+        longest_s = (terms.limits.max_dag_nodes + 1) * self._token_lifetime_s + BEYOND_TOKEN_S
+        await self._batcher.command("SET", pointer_of(terms.session_id), terms.root_session_id, "EX", longest_s)
+        (budget,) = await self._run(
             self._start,
-            key_of(terms.root_session_id, terms.session_id),
-            records.terms_to_json(terms),
-            terms.limits.max_windows,
-            terms.limits.max_dag_nodes,
-            state.budget,
-            policy.text,
-            policy.hash,
-            self._ttl_s,
+            _keys(terms.root_session_id, terms.session_id, terms.ancestors),
+            *self._first(state),
+            terms.session_id,
+            ask.grant_id,
+            ask.approval_id,
+            ask.parent_policy_hash,
+            terms.loop_depth,
+            ask.parent.deepest,
+            ask.parent.max_delegations,
         )
+        return Micros(budget)
+
+    def _first(self, state: SessionState) -> tuple[str | int, ...]:
+        terms, limits = state.terms, state.terms.limits
+        return (
+            records.terms_to_json(terms),
+            limits.max_windows,
+            limits.max_dag_nodes,
+            limits.max_fan_out,
+            state.budget,
+            state.policy.text,
+            state.policy.hash,
+            self._ttl_s,
+            ",".join(terms.ancestors),
+            int(terms.accumulate),
+        )
+
+    async def view(
+        self,
+        root: SessionId,
+        session: SessionId,
+        *,
+        pointer: ContinuationId | None = None,
+        grant_id: str = "",
+        approval_id: str = "",
+    ) -> ParentView | None:
+        """Return what is looked at of a session before it delegates."""
+        key, pointed = key_of(root, session), None
+        if pointer:
+            window: bytes | None = await self._batcher.command("HGET", key, f"c:{pointer}")
+            pointed = window.decode() if window else None
+        fields = (*records.VIEWED, f"g:{grant_id}", f"a:{approval_id}", f"r:{pointed or ''}")
+        values: list[Any] = await self._batcher.command("HMGET", key, *fields)
+        with _readable():
+            return records.view_from(values)
 
     async def open(self, ask: OpenWindow) -> Opened:
         """Take the lease of the next window.
@@ -73,52 +138,69 @@ class RedisStore:
         return await self._open_once(ask)
 
     async def _open_once(self, ask: OpenWindow) -> Opened:
+        pointers = ask.continuation_ids or ((ask.continuation_id,) if ask.continuation_id else ())
         reply = await self._run(
             self._open,
-            key_of(ask.root_session_id, ask.session_id),
+            (key_of(ask.root_session_id, ask.session_id),),
             ask.window_id,
             ask.now_ms,
             ask.lease_ms,
             ask.token_window,
             ask.token_tip,
             ask.token_continuation_id or "",
-            ask.continuation_id or "",
+            records.LETTERS[ask.pattern],
             ask.token_budget,
             ask.token_policy_hash,
             self._ttl_s,
+            int(ask.partial),
+            *pointers,
         )
         with _readable():
-            return records.opened_from(reply)
+            return records.opened_from(reply, ask.pattern)
 
     async def commit(self, ask: CommitWindow) -> Committed:
-        """Charge a sealed window and advance the session."""
+        """Charge a sealed window, advance the session and lower its ancestors."""
+        policy = ask.policy
         reply = await self._run(
             self._commit,
-            key_of(ask.root_session_id, ask.session_id),
+            _keys(ask.root_session_id, ask.session_id, ask.ancestors),
             ask.window_id,
-            ask.parent_ids[0] if ask.parent_ids else "",
             ask.window_number,
             ask.charge,
             ask.ceiling,
             ask.continuation_id,
             ask.seal.quality_tier,
+            records.STATUS_LETTERS[ask.seal.status],
+            records.LETTERS[ask.pattern],
             ask.seal.hmac,
             records.record_to_json(ask),
-            ask.policy.text if ask.policy else "",
-            ask.policy.hash if ask.policy else "",
+            policy.text if policy else "",
+            policy.hash if policy else "",
+            "*" if ask.policy_base is None else ask.policy_base,
             self._ttl_s,
+            ",".join(ask.ancestors),
+            int(ask.accumulate),
+            ask.parent_charge,
+            ",".join(ask.facts),
+            *ask.parent_ids,
         )
         with _readable():
             return records.committed_from(reply)
 
+    async def fail(self, ask: FailWindow) -> bool:
+        """Give up a window."""
+        key = key_of(ask.root_session_id, ask.session_id)
+        (failed,) = await self._run(self._fail, (key,), ask.window_id, ask.reason, self._ttl_s)
+        return bool(failed)
+
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
         """Give a lease back."""
-        (held,) = await self._run(self._abandon, key_of(root, session), window, self._ttl_s)
+        (held,) = await self._run(self._abandon, (key_of(root, session),), window, self._ttl_s)
         return bool(held)
 
     async def terminate(self, root: SessionId, session: SessionId) -> bool:
         """End a session."""
-        (changed,) = await self._run(self._terminate, key_of(root, session), self._ttl_s)
+        (changed,) = await self._run(self._terminate, (key_of(root, session),), self._ttl_s)
         return bool(changed)
 
     async def read(self, root: SessionId, session: SessionId) -> SessionState | None:
@@ -130,6 +212,11 @@ class RedisStore:
             names = (name.decode() for name in flat[::2])
             return records.state_from(dict(zip(names, flat[1::2], strict=True)))
 
+    async def root_of(self, session: SessionId) -> SessionId | None:
+        """Return the root of a child session."""
+        found: bytes | None = await self._batcher.command("GET", pointer_of(session))
+        return SessionId(check("crp_sess_", found.decode(errors="replace"))) if found else None
+
     async def missing(self) -> Mapping[str, str]:
         """Return what is wrong with the server, as dependency → hint."""
         return await missing(self._batcher)
@@ -138,10 +225,15 @@ class RedisStore:
         """Close the connection."""
         await self._batcher.close()
 
-    async def _run(self, script: Script, key: str, *arguments: str | int) -> list[Any]:
+    async def _run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> list[Any]:
         """Return what follows the script's OK; its reason is raised as the refusal of that name."""
-        reply: list[Any] = await self._batcher.run(script, key, *arguments)
+        reply: list[Any] = await self._batcher.run(script, keys, *arguments)
         reason, rest = reply[0].decode(), reply[1:]
         if reason in REASONS:
-            raise refusal(reason, *rest)
+            raise refusal(reason, *(value.decode() if isinstance(value, bytes) else value for value in rest))
         return rest
+
+
+def _keys(root: SessionId, session: SessionId, ancestors: Sequence[SessionId]) -> tuple[str, ...]:
+    """Return the keys of a session and of its ancestors; one hash tag, so one slot and one node of a Cluster."""
+    return (key_of(root, session), *(key_of(root, ancestor) for ancestor in ancestors))

@@ -45,7 +45,7 @@ async def open_service(settings: Settings) -> Service:
 def rules_of(settings: Settings) -> Rules:
     """Return what the settings say of every session."""
     return Rules(
-        limits=Limits(max_windows=settings.max_windows, max_dag_nodes=settings.max_dag_nodes),
+        limits=Limits(settings.max_windows, settings.max_dag_nodes, settings.max_fan_out),
         decrements=Decrements(
             low=micros(settings.decrement_low),
             medium=micros(settings.decrement_medium),
@@ -54,6 +54,10 @@ def rules_of(settings: Settings) -> Rules:
         ),
         token_lifetime_s=settings.token_lifetime_s,
         lease_ms=int(settings.request_timeout_s * 1000),
+        grant_lifetime_s=settings.grant_lifetime_s,
+        max_loop_depth=settings.max_loop_depth,
+        max_delegations=settings.max_delegations,
+        accumulate=settings.budget_accumulate == "sum",
     )
 
 

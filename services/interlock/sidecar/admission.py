@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import structlog
@@ -11,18 +12,28 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, state_of
 from interlock.domain.budget import OPEN_AT, Micros, as_decimal
-from interlock.domain.errors import Kind, Refused, conflict, halted, invalid, unauthenticated
-from interlock.domain.headers import Asked
+from interlock.domain.errors import Kind, Refused, conflict, forbidden, invalid, unauthenticated, unavailable
+from interlock.domain.headers import APPROVAL, FAN_IN, FAN_OUT, Asked
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
-from interlock.sidecar import events, propagation
+from interlock.sidecar import events, propagation, tree
+from interlock.sidecar.agents import Agents, allowed_by, check_strategy, check_type
+from interlock.sidecar.delegation import Delegations, may_begin_below
+from interlock.sidecar.identity import Caller
+from interlock.sidecar.policies import Policies, check_layers, stricter
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.starting import Origin, Starting, check_depth, check_residency, nothing_to_spend
 from interlock.sidecar.waiting import Deadline, insist
 
 log = structlog.get_logger()
+
+PUSH = "push"
+
+PATTERNS = {FAN_OUT: "FAN_OUT", FAN_IN: "FAN_IN"}
+"""Strategies that say how a window hangs in the DAG (SPEC-004 §6, §7)."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,12 @@ class Admitted:
     policy: policy_pb2.ResolveResponse
     budget: Micros
     """The lowest that anyone vouches for: the ledger, the token, or a ceiling that the caller set itself (§12.4)."""
+    allowed: frozenset[str] | None = None
+    """Strategies that the agent may use; ``None``: all."""
+    safety_mode: str = ""
+    """The stricter of the call's own mode and its session's, which a child has from its parent."""
+    strategy: str = PUSH
+    """The strategy that was asked for and is allowed; what the breaker forces is not in it."""
 
     @property
     def breaker(self) -> BreakerState:
@@ -44,46 +61,117 @@ class Admission:
     """Opens windows, and sessions where there is none yet."""
 
     def __init__(self, settings: Settings, mesh: Mesh, base_url: str) -> None:
-        self._mesh, self._timeout_s, self._base_url = mesh, settings.rpc_timeout_s, base_url
+        self._settings, self._mesh = settings, mesh
+        self._timeout_s, self._base_url = settings.rpc_timeout_s, base_url
         # No lease outlives the call that took it by more than one step.
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
+        self._agents, self._policies = Agents(settings, mesh), Policies(mesh, settings.rpc_timeout_s)
+        self._starting = Starting(settings, mesh, self._policies, self.record)
+        self.delegations = Delegations(settings, mesh, self.record)
 
-    async def admit(self, scope: str, asked: Asked, known: Known, deadline: Deadline) -> Admitted:
-        """Return the lease of the call's window; a call without a token starts a session."""
-        _check_session_fields(asked)
-        if asked.session_token is None:
-            started, policy = await self.start(scope, asked, known, deadline)
-            opened = await self._open(scope, asked, started.token, known, deadline)
+    async def admit(self, caller: Caller, asked: Asked, known: Known, deadline: Deadline) -> Admitted:
+        """Return the lease of the call's window; a call without a token starts a session, its own or a sub-agent's.
+
+        What a call may not have is refused before anything is begun for it, and what only its lease tells gives that back.
+        """
+        _check_fields(asked)
+        agent = await self._agents.of(caller, deadline)
+        _strategy(asked, allowed_by(agent, session_pb2.AgentTerms()))
+        check_residency(asked.data_residency, self._settings.data_region)
+        known.learn({"CRP-Compliance-Data-Residency": self._settings.data_region or None})
+        begun = await self._begun(caller, agent, asked, known, deadline)
+        if begun is None:
+            opened, policy = await self._resumed(caller, agent, asked, known, deadline)
         else:
-            opened = await self._open(scope, asked, asked.session_token, known, deadline)
-            policy = await self._resumed(asked, opened, known, deadline)
-        admitted = Admitted(opened, policy, _effective(opened, asked))
-        if admitted.budget <= OPEN_AT:
+            policy = begun[1]
+            opened = await self._open(caller.scope, asked, begun[0].token, known, deadline)
+        try:
+            return self._admitted(asked, agent, opened, policy, known)
+        except BaseException:
             await self.give_back(opened)
-            known.learn({"CRP-Safety-Retry-After": "0"})
-            raise halted(
-                "BUDGET_DEPLETED",
-                "the ceiling in CRP-Agent-Safety-Budget leaves nothing to spend",
-                halt_reason="SAFETY_BUDGET_DEPLETED",
-            )
-        return admitted
+            raise
 
     async def start(
-        self, scope: str, asked: Asked, known: Known, deadline: Deadline
-    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
-        """Start a session under the policy of the request, and write that down first of all."""
-        policy = await self._resolve(asked, None, deadline, known)
-        request = session_pb2.StartSessionRequest(
-            scope=scope, policy_text=policy.policy_text, policy_hash=policy.policy_hash
-        )
-        timeout = deadline.within(self._timeout_s)
-        started = await ask("session", self._mesh.session.StartSession(request, timeout=timeout))
-        session = started.session
-        created = events.session_created(session.session_id, scope, policy.policy_hash)
-        await self.record(session.session_id, "", [created], deadline)
-        known.session_id = session.session_id
-        known.learn(propagation.of_session(session, started.token))
-        return started, policy
+        self, caller: Caller, asked: Asked, known: Known, deadline: Deadline, *, parent_token: str = ""
+    ) -> session_pb2.StartSessionResponse:
+        """Start a session without a call: a root, or a sub-agent's by its grant or by the token of its parent."""
+        agent = await self._agents.of(caller, deadline)
+        known.learn({"CRP-Compliance-Data-Residency": self._settings.data_region or None})
+        grant = asked.grant or ""
+        if parent_token:
+            kind = agent.agent_type
+            minted = await self.delegations.mint(
+                caller, parent_token, asked, agent=agent, agent_type=kind, known=known, deadline=deadline
+            )
+            grant = minted.grant
+        return (await self._starting.begin(Origin(caller, agent, grant), asked, known, deadline))[0]
+
+    async def delegate(
+        self, caller: Caller, asked: Asked, agent_type: str, known: Known, deadline: Deadline, *, lifetime_s: int
+    ) -> session_pb2.DelegateResponse:
+        """Mint a grant for an agent of another type."""
+        agent = await self._agents.of(caller, deadline)
+        return await self.delegations.mint(
+            caller, asked.session_token or "", asked, agent=agent, agent_type=agent_type, known=known,
+            deadline=deadline, lifetime_s=lifetime_s, ceiling=asked.ceiling,
+        )  # fmt: skip
+
+    async def _begun(
+        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse] | None:
+        """Begin the session of a call that has none; ``None`` when it goes on in the session of its token."""
+        grant = asked.grant or ""
+        if asked.session_token is not None:
+            grant = await self.delegations.below(caller, agent, asked, known, deadline)
+            if not grant:
+                return None
+        return await self._starting.begin(Origin(caller, agent, grant), asked, known, deadline)
+
+    async def _resumed(
+        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
+        """Open the next window, bring the session up to date and tighten its policy; a refusal gives the lease back."""
+        opened = await self._open(caller.scope, asked, asked.session_token or "", known, deadline)
+        try:
+            await self._replay_unsettled(opened, known, deadline)
+            if opened.ancestor_session_ids:
+                check_layers(asked, mode=opened.safety_mode, policy_text=opened.policy_text)
+            return opened, await self._policies.resolve(asked, opened.policy_text, agent, known, deadline)
+        except BaseException:
+            await self.give_back(opened)
+            raise
+
+    def _admitted(
+        self,
+        asked: Asked,
+        agent: policy_pb2.Agent,
+        opened: session_pb2.OpenedWindow,
+        policy: policy_pb2.ResolveResponse,
+        known: Known,
+    ) -> Admitted:
+        """Hold a lease against what its session is bound to."""
+        check_type(agent, opened.agent)
+        _check_place(asked, opened)
+        check_residency(opened.data_residency, self._settings.data_region)
+        self._check_quality(opened)
+        allowed = allowed_by(agent, opened.agent)
+        mode = stricter(asked.safety_mode or "", opened.safety_mode)
+        admitted = Admitted(opened, policy, _effective(opened, asked), allowed, mode, _strategy(asked, allowed))
+        if admitted.budget <= OPEN_AT:
+            raise nothing_to_spend(known)
+        if admitted.breaker is not BreakerState.CLOSED or mode == "strict":
+            check_strategy(FORCED_STRATEGY, allowed, forced=True)
+        return admitted
+
+    def _check_quality(self, opened: session_pb2.OpenedWindow) -> None:
+        """Refuse to go on from two windows of tier D, where the deployment wants that (SPEC-004 §13.2)."""
+        deficient = opened.degradation == session_pb2.DEGRADATION_PERSISTENT
+        if deficient and self._settings.refuse_persistent_deficiency:
+            raise unavailable(
+                "PERSISTENT_DEFICIENCY",
+                "the last two windows of this session were of quality tier D; start a new session",
+                retry_after_ms=0,
+            )
 
     async def record(
         self, session_id: str, window_id: str, noted: list[audit_pb2.NewEvent], deadline: Deadline
@@ -91,6 +179,24 @@ class Admission:
         """Append events that belong to no seal; they are durable when this returns."""
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=noted)
         await insist(lambda: ask("audit", self._mesh.audit.Record(request, timeout=deadline.within(self._timeout_s))))
+
+    async def cascaded(
+        self,
+        settled: session_pb2.CommitWindowResponse,
+        commit: session_pb2.CommitWindowRequest,
+        deadline: Deadline,
+    ) -> None:
+        """Write what a settlement did to the sessions above into the trail of each, from the parent up (BRK-4, BRK-5).
+
+        They are durable when this returns. A quality that falls is worth a line too (SPEC-004 §13.2).
+        """
+        for ancestor in settled.ancestors:
+            await self.record(ancestor.session_id, "", tree.cascaded(ancestor, commit), deadline)
+        if settled.degradation:
+            log.warning(
+                "quality.degraded", session_id=commit.session_id, window_id=commit.window_id,
+                pattern=propagation.word(session_pb2.Degradation, settled.degradation),
+            )  # fmt: skip
 
     async def give_back(self, opened: session_pb2.OpenedWindow) -> None:
         """Return a lease whose window was never sealed. If that fails, the lease runs out by itself."""
@@ -123,7 +229,10 @@ class Admission:
         request = session_pb2.OpenWindowRequest(
             token=token,
             scope=scope,
-            continuation_id=asked.continuation_id or "",
+            continuation_id="" if asked.strategy == FAN_IN else asked.continuation_id or "",
+            continuation_ids=asked.continuation_ids if asked.strategy == FAN_IN else (),
+            pattern=PATTERNS.get(asked.strategy or "", "BRANCH" if asked.branch else ""),
+            partial=asked.strategy == FAN_IN and asked.fan_in_policy == "partial",
             nonce=asked.nonce or "",
             lease_ms=self._lease_ms,
         )
@@ -131,6 +240,8 @@ class Admission:
         try:
             opened = (await ask("session", self._mesh.session.OpenWindow(request, timeout=timeout))).window
         except Refused as refused:
+            if refused.reason == "CONTINUATION_NOT_FOUND":
+                refused.metadata["continuation_id"] = ", ".join(asked.continuation_ids)
             await self._explain(refused, scope, token, known)
             raise
         known.session_id, known.window_id = opened.session_id, opened.window_id
@@ -174,17 +285,6 @@ class Admission:
             }
         )
 
-    async def _resumed(
-        self, asked: Asked, opened: session_pb2.OpenedWindow, known: Known, deadline: Deadline
-    ) -> policy_pb2.ResolveResponse:
-        """Bring the session up to date and tighten its policy; the lease goes back when either is refused."""
-        try:
-            await self._replay_unsettled(opened, known, deadline)
-            return await self._resolve(asked, opened.policy_text, deadline, known)
-        except BaseException:
-            await self.give_back(opened)
-            raise
-
     async def _replay_unsettled(self, opened: session_pb2.OpenedWindow, known: Known, deadline: Deadline) -> None:
         """Settle a window whose lease ran out after its seal; its charge stands, whatever became of its caller.
 
@@ -210,6 +310,7 @@ class Admission:
         noted = events.of_transitions(settled, window_number=commit.window_number)
         if noted:
             await self.record(opened.session_id, commit.window_id, noted, deadline)
+        await self.cascaded(settled, commit, deadline)
         known.window_id = commit.window_id
         known.learn(propagation.of_settlement(settled, commit.window_number, opened.max_windows))
         log.info("window.settled_late", session_id=opened.session_id, window_id=commit.window_id)
@@ -219,39 +320,46 @@ class Admission:
             window_id=commit.window_id,
         )
 
-    async def _resolve(
-        self, asked: Asked, base: str | None, deadline: Deadline, known: Known
-    ) -> policy_pb2.ResolveResponse:
-        request = policy_pb2.ResolveRequest(
-            base_text=base,
-            policy_texts=_lines(asked, base),
-            safety_mode=asked.safety_mode or "",
-            oversight_mode=asked.oversight_mode or "",
-            accept_risk=asked.accept_risk.name if asked.accept_risk else "",
-            report_only_texts=asked.report_only,
-            accept_quality=asked.accept_quality,
-        )
-        timeout = deadline.within(self._timeout_s)
-        policy = await ask("policy", self._mesh.policy.Resolve(request, timeout=timeout))
-        known.learn({"CRP-Safety-Policy-Applied": policy.policy_text or None})
-        return policy
+
+def _check_fields(asked: Asked) -> None:
+    """Refuse headers that only mean something beside others."""
+    if asked.session_token is None:
+        _check_first(asked)
+    elif asked.grant is not None:
+        raise invalid(
+            "DELEGATION_GRANT_UNEXPECTED", "a grant starts a session; this call has the token of one already",
+            header="crp-agent-delegation-grant",
+        )  # fmt: skip
+    if asked.oversight_token is not None and not may_begin_below(asked):
+        message = f"{APPROVAL} approves a delegation; this call is none"
+        raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
 
 
-def _check_session_fields(asked: Asked) -> None:
-    if asked.session_token is not None:
-        return
-    if asked.continuation_id is not None:
+def _check_first(asked: Asked) -> None:
+    if asked.continuation_ids or asked.branch or asked.strategy in PATTERNS:
         raise unauthenticated("SESSION_TOKEN_REQUIRED", "a continuation needs the token of its session")
     if asked.nonce is not None:
         raise invalid("NONCE_MISMATCH", "a nonce is bound to a session; there is none without its token")
 
 
-def _lines(asked: Asked, base: str | None) -> list[str]:
-    """Return the policy lines of a request. A report address joins them; alone, it must not stand for a new policy."""
-    if asked.report_uri is None:
-        return list(asked.policies)
-    explicit = list(asked.policies) or ([base] if base else [])
-    return [*explicit, f"report-uri {asked.report_uri}"]
+def _check_place(asked: Asked, opened: session_pb2.OpenedWindow) -> None:
+    """Refuse a parent or a depth that is not the session's; in a fan-out the session is its windows' parent (§14.3)."""
+    depth, parent = opened.loop_depth, next(iter(opened.ancestor_session_ids), "")
+    fanned = asked.strategy == FAN_OUT and asked.session_parent == opened.session_id
+    if asked.session_parent is not None and asked.session_parent != parent and not fanned:
+        raise forbidden(
+            "SESSION_PARENT_MISMATCH", "CRP-Agent-Session-Parent is not the session that delegated to this one",
+            header="crp-agent-session-parent", attempted=asked.session_parent,
+        )  # fmt: skip
+    check_depth(asked, depth, *([depth + 1] if fanned else []))
+
+
+def _strategy(asked: Asked, allowed: Collection[str] | None) -> str:
+    """Return the strategy of a call that its agent may use: what it demands, else what it prefers, else a plain one."""
+    if asked.strategy and not asked.preferred:
+        return check_strategy(asked.strategy, allowed)
+    usable = (name for name in (*asked.preferred, PUSH, FORCED_STRATEGY) if allowed is None or name in allowed)
+    return next(usable, None) or check_strategy(PUSH, allowed)
 
 
 def _effective(opened: session_pb2.OpenedWindow, asked: Asked) -> Micros:

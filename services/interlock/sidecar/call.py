@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +14,7 @@ from interlock.domain.headers import Asked
 from interlock.sidecar import events
 from interlock.sidecar.completion import Answer
 from interlock.sidecar.envelope import Envelope
+from interlock.sidecar.identity import Caller
 from interlock.sidecar.propagation import Known
 from interlock.sidecar.waiting import Deadline
 
@@ -25,7 +28,7 @@ class Call:
 
     entry: str
     """http, grpc or check: for the access line, never for a decision."""
-    scope: str
+    caller: Caller
     asked: Asked
     envelope: Envelope
     dispatch: events.Dispatch
@@ -33,6 +36,23 @@ class Call:
     """What the provider gets; empty when the caller brought the answer, which then cannot be asked for again."""
     model: Model
     known: Known
+    shape: str = ""
+    """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
+    accumulate: bool = False
+    """Whether the charge comes off the session's budget itself, not off one path alone (SPEC-008 §8.3)."""
+    windows: int = 1
+    """Windows in a row that the whole takes, this one among them: fewer left is refused before anything is dispatched."""
+    apart: frozenset[str] = frozenset()
+    """Windows that this one's answer is not compared with: items of a batch share no context (SPEC-008 §8.1)."""
+    sub_query_of: Mapping[str, str] = field(default_factory=dict)
+    """Sub-query that each merged window was to answer, by its id, where that is known."""
+    spent: tuple[Mapping[str, Any], ...] = ()
+    """What provider calls of earlier windows of the whole were counted as; the answer's usage holds them too."""
+
+    @property
+    def scope(self) -> str:
+        """The caller's key id."""
+        return self.caller.scope
 
 
 @dataclass
@@ -43,19 +63,39 @@ class Run:
     deadline: Deadline
     started: float
     model_s: float = 0.0
-    """Time of all provider calls."""
+    """Time in which at least one provider call was under way."""
     slowest_s: float = 0.0
     """Time of the slowest provider call."""
     usages: list[Mapping[str, Any]] = field(default_factory=list)
     """What each provider call was counted as: the answer's usage is their sum."""
     noted: list[audit_pb2.NewEvent] = field(default_factory=list)
     """What happened so far, in order; it is sealed with the window."""
-    asking: asyncio.Future[Answer] | None = None
-    """The provider call that may be cut short."""
+    asking: set[asyncio.Future[Answer]] = field(default_factory=set)
+    """Provider calls that may be cut short."""
+    dispatched: bool = False
+    """Whether the answer itself was asked for."""
     caller_left: bool = False
+    since: float = 0.0
+    under_way: int = 0
+    """Provider calls under way; several summaries are made at once."""
 
     def leave(self) -> None:
         """Note that nobody waits any more. Only a provider's work is cut short: what was answered is charged."""
         self.caller_left = True
-        if self.asking:
-            self.asking.cancel()
+        for asking in self.asking:
+            asking.cancel()
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time of a provider call."""
+        begun = time.perf_counter()
+        self.since = begun if not self.under_way else self.since
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            now = time.perf_counter()
+            self.slowest_s = max(self.slowest_s, now - begun)
+            if not self.under_way:
+                self.model_s += now - self.since

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.api.common.v1 import common_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import Kind, Refused, invalid
 from interlock.runtime.config import Settings
+from interlock.sidecar import results as sub_agents
 from interlock.sidecar.chat import Chat
 
 FACT_LIMIT = 32_768
@@ -21,12 +23,31 @@ NEUTRAL = 0.5
 
 EVIDENCE_ROLES = ("system", "developer", "tool")
 
+TRANSFERS = ("auto", "full", "summary", "facts", "result", "none")
+"""What a call may ask to be transferred from the windows that it continues (SPEC-004 §8)."""
+
+MOST_TOKENS = 10_000_000
+_ASKED = {"facts", "query", "sub_agent_results", "sub_queries", "token_budget", "transfer"}
+
 _BREAK = re.compile(r"[^\S\n]*\n\s*")
 _BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|vs|etc|e\.g|i\.e|cf|approx|No|Nos|Art|Arts|Sec|Fig|Eq|Vol|pp|p|ca"
     r"|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
 )
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a call wants beside its question: results of sub-agents, and context of earlier windows."""
+
+    results: tuple[sub_agents.Named, ...] = ()
+    sub_queries: tuple[str, ...] = ()
+    """What the task was decomposed into; empty: nobody said."""
+    token_budget: int | None = None
+    """Tokens of the window's context. Given, the mesh packs the facts: see ``packing``. Absent: none are left out."""
+    transfer: str | None = None
+    """One of ``TRANSFERS``; absent: auto for a fan-in, none otherwise."""
 
 
 @dataclass(frozen=True)
@@ -37,12 +58,22 @@ class Envelope:
     query: str
     prompt: str
     """Every text of the request, for the search for personal data."""
+    wanted: Wanted = Wanted()
 
 
-def of_chat(chat: Chat, settings: Settings, *, facts: Sequence[common_pb2.Fact] = (), query: str = "") -> Envelope:
-    """Return the envelope of a chat request; *facts* and *query* given beside it win over its interlock object.
+def of_chat(
+    chat: Chat,
+    settings: Settings,
+    *,
+    facts: Sequence[common_pb2.Fact] = (),
+    query: str = "",
+    results: Sequence[sidecar_pb2.SubAgentResult] = (),
+    sub_queries: Sequence[str] = (),
+) -> Envelope:
+    """Return the envelope of a chat request; what is given beside it wins over its interlock object.
 
-    Refused with INVALID_FACT, TOO_MANY_FACTS, FACT_TOO_LARGE or TEXT_TOO_LARGE; nothing is dropped to make it fit.
+    Refused with INVALID_FACT, TOO_MANY_FACTS, FACT_TOO_LARGE, TEXT_TOO_LARGE, INVALID_PARAMETER, INVALID_ID or
+    DUPLICATE_RESULT; nothing is dropped to make it fit.
     """
     given_facts, given_query = _interlock(chat.interlock)
     chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
@@ -50,6 +81,33 @@ def of_chat(chat: Chat, settings: Settings, *, facts: Sequence[common_pb2.Fact] 
         facts=chosen or checked_facts(_from_messages(chat.messages), settings),
         query=checked_text("query", query or given_query or _last_question(chat.messages), settings),
         prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
+        wanted=_beside(_wanted(chat.interlock), results, sub_queries),
+    )
+
+
+def of_text(
+    settings: Settings,
+    *,
+    facts: Sequence[common_pb2.Fact],
+    query: str,
+    results: Sequence[sidecar_pb2.SubAgentResult] = (),
+    sub_queries: Sequence[str] = (),
+) -> Envelope:
+    """Return the envelope of a completion that the caller brings."""
+    return Envelope(
+        facts=checked_facts(facts, settings),
+        query=checked_text("query", query, settings),
+        prompt="",
+        wanted=_beside(Wanted(), results, sub_queries),
+    )
+
+
+def _beside(wanted: Wanted, named: Sequence[sidecar_pb2.SubAgentResult], sub_queries: Sequence[str]) -> Wanted:
+    """Return *wanted* with what a gRPC message names beside the request."""
+    return replace(
+        wanted,
+        results=sub_agents.of_messages(named) or wanted.results,
+        sub_queries=sub_agents.sub_queries("sub_queries", list(sub_queries)) or wanted.sub_queries,
     )
 
 
@@ -91,12 +149,36 @@ def _too_large(reason: str, message: str, limit: int) -> Refused:
 
 def _interlock(given: Mapping[str, Any]) -> tuple[list[common_pb2.Fact], str]:
     """Read ``extra_body={"interlock": {"facts": [...], "query": ...}}``."""
-    if given.keys() - {"facts", "query"}:
-        raise invalid("UNKNOWN_PARAMETER", "interlock holds facts and query only", param="interlock")
+    if given.keys() - _ASKED:
+        raise invalid("UNKNOWN_PARAMETER", f"interlock holds {', '.join(sorted(_ASKED))} only", param="interlock")
     listed, query = given.get("facts") or [], given.get("query") or ""
     if not isinstance(listed, list) or not isinstance(query, str):
         raise invalid("INVALID_FACT", "interlock.facts must be a list and interlock.query a string", param="interlock")
     return [_fact(f"interlock.facts[{i}]", item) for i, item in enumerate(listed)], query
+
+
+def _wanted(given: Mapping[str, Any]) -> Wanted:
+    """Read what the interlock object asks for beside facts and query; ``null`` is the same as nothing."""
+    budget, transfer = given.get("token_budget"), given.get("transfer")
+    if budget is not None and (type(budget) is not int or not 1 <= budget <= MOST_TOKENS):
+        raise _bad("interlock.token_budget", f"must be an integer from 1 to {MOST_TOKENS}")
+    if transfer is not None and transfer not in TRANSFERS:
+        raise _bad("interlock.transfer", "must be one of " + ", ".join(TRANSFERS))
+    return Wanted(
+        results=sub_agents.read("interlock.sub_agent_results", _or_none(given, "sub_agent_results")),
+        sub_queries=sub_agents.sub_queries("interlock.sub_queries", _or_none(given, "sub_queries")),
+        token_budget=budget,
+        transfer=transfer,
+    )
+
+
+def _or_none(given: Mapping[str, Any], name: str) -> Any:
+    """Return a list of the object, an empty one for ``null``; what is no list is for its reader to refuse."""
+    return [] if given.get(name) is None else given[name]
+
+
+def _bad(param: str, expected: str) -> Refused:
+    return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)
 
 
 def _fact(place: str, item: Any) -> common_pb2.Fact:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -31,6 +32,9 @@ REASONS = {
 }
 """Reason of a re-dispatch (SPEC-011 §1.2) by its remedy."""
 
+FAN_OUT, FAN_IN = "FAN_OUT", "FAN_IN"
+"""Patterns of windows (SPEC-004 §3.1)."""
+
 LONGEST_LIST = 512
 """Ids listed in one event; the counts are exact, and the sealed report holds every one."""
 
@@ -56,9 +60,12 @@ def event(kind: str, severity: audit_pb2.Severity.ValueType, /, **data: Any) -> 
     )
 
 
-def session_created(session_id: str, scope: str, policy_hash: str) -> audit_pb2.NewEvent:
-    """The scope stands for the key: it is a hash's beginning or a configured name, never a part of the key."""
-    return event("SESSION_CREATED", INFO, session_id=session_id, scope=scope, safety_policy_hash=policy_hash)
+def session_created(session_id: str, scope: str, policy_hash: str, **tree: Any) -> audit_pb2.NewEvent:
+    """The scope stands for the key: it is a hash's beginning or a configured name, never a part of the key.
+
+    *tree* says where a child session hangs.
+    """
+    return event("SESSION_CREATED", INFO, session_id=session_id, scope=scope, safety_policy_hash=policy_hash, **tree)
 
 
 def session_terminated(reason: str, *, windows: int, budget_micros: int) -> audit_pb2.NewEvent:
@@ -95,6 +102,7 @@ def of_window(
     continued = opened.window_number > 1
     return [
         *([_continued(opened, continuation_id)] if continued else []),
+        *_patterned(opened),
         *noted,
         *_of_decision(report, decision, report_uri),
     ]
@@ -163,11 +171,44 @@ def stitched(round_number: int, bridge_hash: str, prior_window_id: str, tokens: 
     )  # fmt: skip
 
 
+def summarised(
+    source_id: str, *, requested: int, tokens: int, summary_hash: str | None, fidelity: float | None, fault: str | None
+) -> audit_pb2.NewEvent:
+    """A summary of an earlier answer was made for this window; with a *fault* it was not used (SPEC-004 §12.4)."""
+    score = fidelity if fidelity is not None and math.isfinite(fidelity) else None
+    return event(
+        "SUMMARISATION", WARN if fault else INFO, source_id=source_id, requested_tokens=requested, tokens=tokens,
+        summary_hash=summary_hash, fidelity_score=score, used=fault is None, fault=fault,
+    )  # fmt: skip
+
+
+def sub_agent_result(linked: dpe_pb2.LinkedResult) -> audit_pb2.NewEvent:
+    """A sub-agent's answer is made use of; the window's HMAC covers its chain tip, for the report holds it (SPEC-012 §8.1)."""
+    return event(
+        "SUB_AGENT_RESULT", INFO, sub_agent_session_id=linked.session_id, sub_agent_window_id=linked.window_id,
+        sub_agent_hmac=linked.hmac, sub_agent_chain_tip=linked.chain_tip, agent_type=linked.agent_type,
+    )  # fmt: skip
+
+
 def _continued(opened: session_pb2.OpenedWindow, continuation_id: str | None) -> audit_pb2.NewEvent:
     return event(
         "SESSION_CONTINUED", INFO, continuation_id=continuation_id, window_number=opened.window_number,
-        parent_ids=list(opened.parent_ids),
+        parent_ids=list(opened.parent_ids), pattern=opened.pattern or None,
     )  # fmt: skip
+
+
+def _patterned(opened: session_pb2.OpenedWindow) -> Iterator[audit_pb2.NewEvent]:
+    """Yield how a window joins the others. Each child of a fan-out tells of itself: nobody knows how many will follow."""
+    if opened.pattern == FAN_OUT:
+        yield event(
+            "FAN_OUT_CREATED", INFO, parent_window_id=opened.parent_ids[0] if opened.parent_ids else None, child_count=1,
+            child_ids=[opened.window_id],
+        )  # fmt: skip
+    if opened.pattern == FAN_IN:
+        yield event(
+            "FAN_IN_MERGED", INFO, parent_ids=list(opened.parent_ids), left_out_ids=list(opened.left_out_ids) or None,
+            merged_budget=as_decimal(Micros(opened.safety_budget_micros)),
+        )  # fmt: skip
 
 
 def of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterator[audit_pb2.NewEvent]:

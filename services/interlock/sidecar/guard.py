@@ -21,12 +21,14 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.session_refusals import refusal as session_refusal
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.telemetry import span
-from interlock.sidecar import events, propagation, requests
+from interlock.sidecar import events, propagation, requests, strategies
 from interlock.sidecar.admission import Admission, Admitted
+from interlock.sidecar.agents import check_strategy
 from interlock.sidecar.call import Call, Run
 from interlock.sidecar.completion import Answer
 from interlock.sidecar.propagation import word
@@ -47,6 +49,7 @@ _IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"})
 class Governed:
     """A call that was decided, sealed and settled. Only ``released`` gives its answer away."""
 
+    opened: session_pb2.OpenedWindow
     judged: Judged
     settled: session_pb2.CommitWindowResponse
     integrity: common_pb2.ChainIntegrity.ValueType
@@ -67,8 +70,8 @@ class Guard:
         self._settings, self._mesh, self._admission, self._base_url = settings, mesh, admission, base_url
         self._running: set[asyncio.Task[Governed]] = set()
 
-    async def govern(self, call: Call) -> Governed:
-        """Take *call* through every step and return how it ended, a halt too.
+    async def govern(self, call: Call, deadline: Deadline | None = None) -> Governed:
+        """Take *call* through every step and return how it ended, a halt too. It is one window, whatever it is a part of.
 
         A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed, or
         whoever hangs up in time would not be charged. Refused with OVERLOADED before anything is begun.
@@ -76,7 +79,7 @@ class Guard:
         if len(self._running) >= self._settings.max_in_flight:
             message = f"{self._settings.max_in_flight} calls are in flight; try again"
             raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
-        run = Run(call, Deadline(self._settings.request_timeout_s), time.perf_counter())
+        run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter())
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
         task.add_done_callback(partial(self._ended, run))
@@ -101,31 +104,36 @@ class Guard:
     async def _steps(self, run: Run) -> Governed:
         admitted = await self._admit(run)
         try:
+            _require_room(run.call, admitted)
             judged = await Rounds(self._settings, self._mesh, run, admitted).judged()
         except BaseException as failure:
             await self._fail(run, admitted, failure)
             raise
-        commit = requests.to_settle(admitted, judged)
+        commit = requests.to_settle(admitted, run.call, judged)
         sealed = await self._seal(run, admitted, judged, commit)
         commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
         settled = await self._settle(run, admitted, commit)
-        to_be_given = judged.decision.action == policy_pb2.ACTION_DELIVER
+        to_be_given = judged.delivered
         judged = await self._outspent(run, judged, commit, settled)
         refusal = refusal_of(judged.decision, settled, sealed.integrity, run.call.known)
         if refusal is not None and to_be_given:
             await self._admission.forget(commit.session_id, commit.window_id)
-        return Governed(judged, settled, sealed.integrity, refusal)
+        return Governed(admitted.opened, judged, settled, sealed.integrity, refusal)
 
     async def _admit(self, run: Run) -> Admitted:
         call = run.call
         with span("crp.admit"):
-            return await self._admission.admit(call.scope, call.asked, call.known, run.deadline)
+            return await self._admission.admit(call.caller, call.asked, call.known, run.deadline)
 
     async def _fail(self, run: Run, admitted: Admitted, failure: BaseException) -> None:
-        """Give the lease back and write down what failed. Nothing was released, so that nothing is charged."""
+        """Give the lease back and write down what failed. Nothing was released, so that nothing is charged.
+
+        A child of a fan-out that failed leaves a node behind, so that a fan-in knows of it (SPEC-004 §16.3).
+        """
         opened = admitted.opened
-        await self._admission.give_back(opened)
         reason = failure.reason if isinstance(failure, Refused) else "INTERNAL"
+        if not (opened.pattern == events.FAN_OUT and run.dispatched and await self._left_failed(opened, reason)):
+            await self._admission.give_back(opened)
         failed = [events.dispatch_failed(reason, run.call.dispatch)]
         deadline = Deadline(self._settings.rpc_timeout_s)
         try:
@@ -134,6 +142,21 @@ class Guard:
             log.warning(
                 "audit.event_lost", session_id=opened.session_id, event_type="DISPATCH_FAILED", reason=lost.reason
             )
+
+    async def _left_failed(self, opened: session_pb2.OpenedWindow, reason: str) -> bool:
+        """Leave the window behind as FAILED; ``False`` when nobody could be told."""
+        request = session_pb2.FailWindowRequest(
+            session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id,
+            reason=reason,
+        )  # fmt: skip
+        try:
+            await ask("session", self._mesh.session.FailWindow(request, timeout=self._settings.rpc_timeout_s))
+        except Refused as refused:
+            log.warning(
+                "window.failure_lost", session_id=opened.session_id, window_id=opened.window_id, reason=refused.reason
+            )
+            return False
+        return True
 
     async def _seal(
         self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
@@ -182,6 +205,7 @@ class Guard:
         moved = events.of_transitions(settled, window_number=commit.window_number)
         if moved:
             await self._admission.record(commit.session_id, commit.window_id, moved, run.deadline)
+        await self._admission.cascaded(settled, commit, run.deadline)
         return settled
 
     async def _outspent(
@@ -192,7 +216,7 @@ class Guard:
         settled: session_pb2.CommitWindowResponse,
     ) -> Judged:
         """Stop an answer that the settled budget no longer covers, whatever was decided before it was settled (I2)."""
-        if judged.decision.action != policy_pb2.ACTION_DELIVER or settled.session_budget_micros > OPEN_AT:
+        if not judged.delivered or settled.session_budget_micros > OPEN_AT:
             return judged
         report_uri = propagation.report_uri(self._base_url, commit.window_id)
         halt = events.safety_halt(judged.report, "SAFETY_BUDGET_DEPLETED", None, report_uri)
@@ -219,6 +243,16 @@ class Guard:
             _write_line(run, governed, outcome, took_s)
 
 
+def _require_room(call: Call, admitted: Admitted) -> None:
+    """Refuse, before anything is dispatched, a whole that the agent may not ask for or that the session has no room for."""
+    for part in strategies.PARTS.get(call.shape, ()):
+        check_strategy(part, admitted.allowed)
+    opened = admitted.opened
+    last = opened.window_number + call.windows - 1
+    if last > opened.max_windows:
+        raise session_refusal("MAX_WINDOWS_EXCEEDED", opened.max_windows, last)
+
+
 def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float) -> None:
     """Write the access line: ids, numbers and words of fixed lists, nothing that anybody wrote (SVC-5)."""
     call, known = run.call, run.call.known
@@ -236,6 +270,7 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
             "budget_micros": governed.settled.session_budget_micros,
             "breaker": word(common_pb2.BreakerState, governed.settled.breaker),
             "integrity": word(common_pb2.ChainIntegrity, governed.integrity),
+            **({"shape": shape} if (shape := strategies.shape_of(call)) else {}),
         }
     log.info(
         "call.governed", route=call.entry, scope=call.scope, session_id=known.session_id, window_id=known.window_id,

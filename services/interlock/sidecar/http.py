@@ -26,11 +26,15 @@ from interlock.domain.errors import Kind, Refused, invalid, not_found, unauthent
 from interlock.runtime import telemetry
 from interlock.runtime.errors import internal
 from interlock.runtime.web import operations
-from interlock.sidecar import sse, wellknown
-from interlock.sidecar.front import Front, too_large
+from interlock.sidecar import chat, sse, strictjson, wellknown
+from interlock.sidecar.batch import Item, Result, govern_batch
+from interlock.sidecar.call import Call
+from interlock.sidecar.delegation import headers_of
+from interlock.sidecar.front import Front, Wanted, too_large
 from interlock.sidecar.identity import Caller
+from interlock.sidecar.pictures import Form, picture_form
 from interlock.sidecar.propagation import Known
-from interlock.sidecar.responses import SAFE, json_response, refused_response
+from interlock.sidecar.responses import SAFE, json_response, refused_body, refused_response, status_of
 
 log = structlog.get_logger()
 
@@ -41,6 +45,7 @@ Endpoint = Callable[[Front, Request, Known], Coroutine[Any, Any, Response]]
 MAX_HEADER_BYTES = 32_768
 BODY_TIMEOUT_S = 30.0
 CLIENT_GONE = 499
+OK = 200
 
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 
@@ -65,7 +70,10 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
             Route("/.well-known/crp-gateway.json", well_known),
             route(wellknown.CHAT, _chat, "POST"),
             route(wellknown.MODELS, _models, "GET"),
+            route(wellknown.BATCH, _batch, "POST"),
+            route(wellknown.DELEGATIONS, _delegations, "POST"),
             route("/crp/v3/session/{session_id}", _session, "GET", "DELETE"),
+            route("/crp/v3/session/{session_id}/dag", _dag, "GET"),
             route("/crp/v3/reports/{window_id}", _report, "GET"),
             route("/crp/v3/trails/{trail_id}", _trail, "GET"),
             Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
@@ -100,17 +108,57 @@ def _answered(
 
 
 async def _chat(front: Front, request: Request, known: Known) -> Response:
-    caller, asked = _read_headers(front, request)
+    caller, asked = _read_headers(front, request, delegating=True)
     if asked.terminate:
         return await _terminate(front, caller, asked.session_token)
     front.upstream.require()
-    chat = front.read_chat(await _body(request, front.settings.max_body_bytes))
-    governed = await _while_connected(request, front.chat("http", caller, asked, chat, known))
+    given = front.read_chat(await _body(request, front.settings.max_body_bytes))
+    governed = await _while_connected(request, front.chat("http", caller, asked, given, known))
     answer = governed.released()
-    if not chat.stream:
+    if not given.stream:
         return Response(answer.body, headers={**known.headers, **SAFE}, media_type="application/json")
-    stream = sse.encode(answer.completion, include_usage=chat.include_usage)
+    stream = sse.encode(answer.completion, include_usage=given.include_usage)
     return Response(stream, headers={**known.headers, **SAFE}, media_type="text/event-stream")
+
+
+async def _batch(front: Front, request: Request, known: Known) -> Response:
+    """Govern several chat requests, each in a window of its own; one that is refused does not stop the others."""
+    caller, asked = _read_headers(front, request, delegating=True)
+    front.upstream.require()
+    data = await _body(request, front.settings.max_body_bytes)
+    given = strictjson.loads(data, max_depth=front.settings.max_json_depth)
+    items = [_item(front, caller, f"items[{number}]", one) for number, one in enumerate(_items(given))]
+    batched = await _while_connected(request, govern_batch(front, caller, asked, items, known))
+    return json_response({"results": [_result(one) for one in batched.results]}, known)
+
+
+def _items(given: Any) -> list[Any]:
+    if not isinstance(given, dict) or given.keys() != {"items"} or not isinstance(given["items"], list):
+        raise invalid("INVALID_BATCH", "the body must be an object of items, a list", param="items")
+    return given["items"]
+
+
+def _item(front: Front, caller: Caller, place: str, given: Any) -> Item:
+    """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
+    if not isinstance(given, dict) or given.keys() != {"id", "body"} or not isinstance(given["id"], str):
+        raise invalid("INVALID_BATCH", "an item is an object of id, a text, and body, a chat request", param=place)
+
+    def make(asked: headers.Asked, known: Known) -> Call:
+        return front.call("http", caller, asked, chat.read(given["body"], front.settings), known)
+
+    return Item(given["id"], make)
+
+
+def _result(ended: Result) -> dict[str, Any]:
+    """Return one result as its own response would have been."""
+    known, refusal, governed = ended.known, ended.refusal, ended.governed
+    answer: dict[str, Any] = {"id": ended.item_id, "status": status_of(refusal) if refusal else OK}
+    body: Mapping[str, Any]
+    if refusal is None and governed is not None:
+        body = governed.released().completion
+    else:
+        body = refused_body(refusal or internal(), known)
+    return {**answer, "headers": known.headers, "body": body}
 
 
 async def _models(front: Front, request: Request, _known: Known) -> Response:
@@ -128,6 +176,57 @@ async def _session(front: Front, request: Request, _known: Known) -> Response:
     if request.method == "DELETE":
         return await _terminate(front, caller, token)
     return json_response(_shown(session))
+
+
+async def _dag(front: Front, request: Request, _known: Known) -> Response:
+    """Show the window DAG of the token's session, and of those below it with tree=true (SPEC-004 §3; DAG-12)."""
+    caller, asked = _read_headers(front, request)
+    form, tree = _dag_wanted(request)
+    sessions = await front.sessions.dag(_token(asked.session_token), caller.scope, tree=tree)
+    if sessions[0].session_id != ids.check("crp_sess_", request.path_params["session_id"]):
+        raise not_found("SESSION_NOT_FOUND", "the token is of another session")
+    return Response(form.draw(sessions), headers=SAFE, media_type=form.media_type)
+
+
+def _dag_wanted(request: Request) -> tuple[Form, bool]:
+    given = request.query_params.multi_items()
+    wanted = dict(given)
+    if len(wanted) < len(given) or wanted.keys() - {"format", "tree"}:
+        raise invalid("UNKNOWN_PARAMETER", "the query holds format and tree, each once", param="query")
+    form, tree = picture_form(wanted.get("format") or "json"), wanted.get("tree", "false")
+    if form is None or tree not in {"true", "false"}:
+        raise invalid("INVALID_PARAMETER", "tree must be true or false", param="tree")
+    return form, tree == "true"
+
+
+async def _delegations(front: Front, request: Request, known: Known) -> Response:
+    """Mint a grant, and say which headers the sub-agent's first call must carry (SPEC-012 §3.1)."""
+    caller, asked = _read_headers(front, request, delegating=True)
+    data = await _body(request, front.settings.max_body_bytes)
+    wanted = strictjson.loads(data, max_depth=4) if data.strip() else {}
+    granted = await front.delegate(caller, asked, _wanted(wanted), known)
+    given = granted.delegation
+    answer = {
+        "grant": granted.grant,
+        "grant_id": given.grant_id,
+        "agent_type": given.agent_type or None,
+        "parent_session_id": given.parent_session_id,
+        "loop_depth": given.loop_depth,
+        "expires_at": given.expires_at,
+        "headers": headers_of(granted),
+    }
+    return json_response(answer, known)
+
+
+def _wanted(given: Any) -> Wanted:
+    if not isinstance(given, dict) or given.keys() - {"agent_type", "lifetime_s"}:
+        raise invalid("UNKNOWN_PARAMETER", "the body must be an object of agent_type and lifetime_s", param="body")
+    agent_type, lifetime_s = given.get("agent_type"), given.get("lifetime_s")
+    if agent_type is not None and not (isinstance(agent_type, str) and agent_type):
+        raise invalid("INVALID_PARAMETER", "agent_type must be a name", param="agent_type")
+    if lifetime_s is not None and (not isinstance(lifetime_s, int) or isinstance(lifetime_s, bool) or lifetime_s < 1):
+        raise invalid("INVALID_PARAMETER", "lifetime_s must be a whole number of seconds", param="lifetime_s")
+    return Wanted(agent_type or "", lifetime_s or 0)
 
 
 async def _terminate(front: Front, caller: Caller, token: str | None) -> Response:
@@ -184,14 +283,14 @@ def _method_not_allowed() -> Response:
     return refused_response(invalid("METHOD_NOT_ALLOWED", "this method is not allowed here"), Known())
 
 
-def _read_headers(front: Front, request: Request) -> tuple[Caller, headers.Asked]:
+def _read_headers(front: Front, request: Request, *, delegating: bool = False) -> tuple[Caller, headers.Asked]:
     """Return who calls and what the CRP headers ask for, from the raw header lines."""
     raw = request.headers.raw
     if sum(len(name) + len(value) for name, value in raw) > MAX_HEADER_BYTES:
         raise invalid("HEADER_TOO_LARGE", f"the headers exceed {MAX_HEADER_BYTES} bytes in all")
     lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
     caller = front.keys.caller([value for name, value in lines if name == "authorization"])
-    return caller, headers.read(lines)
+    return caller, headers.read(lines, delegating=delegating)
 
 
 async def _body(request: Request, limit: int) -> bytes:

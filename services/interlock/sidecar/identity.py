@@ -26,6 +26,11 @@ class Caller:
     scope: str
     key: str | None = field(repr=False)
 
+    @property
+    def key_sha256(self) -> str:
+        """Hash of the key, 64 hex digits, by which agent types are registered; empty without a key."""
+        return hashlib.sha256(self.key.encode()).hexdigest() if self.key else ""
+
 
 class ApiKeys:
     """Turns an Authorization header into a caller, with or without a list of accepted keys.

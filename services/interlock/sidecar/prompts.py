@@ -66,9 +66,26 @@ CORRECTION = """IMPORTANT: A draft of this response contradicted what was alread
 Keep to the provided context. Do not contradict earlier responses; where the context shows that one was wrong, say so."""
 
 
-def quoted(text: str) -> str:
-    """Return *text* between marks that it cannot hold itself. Of a text that is too long the end is kept."""
-    kept = text[-LONGEST_QUOTE:]
+SUMMARISATION = """Summarise the following response in {size} tokens, preserving all factual claims, numbers, dates, and conclusions.
+
+{response}"""
+
+CONTEXT = """Context from earlier steps of this work. It is part of the provided context.
+
+{entries}"""
+
+SYNTHESIS = """The steps above answered parts of one task side by side. Write one answer to the request from them.
+Keep their facts, numbers and dates as they are. Where two of them contradict each other, say so.
+Where none of them covers something that was asked, say that it is not covered."""
+
+PLAN = """Decompose the user's request into independent sub-questions, one per source or topic, at least 2 and at most {most}.
+Each must be answerable on its own, from the provided context. Do not answer them.
+Answer with a numbered list, one sub-question per line, and nothing else."""
+
+
+def quoted(text: str, longest: int | None = LONGEST_QUOTE) -> str:
+    """Return *text* between marks that it cannot hold itself. Of a text longer than *longest* the end is kept."""
+    kept = text if longest is None else text[-longest:]
     name = hashlib.sha256(kept.encode("utf-8", "surrogatepass")).hexdigest()[:24]
     return f'<quoted id="{name}">\n{kept}\n</quoted id="{name}">'
 
@@ -126,6 +143,33 @@ def refinement(response: str, findings: Sequence[str]) -> str:
     """Ask for the revision of a response."""
     listed = "\n".join(f"- {quoted(finding)}" for finding in findings[:MOST_LISTED])
     return REFINEMENT.format(findings=listed, response=quoted(response))
+
+
+def summarisation(response: str, size: int) -> str:
+    """Ask for a summary of the whole response in so many tokens (SPEC-004 §12.2)."""
+    return SUMMARISATION.format(size=size, response=quoted(response, None))
+
+
+def context(entries: Sequence[str], *, merging: bool) -> str:
+    """Give what earlier steps came to; *entries* are made by ``entry`` and ``facts``."""
+    told = CONTEXT.format(entries="\n\n".join(entries))
+    return f"{told}\n\n{SYNTHESIS}\n\n{QUOTATIONS}" if merging else f"{told}\n\n{QUOTATIONS}"
+
+
+def entry(what: str, text: str, sub_query: str) -> str:
+    """Give one earlier answer, and what it was to answer."""
+    asked = f"It was to answer:\n{quoted(sub_query)}\n" if sub_query else ""
+    return f"{what}:\n{asked}{quoted(text, None)}"
+
+
+def facts(texts: Iterable[str]) -> str:
+    """Give facts of the context."""
+    return "\n".join(["Facts:", *(quoted(text, None) for text in texts)])
+
+
+def plan(most: int) -> str:
+    """Ask for the sub-questions of a request (SPEC-008 §7.2)."""
+    return PLAN.format(most=most)
 
 
 def _ending(prior: Sequence[dpe_pb2.PriorWindow], count: int) -> str:

@@ -18,6 +18,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import headers
 from interlock.domain.budget import Micros, as_decimal, warning_of
 from interlock.domain.dag import lineage_text
+from interlock.domain.header_syntax import LISTED
 
 LONGEST_METADATA = 2048
 """Longest value in trailing metadata: clients take 8 KiB of metadata in all by default. The message has every header."""
@@ -49,8 +50,15 @@ def of_session(session: session_pb2.Session, token: str) -> dict[str, str | None
     return {
         "CRP-Context-Session-Id": session.session_id,
         "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+        "CRP-Agent-Loop-Depth": str(session.loop_depth),
+        "CRP-Agent-Session-Parent": session.parent_session_id or None,
         "CRP-Set-Session": headers.set_session(token, max_age_s=None, window=None, quality=()),
     }
+
+
+def of_delegation(delegation: session_pb2.Delegation) -> dict[str, str | None]:
+    """Return the headers of the session that delegates."""
+    return {"CRP-Context-Session-Id": delegation.parent_session_id}
 
 
 def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
@@ -61,13 +69,19 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
         "CRP-Context-Window": f"{opened.window_number}/{opened.max_windows}",
         "CRP-Agent-Safety-Budget": as_decimal(Micros(opened.safety_budget_micros)),
         "CRP-Agent-Loop-Depth": str(opened.loop_depth),
+        "CRP-Agent-Session-Parent": next(iter(opened.ancestor_session_ids), None),
+        "CRP-Quality-Degradation": _degradation(opened.degradation),
         "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
     }
 
 
 def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
     """Return the headers of how an answer was come by: what was done, whatever was preferred (SPEC-002 §4.14)."""
-    return {"CRP-Context-Strategy": strategy, "CRP-Agent-Revision-Round": revision}
+    return {
+        "CRP-Context-Strategy": strategy,
+        "CRP-Agent-Dispatch-Strategy": strategy,
+        "CRP-Agent-Revision-Round": revision,
+    }
 
 
 def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
@@ -98,7 +112,8 @@ def _quality(report: dpe_pb2.Report) -> dict[str, str | None]:
     total = len(report.sub_queries)
     return {
         "CRP-Quality-Repetition": headers.repetition(level, _overlap(report)) if level else None,
-        "CRP-Quality-Completeness": (
+        "CRP-Quality-Completeness": _of_agents(report)
+        or (
             headers.completeness(completeness, covered=total - len(uncovered), total=total, uncovered=uncovered)
             if completeness
             else None
@@ -106,6 +121,15 @@ def _quality(report: dpe_pb2.Report) -> dict[str, str | None]:
         "CRP-Quality-Flow": headers.flow(flow, report.flow_remediation) if flow else None,
         "CRP-Quality-Score": headers.fraction(report.quality_score) if report.HasField("quality_score") else None,
     }
+
+
+def _of_agents(report: dpe_pb2.Report) -> str | None:
+    """Return the completeness of an answer made from several agents' (SPEC-012 §9.2); ``None`` where it is none."""
+    merged = report.cross_agent
+    if not merged.HasField("completeness"):
+        return None
+    uncovered = [topic for covered in merged.coverage for topic in covered.uncovered]
+    return headers.agents_completeness(merged.completeness, uncovered)
 
 
 def _overlap(report: dpe_pb2.Report) -> str | None:
@@ -118,7 +142,7 @@ def _compliance(report: dpe_pb2.Report) -> dict[str, str | None]:
         # An unregistered system has no class of its own (SPEC-002 §12.5).
         "CRP-Compliance-EU-AI-Act": report.eu_ai_act_class if report.domain else "UNKNOWN",
         "CRP-Compliance-NIST-Tier": report.nist_tier if report.HasField("nist_tier") else None,
-        "CRP-Compliance-ISO-42001": ", ".join(report.iso_42001_controls[: headers.LISTED]) or None,
+        "CRP-Compliance-ISO-42001": ", ".join(report.iso_42001_controls[:LISTED]) or None,
         "CRP-Compliance-Controls-Met": f"{report.controls_met}/{report.controls_total}" if met else None,
     }
 
@@ -180,11 +204,26 @@ def of_settlement(
         "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
-        "CRP-Provenance-Window-Lineage": lineage_text(settled.lineage),
+        "CRP-Provenance-Window-Lineage": settled.lineage_text or lineage_text(settled.lineage),
+        "CRP-Quality-Degradation": _degradation(settled.degradation),
         "CRP-Set-Session": headers.set_session(
-            settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history
+            settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history,
+            quality_text=settled.quality_text,
         ),
-    }
+    }  # fmt: skip
+
+
+_ADVICE: Mapping[int, str] = {
+    session_pb2.DEGRADATION_FIRST_DROP: "first-drop",
+    session_pb2.DEGRADATION_SUSTAINED: "sustained; recommend=strategy-upgrade",
+    session_pb2.DEGRADATION_CRITICAL: "critical; recommend=new-session",
+    session_pb2.DEGRADATION_PERSISTENT: "persistent; recommend=new-session",
+}
+
+
+def _degradation(pattern: int) -> str | None:
+    """Return the pattern in which the quality falls and what helps (SPEC-004 §13.2); ``None`` when it does not fall."""
+    return _ADVICE.get(pattern)
 
 
 def report_uri(base_url: str, window_id: str) -> str:

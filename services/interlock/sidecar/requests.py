@@ -15,10 +15,16 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.headers import Asked
+from interlock.sidecar import strategies
 from interlock.sidecar.admission import Admitted
+from interlock.sidecar.call import Call
 from interlock.sidecar.completion import Answer
-from interlock.sidecar.envelope import Envelope
+from interlock.sidecar.packing import Packed
 
+CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
+"""Patterns whose window goes on where another ended; the others are parts of a task, or all of them at once."""
+
+_MILDER = frozenset({common_pb2.RISK_LEVEL_LOW, common_pb2.RISK_LEVEL_MEDIUM, common_pb2.RISK_LEVEL_HIGH})
 _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HELD"}
 
 
@@ -30,6 +36,13 @@ class Judged:
     strategy: str
     report: dpe_pb2.Report
     decision: policy_pb2.Decision
+    context: Packed
+    """What it was made from."""
+
+    @property
+    def delivered(self) -> bool:
+        """Whether it was decided to give it away."""
+        return self.decision.action == policy_pb2.ACTION_DELIVER
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ def to_compare(admitted: Admitted) -> audit_pb2.GetContentsRequest:
 
 def to_analyse(
     admitted: Admitted,
-    envelope: Envelope,
+    context: Packed,
     outputs: Sequence[dpe_pb2.Output],
     *,
     prior: Sequence[dpe_pb2.PriorWindow],
@@ -57,7 +70,7 @@ def to_analyse(
     flow_remediation: str,
 ) -> dpe_pb2.AnalyzeRequest:
     """Ask for the analysis of every output."""
-    opened = admitted.opened
+    opened, envelope = admitted.opened, context.envelope
     return dpe_pb2.AnalyzeRequest(
         session_id=opened.session_id,
         window_id=opened.window_id,
@@ -70,7 +83,21 @@ def to_analyse(
         loop_depth=opened.loop_depth,
         domain=domain,
         flow_remediation=flow_remediation,
+        merged=context.merged,
+        sub_queries=envelope.wanted.sub_queries,
+        linked_results=context.linked,
     )
+
+
+def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
+    """Return *report* with the results that were verified here, whatever it said of them: the seal covers what it says."""
+    if list(report.linked_results) == list(context.linked):
+        return report
+    linked = dpe_pb2.Report()
+    linked.CopyFrom(report)
+    del linked.linked_results[:]
+    linked.linked_results.extend(context.linked)
+    return linked
 
 
 def to_decide(
@@ -96,7 +123,7 @@ def to_decide(
         continuations=tried.continuations,
         stitched=tried.stitched,
         strategy=strategy,
-        continues=bool(asked.continuation_id),
+        continues=bool(asked.continuation_id) and opened.pattern in CONTINUING,
     )
 
 
@@ -110,9 +137,10 @@ def charge(admitted: Admitted, report: dpe_pb2.Report) -> int:
     }.get(report.risk_level, cost.critical_micros)
 
 
-def to_settle(admitted: Admitted, judged: Judged) -> session_pb2.CommitWindowRequest:
+def to_settle(admitted: Admitted, call: Call, judged: Judged) -> session_pb2.CommitWindowRequest:
     """Ask for the settlement; HMAC and time come from the seal. Halted and held responses are charged too (reading 3)."""
     opened, report = admitted.opened, judged.report
+    status = _STATUSES.get(judged.decision.action, "HALTED")
     return session_pb2.CommitWindowRequest(
         session_id=opened.session_id,
         root_session_id=opened.root_session_id,
@@ -121,16 +149,33 @@ def to_settle(admitted: Admitted, judged: Judged) -> session_pb2.CommitWindowReq
         window_number=opened.window_number,
         risk_level=report.risk_level,
         charge_micros=charge(admitted, report),
-        ceiling_micros=admitted.budget,
+        # Of this window's path: what a sibling spent lowers the session's budget, not this path's (reading 7).
+        ceiling_micros=min(
+            [opened.safety_budget_micros, *([] if call.asked.ceiling is None else [call.asked.ceiling])]
+        ),
         response_hash="sha256:" + hashlib.sha256(judged.answer.body).hexdigest(),
         envelope_etag=report.envelope_etag,
         quality_tier=report.quality_tier,
-        strategy=judged.strategy,
+        strategy=strategies.shape_of(call) or judged.strategy,
         token_count=report.envelope_tokens,
-        status=_STATUSES.get(judged.decision.action, "HALTED"),
+        status=status,
         policy_text=admitted.policy.policy_text,
         policy_hash=admitted.policy.policy_hash,
+        pattern=opened.pattern,
+        ancestor_session_ids=opened.ancestor_session_ids,
+        edges=judged.context.edges,
+        # What an answer that nobody got was made from is not known to the session (DAG-6).
+        facts_used=judged.context.facts_used if judged.delivered else (),
+        accumulate=call.accumulate,
+        parent_charge_micros=_cost_to_the_parent(admitted, report, status),
     )
+
+
+def _cost_to_the_parent(admitted: Admitted, report: dpe_pb2.Report, status: str) -> int:
+    """Return one CRITICAL decrement where a sub-agent's answer was halted at CRITICAL, else nothing (reading 5)."""
+    opened = admitted.opened
+    grave = report.risk_level not in _MILDER and status == "HALTED"
+    return opened.decrements.critical_micros if grave and opened.ancestor_session_ids else 0
 
 
 def to_seal(
@@ -143,7 +188,6 @@ def to_seal(
 
     What the answer says is kept only when it is to be given away: nobody can repeat or contradict what nobody was told.
     """
-    delivered = judged.decision.action == policy_pb2.ACTION_DELIVER
     return audit_pb2.AppendRequest(
         session_id=commit.session_id,
         window_id=commit.window_id,
@@ -157,5 +201,7 @@ def to_seal(
         charge_micros=commit.charge_micros,
         status=commit.status,
         settle_json=json_format.MessageToJson(commit, indent=None),
-        content=judged.answer.said if delivered else "",
+        content=judged.answer.said if judged.delivered else "",
+        pattern=commit.pattern,
+        deferred_facts=judged.context.deferred if judged.delivered else (),
     )

@@ -56,12 +56,20 @@ def json_response(value: Any, known: Known | None = None, *, status: int = 200) 
 def refused_response(refused: Refused, known: Known) -> Response:
     """Return a refusal with every CRP header that is known by now."""
     status = status_of(refused)
-    body: dict[str, Any] = {"error": _error(refused), "reason": refused.reason, "metadata": refused.metadata}
-    if status == HALTED:
-        body = {**as_halt(refused, known, now=iso8601(system_clock())), **body}
-    response = json_response(body, known, status=status)
+    response = json_response(refused_body(refused, known), known, status=status)
     response.headers.update(_advice(refused, status))
     return response
+
+
+def refused_body(refused: Refused, known: Known) -> dict[str, Any]:
+    """Return the body of a refusal, as a response of its own or as one result of a batch."""
+    body: dict[str, Any] = {"error": _error(refused), "reason": refused.reason, "metadata": refused.metadata}
+    if refused.reason == "CONTINUATION_NOT_FOUND":
+        # The body that SPEC-004 §16.1 prints.
+        body |= {"error": "continuation_not_found", "continuation_id": refused.metadata.get("continuation_id")}
+    if status_of(refused) == HALTED:
+        body = {**as_halt(refused, known, now=iso8601(system_clock())), **body}
+    return body
 
 
 def status_of(refused: Refused) -> int:

@@ -27,15 +27,17 @@ from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.telemetry import span
-from interlock.sidecar import completion, events, propagation, remediation, requests, strategies
+from interlock.sidecar import completion, events, packing, propagation, remediation, requests, strategies, synthesis
 from interlock.sidecar.admission import Admitted
 from interlock.sidecar.call import Run
 from interlock.sidecar.completion import Answer
+from interlock.sidecar.packing import Packed
 from interlock.sidecar.propagation import word
 from interlock.sidecar.requests import Judged, Tried
-from interlock.sidecar.strategies import PUSH, REFLEXIVE, Produced
+from interlock.sidecar.strategies import PUSH, REFLEXIVE, Pass, Produced
+from interlock.sidecar.synthesis import Earlier
+from interlock.sidecar.transfer import SUMMARISE, Transfers
 from interlock.sidecar.verdict import checked_report
-from interlock.sidecar.waiting import insist
 
 log = structlog.get_logger()
 
@@ -45,6 +47,9 @@ PASSES = 2
 """Provider calls that a re-dispatch makes at least: it is reflexive."""
 
 CONTINUE, STITCH = "continue", "stitch"
+_NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
+"""Passes before which there is no answer yet: a caller that leaves ends them."""
+
 _ONCE_MORE = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
 
 
@@ -63,7 +68,8 @@ class Rounds:
     def __init__(self, settings: Settings, mesh: Mesh, run: Run, admitted: Admitted) -> None:
         self._settings, self._mesh, self._run, self._admitted = settings, mesh, run, admitted
         self._call, self._window_id = run.call, admitted.opened.window_id
-        self._prior: list[dpe_pb2.PriorWindow] = []
+        self._prior: tuple[dpe_pb2.PriorWindow, ...] = ()
+        self._context = Packed(run.call.body, run.call.envelope)
         self._instructions = remediation.Instructions()
         self._tried = Tried(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
         self._number = 0
@@ -74,10 +80,10 @@ class Rounds:
         last = await self._first()
         while last.decision.action in _ONCE_MORE and self._has_left(last.decision.action):
             last = await self._another(last)
-        answer, usages = last.produced.answer, self._run.usages
+        answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
-        return Judged(answer, last.produced.strategy, last.report, last.decision)
+        return Judged(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _has_left(self, action: int) -> bool:
         """Tell whether a remedy is left, whatever policy says: what is not, ends as an answer that is not released."""
@@ -88,12 +94,19 @@ class Rounds:
         }[action] and self._tried.remediable  # type: ignore[index]
 
     async def _first(self) -> _Round:
-        """Ask for the answer, and meanwhile for what earlier windows said: that takes no time of its own."""
+        """Ask for the answer, after its context where the answer needs one.
+
+        Where it needs none, what earlier windows said is read meanwhile: that takes no time of its own.
+        """
         strategy = self._initial()
-        reading = asyncio.ensure_future(self._contents())
+        make, first = partial(self._ask, strategy), synthesis.comes_first(self._call, self._admitted.opened)
+        reading = asyncio.ensure_future(synthesis.read(self._mesh, self._settings, self._run, self._admitted))
         try:
-            produced = await strategies.produce(strategy, partial(self._ask, strategy), self._call.body)
-            self._prior = await reading
+            if first:
+                await self._prepare(make, await reading)
+            produced = await strategies.produce(strategy, make, self._context.body)
+            if not first:
+                await self._prepare(make, await reading)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
@@ -102,24 +115,27 @@ class Rounds:
     def _initial(self) -> str:
         if not self._call.body:
             return PUSH
-        breaker, mode = self._admitted.breaker, self._call.asked.safety_mode
-        strategy = strategies.initial(breaker, mode)
-        if strategy != PUSH:
+        breaker, asked = self._admitted.breaker, self._admitted.strategy
+        strategy = strategies.initial(breaker, self._admitted.safety_mode, asked)
+        if strategy not in {PUSH, asked}:
             trigger = breaker.name if breaker is not BreakerState.CLOSED else "STRICT"
             self._run.noted.append(events.strategy_upgraded(PUSH, strategy, trigger))
         return strategy
 
-    async def _contents(self) -> list[dpe_pb2.PriorWindow]:
-        """Return what the windows on the path said. Refused when it cannot be read: nothing is compared with less."""
-        request = requests.to_compare(self._admitted)
-        if not request.window_ids:
-            return []
-        found = await insist(
-            lambda: ask(
-                "audit", self._mesh.audit.GetContents(request, timeout=self._within(self._settings.rpc_timeout_s))
-            )
-        )
-        return [dpe_pb2.PriorWindow(window_id=one.window_id, text=one.text) for one in found.contents]
+    async def _prepare(self, make: Pass, earlier: Earlier) -> None:
+        """Make the window's context of what was said before it. No summary of it is charged (BUD-5)."""
+        call, opened = self._call, self._admitted.opened
+        transfers = Transfers(make, self._fidelity, call.body, self._run.noted)
+        given = await synthesis.given(earlier, call, opened, transfers, self._settings)
+        self._context = packing.pack(call.body, call.envelope, opened, given, self._settings)
+        self._prior = earlier.prior
+        self._run.noted.extend(events.sub_agent_result(linked) for linked in self._context.linked)
+
+    async def _fidelity(self, source: str, summary: str) -> float:
+        request = dpe_pb2.CheckSummaryRequest(source=source, summary=summary)
+        with span("crp.check_summary"):
+            timeout = self._within(self._settings.dpe_timeout_s)
+            return (await ask("dpe", self._mesh.dpe.CheckSummary(request, timeout=timeout))).fidelity_score
 
     async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Answer:
         """Make one provider call and note it. A caller that leaves cuts it short, unless an answer is there to charge."""
@@ -127,19 +143,25 @@ class Rounds:
         dispatch = _dispatch_of(call.dispatch, strategy, body)
         timeout_s = self._within(self._settings.upstream_timeout_s, reserve_s=self._reserve_s)
         run.noted.append(events.started(dispatch, step))
+        run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
-        with span("crp.dispatch", provider=dispatch.provider, model=dispatch.model, strategy=strategy, phase=step):
+        with (
+            run.timed(),
+            span("crp.dispatch", provider=dispatch.provider, model=dispatch.model, strategy=strategy, phase=step),
+        ):
             asking = asyncio.ensure_future(call.model(body, timeout_s))
-            run.asking = asking if step == events.GENERATE or self._number else None
-            if run.caller_left and run.asking:
-                asking.cancel()
+            if step in _NOTHING_TO_CHARGE or self._number:
+                run.asking.add(asking)
+                if run.caller_left:
+                    asking.cancel()
             try:
                 answer = await asking
             except asyncio.CancelledError:
+                asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
             finally:
-                took_s = time.perf_counter() - begun
-                run.model_s, run.slowest_s = run.model_s + took_s, max(run.slowest_s, took_s)
+                run.asking.discard(asking)
+        took_s = time.perf_counter() - begun
         if answer.completion:
             run.usages.append(answer.usage)
         run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, round(took_s * 1000)))
@@ -149,15 +171,16 @@ class Rounds:
         """Analyse every output and decide what happens to the answer."""
         known, begun = self._call.known, time.perf_counter()
         request = requests.to_analyse(
-            self._admitted, self._call.envelope, produced.answer.outputs, prior=self._prior,
+            self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
         )  # fmt: skip
         with span("crp.analyse"):
             timeout = self._within(self._settings.dpe_timeout_s)
             report = (await ask("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
-        known.learn(propagation.of_strategy(produced.strategy, produced.revision))
-        known.learn(propagation.of_report(checked_report(report, produced.answer)))
+        report = requests.with_links(checked_report(report, produced.answer), self._context)
+        known.learn(propagation.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
+        known.learn({**propagation.of_report(report), **_facts_used(report, self._context)})
         self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
         return await self._decided(produced, report)
 
@@ -177,7 +200,7 @@ class Rounds:
         if not (tried.remediable and self._settings.remediation == "full") or run.caller_left or left_s < run.slowest_s:
             self._tried = replace(tried, remediable=False)
             return self._tried
-        joinable = remediation.joinable(answer, self._call.body) is not None
+        joinable = remediation.joinable(answer, self._context.body) is not None
         return Tried(
             remediable=True,
             redispatches=tried.redispatches if left_s >= PASSES * run.slowest_s else MOST_REDISPATCHES,
@@ -211,7 +234,7 @@ class Rounds:
     async def _redispatched(self, last: _Round, at: int, spent: int) -> tuple[Produced, str]:
         """Ask again, cooler, with another seed, by a stronger strategy and with every remedy at once (§19.2)."""
         self._tried = replace(self._tried, redispatches=self._tried.redispatches + 1)
-        remedies, body = list(last.decision.remedies), self._call.body
+        remedies, body = list(last.decision.remedies), self._context.body
         self._instructions.learn(remedies, last.report, self._prior)
         seed = remediation.seed_of(self._window_id, self._number, body.get("seed"))
         strategy = last.decision.redispatch_strategy
@@ -239,7 +262,7 @@ class Rounds:
         """Ask for what was left open, and join both answers."""
         self._tried = replace(self._tried, continuations=self._tried.continuations + 1)
         text = last.produced.answer.said
-        body = remediation.continuation(self._call.body, text, last.report, self._call.envelope)
+        body = remediation.continuation(self._context.body, text, last.report, self._context.envelope)
         more = await self._ask(last.produced.strategy, CONTINUE, body)
         joined = remediation.continued(last.produced.answer, more)
         told = events.continued(self._number, last.report, self._window_id, self._tokens_since(spent))
@@ -249,8 +272,8 @@ class Rounds:
     async def _stitched(self, last: _Round, at: int, spent: int) -> Produced:
         """Ask for a bridge from the window before, and put it in front of the answer."""
         self._tried = replace(self._tried, stitched=True)
-        seed = remediation.seed_of(self._window_id, self._number, self._call.body.get("seed"))
-        body = remediation.bridge_request(self._call.body, last.produced.answer.said, self._prior, seed=seed)
+        seed = remediation.seed_of(self._window_id, self._number, self._context.body.get("seed"))
+        body = remediation.bridge_request(self._context.body, last.produced.answer.said, self._prior, seed=seed)
         bridge = remediation.bridge_of(await self._ask(last.produced.strategy, STITCH, body))
         told = events.stitched(
             self._number, _hash(bridge.encode()), self._prior[-1].window_id, self._tokens_since(spent)
@@ -283,6 +306,13 @@ def _named(decision: policy_pb2.Decision) -> list[str]:
     return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
 
 
+def _facts_used(report: dpe_pb2.Report, context: Packed) -> dict[str, str | None]:
+    """Return the header that tells how many of the candidates are in the envelope, where some are not (SPEC-002 §4.4)."""
+    if not context.left_out:
+        return {}
+    return {"CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total + context.left_out}"}
+
+
 def _dispatch_of(asked: events.Dispatch, strategy: str, body: Mapping[str, Any]) -> events.Dispatch:
     """Return how this one provider call was made."""
     if not body:
@@ -299,6 +329,3 @@ def _dispatch_of(asked: events.Dispatch, strategy: str, body: Mapping[str, Any])
 
 def _hash(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
-
-
-__all__ = ["REDISPATCHES", "Rounds"]

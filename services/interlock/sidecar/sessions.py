@@ -27,6 +27,12 @@ class Sessions:
         """Return the session of a token."""
         return await self._session(session_pb2.GetSessionRequest(token=token, scope=scope))
 
+    async def dag(self, token: str, scope: str, *, tree: bool) -> list[session_pb2.Session]:
+        """Return the session of a token with its windows, and the sessions below it when asked, each after its parent."""
+        request = session_pb2.GetDagRequest(token=token, scope=scope, tree=tree)
+        found = await ask("session", self.mesh.session.GetDag(request, timeout=self.settings.rpc_timeout_s))
+        return list(found.sessions)
+
     async def terminate(self, token: str, scope: str) -> session_pb2.Session:
         """End the session of a token for good.
 

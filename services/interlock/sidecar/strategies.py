@@ -9,14 +9,23 @@ from typing import Any
 from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, strategy_under
 from interlock.domain.errors import Refused
 from interlock.sidecar import completion, prompts, strictjson
+from interlock.sidecar.call import Call
 from interlock.sidecar.completion import Answer, malformed
+from interlock.sidecar.events import GENERATE
 
 PUSH, REFLEXIVE = "push", FORCED_STRATEGY
+FAN_OUT, FAN_IN, BATCH, HIERARCHICAL = "fan-out", "fan-in", "batch", "hierarchical"
+"""Strategies that say how windows belong together; each window of them is answered by push or reflexive."""
+
+PARTS: Mapping[str, tuple[str, ...]] = {BATCH: (BATCH, FAN_OUT), HIERARCHICAL: (HIERARCHICAL, FAN_OUT, FAN_IN)}
+"""Strategies that a whole is made of: whoever asks for it must be allowed every one of them."""
+
+VERIFY, REFINE = "verify", "refine"
+"""Passes beside the answer itself; the trail names them so."""
+
 VERIFY_TEMPERATURE, REFINE_TEMPERATURE = 0.2, 0.3
 LEAST_FOR_FINDINGS = 512
 """Tokens that a review may take even where the caller allows its answer fewer."""
-
-MOST_FINDINGS = 32
 
 Pass = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
 """Makes one provider call, named by its pass: generate, verify, refine, continue or stitch."""
@@ -39,14 +48,21 @@ class Produced:
     """Pass that made it out of all passes, such as 2/3 (SPEC-008 §5.5)."""
 
 
-def initial(state: BreakerState, safety_mode: str | None) -> str:
-    """Return the strategy that a call begins with: reflexive under a half-open breaker or in strict mode (BRK-2)."""
-    return strategy_under(state, REFLEXIVE if safety_mode == "strict" else PUSH)
+def shape_of(call: Call) -> str:
+    """Return what a window is a part of; empty where its answer is all there is."""
+    if call.shape:
+        return call.shape
+    return call.asked.strategy if call.asked.strategy in {FAN_OUT, FAN_IN} else ""
+
+
+def initial(state: BreakerState, safety_mode: str | None, asked: str = PUSH) -> str:
+    """Return how a window is answered: as *asked*, but reflexive under a half-open breaker or in strict mode (BRK-2)."""
+    return strategy_under(state, REFLEXIVE if safety_mode == "strict" or asked == REFLEXIVE else PUSH)
 
 
 async def produce(strategy: str, make: Pass, body: Mapping[str, Any]) -> Produced:
     """Return the answer to *body* by *strategy*. Whatever a pass is refused with ends it."""
-    generated = await make("generate", body)
+    generated = await make(GENERATE, body)
     return await _reviewed(make, body, generated) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
 
 
@@ -60,9 +76,9 @@ async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Answer) -> P
         return Produced(generated, PUSH, "1/1")
     refined = {}
     for index, text in texts.items():
-        issues = findings(await make("verify", verification(body, text)))
+        issues = findings(await make(VERIFY, verification(body, text)))
         if issues:
-            revised = await make("refine", refinement(body, text, issues))
+            revised = await make(REFINE, refinement(body, text, issues))
             refined[index] = {**_text_choice(revised), "index": index}
     if not refined:
         return Produced(generated, REFLEXIVE, "1/2")
@@ -90,7 +106,7 @@ def findings(review: Answer) -> list[str]:
         issues = None
     if not isinstance(issues, list) or not all(isinstance(issue, str) for issue in issues):
         return [text]
-    return list(issues[:MOST_FINDINGS])
+    return list(issues[: prompts.MOST_LISTED])
 
 
 def verification(body: Mapping[str, Any], text: str) -> dict[str, Any]:

@@ -9,12 +9,17 @@ from interlock.runtime.config import Settings
 
 CHAT = "/v1/chat/completions"
 MODELS = "/v1/models"
+DELEGATIONS = "/crp/v3/delegations"
+BATCH = "/crp/v3/batch"
 
 ENDPOINTS: tuple[dict[str, Any], ...] = (
     {"path": CHAT, "methods": ["POST"], "request": "checked", "response": "scanned", "streaming": "scanned, then sent"},
     {"path": MODELS, "methods": ["GET"], "request": "none", "response": "listed anew, no model output"},
     {"path": "/v1/*", "methods": ["*"], "request": "refused", "response": "refused with 501"},
+    {"path": BATCH, "methods": ["POST"], "request": "checked", "response": "scanned"},
+    {"path": DELEGATIONS, "methods": ["POST"], "request": "checked", "response": "no model output"},
     {"path": "/crp/v3/session/{id}", "methods": ["GET", "DELETE"], "request": "checked", "response": "no model output"},
+    {"path": "/crp/v3/session/{id}/dag", "methods": ["GET"], "request": "checked", "response": "no model output"},
     {"path": "/crp/v3/reports/{window_id}", "methods": ["GET"], "request": "checked", "response": "own reports only"},
     {"path": "/crp/v3/trails/{trail_id}", "methods": ["GET"], "request": "checked", "response": "own reports only"},
 )
@@ -28,7 +33,7 @@ def document(settings: Settings, base_url: str) -> dict[str, Any]:
         "conformance_level": "basic",
         "endpoints": {"inference": f"{base_url}/v1", "crp_native": f"{base_url}/crp/v3"},
         "providers_supported": ["openai-compatible"],
-        "regions": [],
+        "regions": [settings.data_region] if settings.data_region else [],
         "max_loop_depth": settings.max_loop_depth,
         "max_fan_out": settings.max_fan_out,
         "max_dag_nodes": settings.max_dag_nodes,

@@ -1,15 +1,27 @@
 -- abandon.lua: give the lease of a window back that was never sealed. Nothing is charged.
 -- KEYS[1] session hash
 -- ARGV[1] window id   ARGV[2] ttl, s
--- reply   {'OK', 1} released · {'OK', 0} the lease was not this window's · {'SESSION_NOT_FOUND', 0, 0}
+-- reply   {'OK', 1} released · {'OK', 0} the window had none · {'SESSION_NOT_FOUND', 0, 0}
 
-local lease = redis.call('HGET', KEYS[1], 'lease')
-if not lease then
+local s = redis.call('HMGET', KEYS[1], 'lease', 'unsettled')
+if not s[1] then
   return {'SESSION_NOT_FOUND', 0, 0}
 end
-if lease ~= ARGV[1] or lease == '' then
-  return {'OK', 0}
+local found = 0
+local function without(text)
+  local kept = {}
+  for _, lease in ipairs(leases_of(text)) do
+    if lease.id == ARGV[1] then
+      found = 1
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  return text_of(kept)
 end
-redis.call('HSET', KEYS[1], 'lease', '', 'lease_until', '0')
-redis.call('EXPIRE', KEYS[1], ARGV[2])
-return {'OK', 1}
+local held, waiting = without(s[1]), without(s[2])
+if found == 1 then
+  redis.call('HSET', KEYS[1], 'lease', held, 'unsettled', waiting)
+  redis.call('EXPIRE', KEYS[1], ARGV[2])
+end
+return {'OK', found}

@@ -1,106 +1,242 @@
--- commit.lua: charge a sealed window and advance the session, once per window id, in one step.
+-- commit.lua: charge a sealed window, advance the session and lower its ancestors, once per window id, in one step.
 -- The rule is commit_window in domain/session_rule.py; a property test holds the two together.
--- KEYS[1] session hash
--- ARGV[1] window id   ARGV[2] parent id, or '' for the root   ARGV[3] window number   ARGV[4] charge, micros (< 2^53)
--- ARGV[5] ceiling, micros   ARGV[6] continuation id to issue   ARGV[7] quality tier   ARGV[8] window hmac
--- ARGV[9] record, JSON that only the service reads   ARGV[10] policy text   ARGV[11] policy hash, '' keeps the policy
--- ARGV[12] ttl, s
--- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, {'<window id> <tier>', ...}} · {reason, a, b}
--- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->'
+-- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root
+-- ARGV[1] window id   ARGV[2] window number   ARGV[3] charge, micros (< 2^53)   ARGV[4] ceiling, micros
+-- ARGV[5] continuation id to issue   ARGV[6] quality tier   ARGV[7] status, its letter   ARGV[8] pattern, its letter
+-- ARGV[9] window hmac   ARGV[10] record, JSON that only the service reads   ARGV[11] policy text   ARGV[12] policy hash,
+-- '' keeps the policy   ARGV[13] policy hash that it replaces, '*' any   ARGV[14] ttl, s   ARGV[15] ancestors
+-- ARGV[16] 1 takes the charge off the session's budget itself   ARGV[17] charge to the parent session, micros
+-- ARGV[18] digests of facts, comma-joined   ARGV[19..] parent ids, sorted
+-- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag} · {reason, a, b}
+-- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->
+--          <window number> <ancestors: before:after:status, comma-joined, or - when none changed>'
 
-local OPEN_AT, HALF_OPEN_AT = 100000, 500000 -- SPEC-012 §5.1
-local CLOSED, HALF_OPEN, OPEN = 1, 2, 3
-local ACTIVE, HALTED, TERMINATED = '1', '2', '3'
+local FACTS_KEPT = 4096
+local SLACK_S = 3600 -- how much sooner an ancestor may run out than the session below it, of a day that it outlives tokens
 
 local key = KEYS[1]
-local window, parent, number = ARGV[1], ARGV[2], tonumber(ARGV[3])
-local charge, ceiling, continuation, hmac = tonumber(ARGV[4]), tonumber(ARGV[5]), ARGV[6], ARGV[8]
+local window, number, charge, ceiling = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local continuation, pattern, hmac = ARGV[5], ARGV[8], ARGV[9]
 
-local function breaker(budget)
-  if budget <= OPEN_AT then
-    return OPEN
-  end
-  return budget <= HALF_OPEN_AT and HALF_OPEN or CLOSED
+local fields = {'status', 'budget', 'cap', 'top', 'nodes', 'max_windows', 'max_nodes', 'max_fan_out', 'lease', 'unsettled',
+  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'r:' .. window}
+for i = 19, #ARGV do
+  fields[#fields + 1] = 'r:' .. ARGV[i]
+  fields[#fields + 1] = 'k:' .. ARGV[i]
 end
-
-local function entries(count)
-  local found = {}
-  for first = 1, count, 1000 do -- unpack has a limit
-    local fields = {}
-    for i = first, math.min(first + 999, count) do
-      fields[#fields + 1] = 'n:' .. string.format('%d', i)
-    end
-    for _, entry in ipairs(redis.call('HMGET', key, unpack(fields))) do
-      found[#found + 1] = entry
-    end
-  end
-  return found
-end
-
-local s = redis.call('HMGET', key, 'status', 'budget', 'tip', 'tip_number', 'tip_budget', 'nodes', 'max_windows',
-  'max_nodes', 'lease', 'policy_hash', 'terms', 'r:' .. window, 'tip_hmac')
-local status, tip, policy_hash, terms, settled = s[1], s[3], s[10], s[11], s[12]
-local budget, tip_number, tip_budget, nodes = tonumber(s[2]), tonumber(s[4]), tonumber(s[5]), tonumber(s[6])
-local max_windows, max_nodes = tonumber(s[7]), tonumber(s[8])
+local s = redis.call('HMGET', key, unpack(fields))
+local status, policy_hash, terms, dag = s[1], s[11], s[12], s[13]
+local budget, cap, top, nodes = tonumber(s[2]), tonumber(s[3]), tonumber(s[4]), tonumber(s[5])
+local max_windows, max_nodes, open = tonumber(s[6]), tonumber(s[7]), tonumber(s[16])
 
 if not status then
   return {'SESSION_STATE_LOST', 0, 0}
 end
-if settled then
-  local index, was_charge, was_hmac = string.match(settled, '^(%d+) %d+ %d+ %d %d (%d+) (%S+) %S+$')
+if ARGV[15] ~= s[14] then
+  return {'ANCESTORS_MISMATCH', 0, 0}
+end
+if s[17] then
+  local was_charge, was_hmac = string.match(s[17], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
   if tonumber(was_charge) ~= charge or was_hmac ~= hmac then
     return {'WINDOW_ID_REUSED', 0, 0}
   end
-  return {'OK', 1, terms, policy_hash, settled, entries(tonumber(index))}
+  return {'OK', 1, terms, policy_hash, s[17], dag}
 end
-if parent ~= tip then
-  -- A parent that is not there yet: the store lost the windows in between.
-  return {number > tip_number + 1 and 'SESSION_STATE_LOST' or 'PARENT_NOT_TIP', 0, 0}
+
+local above = {}
+for i = 2, #KEYS do
+  local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap')
+  if not a[1] then
+    return {'SESSION_STATE_LOST', 0, 0}
+  end
+  above[i] = {status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3])}
 end
-if number ~= tip_number + 1 then
-  return {'WINDOW_NUMBER_MISMATCH', tip_number + 1, number}
+
+-- The place of the window.
+local parents, start, follows, chained = {}, cap, 1, hmac ~= '' and hmac ~= '-'
+for i = 19, #ARGV do
+  local outcome, children = s[2 * i - 20], s[2 * i - 19] or ''
+  if not outcome then
+    return {'SESSION_STATE_LOST', 0, 0} -- the store lost the windows in between
+  end
+  local index, path, seal, pointer, at = outcome_of(outcome)
+  if seal == '-' then
+    return {'SESSION_STATE_LOST', 0, 0} -- a failed window was never sealed, so nothing was chained to it
+  end
+  parents[#parents + 1] = {id = ARGV[i], index = index, children = children, pointer = pointer}
+  start, follows, chained = math.min(start, path), math.max(follows, at + 1), chained and seal ~= hmac
+end
+if #parents == 0 and nodes > 0 then
+  return {'PARENT_NOT_TIP', 0, 0}
+end
+if (#parents == 0 and pattern ~= LINEAR) or (#parents > 1 and pattern ~= FAN_IN) then
+  return {'DAG_INVARIANT_VIOLATED', 0, 0}
+end
+local mine = {id = window, ends = 0, pattern = pattern, parents = table.concat(ARGV, '+', 19)}
+if #parents == 0 then
+  mine.parents, start = '-', math.min(start, budget)
+end
+local function others(text)
+  local kept, own = {}, false
+  for _, lease in ipairs(leases_of(text)) do
+    if lease.id == window then
+      own = true
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  return kept, own
+end
+local held, mine_held = others(s[9])
+local waiting, mine_waited = others(s[10])
+if pattern == LINEAR and #parents == 1 then
+  local children = parents[1].children
+  if string.find(children, LINEAR) or (string.find(children, SEALED) and not (mine_held or mine_waited)) then
+    return {'PARENT_NOT_TIP', 0, 0}
+  end
+end
+if number ~= follows then
+  return {'WINDOW_NUMBER_MISMATCH', follows, number}
 end
 if number > max_windows then
   return {'MAX_WINDOWS_EXCEEDED', max_windows, number}
 end
-if nodes + 1 > max_nodes then
-  return {'MAX_DAG_NODES_EXCEEDED', max_nodes, nodes + 1}
+local total = nodes + places({held, waiting, {mine}})
+if total > max_nodes then
+  return {'MAX_DAG_NODES_EXCEEDED', max_nodes, total}
 end
-if hmac == '' or hmac == s[13] then -- SPEC-004 §3.3: every window is chained; the other four hold by the checks above
+if (pattern == FAN_OUT or pattern == BRANCH) and not (mine_held or mine_waited) then
+  local wide = width(pattern, parents[1].id, parents[1].children, {held, waiting})
+  if wide > tonumber(s[8]) then
+    return {'MAX_FAN_OUT_EXCEEDED', tonumber(s[8]), wide}
+  end
+end
+if not chained then -- SPEC-004 §3.3: every window is chained; the other four hold by the checks above
   return {'DAG_INVARIANT_VIOLATED', 0, 0}
 end
+local moved = ARGV[12] ~= '' and ARGV[12] ~= policy_hash
+if moved and ARGV[13] ~= '*' and ARGV[13] ~= policy_hash then
+  return {'POLICY_MOVED', 0, 0}
+end
 
-local path = math.max(0, math.min(tip_budget, ceiling) - charge)
+-- The charge.
+local sum = s[15] == '1'
+local summing = sum or ARGV[16] == '1'
+start = math.min(start, ceiling)
+if summing then
+  start = math.min(start, budget)
+end
+local path = math.max(0, start - charge)
 local session = math.min(budget, path)
-local after = status
+
+-- Leases that still stand: a line takes the place of every other line from its window.
+local function standing(leases, mark)
+  local kept = {}
+  for _, lease in ipairs(leases) do
+    if pattern == LINEAR and lease.pattern == LINEAR and lease.parents == mine.parents then
+      lease.pattern = VOID
+      if mark then
+        kept[#kept + 1] = lease
+      end
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  return kept
+end
+held, waiting = standing(held, true), standing(waiting, false)
+for _, one in ipairs(parents) do
+  if one.pointer ~= '-' and not string.find(one.children, SEALED) then
+    open = open - 1
+  end
+end
+
+local after, last = status, number == max_windows
 if status ~= TERMINATED then
   if breaker(session) == OPEN then
     after = HALTED
-  elseif number == max_windows or nodes + 1 == max_nodes then
+  elseif nodes + 1 == max_nodes or (last and open == 0 and places({held, waiting}) == 0) then
     after = TERMINATED
   end
 end
-if after ~= ACTIVE then
+if after ~= ACTIVE or last then
   continuation = '' -- SPEC-004 §11.4: none after the last window
+else
+  open = open + 1
 end
 
-local index = string.format('%d', nodes + 1)
-local spelled = string.format('%d', number)
-local outcome = string.format('%s %d %d %d %s %d %s %s', index, path, session, breaker(budget), after, charge, hmac,
-  continuation ~= '' and continuation or '-')
-redis.call('HSET', key, 'status', after, 'budget', string.format('%d', session),
-  'tip', window, 'tip_number', spelled, 'tip_hmac', hmac, 'tip_budget', string.format('%d', path), 'nodes', index,
-  'unsettled', '', -- only one child of a tip can be sealed, and this is it
-  'r:' .. window, outcome, 'w:' .. window, ARGV[9], 'n:' .. index, window .. ' ' .. ARGV[7])
+-- The ancestors, from the parent up: none keeps more than the session below it has left (SPEC-012 §5.3).
+local below, effects, changed = session, {}, false
+for i = 2, #KEYS do
+  local a = above[i]
+  local own = sum and charge or (i == 2 and tonumber(ARGV[17]) or 0)
+  local left = math.min(math.max(0, a.budget - own), below)
+  local limit = math.min(a.cap, own > 0 and left or below)
+  local then_ = a.status
+  if a.status ~= TERMINATED and breaker(left) == OPEN then
+    then_ = HALTED
+  end
+  effects[#effects + 1] = int(a.budget) .. ':' .. int(left) .. ':' .. then_
+  changed = changed or left ~= a.budget or then_ ~= a.status
+  if then_ ~= a.status then
+    redis.call('HSET', KEYS[i], 'status', then_, 'budget', int(left), 'cap', int(limit))
+  elseif left ~= a.budget then
+    redis.call('HSET', KEYS[i], 'budget', int(left), 'cap', int(limit))
+  elseif limit ~= a.cap then
+    redis.call('HSET', KEYS[i], 'cap', int(limit))
+  end
+  if redis.call('TTL', KEYS[i]) < ARGV[14] - SLACK_S then
+    redis.call('EXPIRE', KEYS[i], ARGV[14]) -- an ancestor outlives the sessions below it
+  end
+  below = left
+end
+
+local index = int(nodes + 1)
+local outcome = string.format('%s %d %d %d %s %d %s %s %d %s', index, path, session, breaker(budget), after, charge, hmac,
+  continuation ~= '' and continuation or '-', number, changed and table.concat(effects, ',') or '-')
+local from = {}
+for i, one in ipairs(parents) do
+  from[i] = int(one.index)
+end
+from = table.concat(from, '.')
+if from == int(nodes) then
+  from = ''
+end
+dag = dag .. string.sub(window, 9) .. ' ' .. ARGV[6] .. ARGV[7] .. pattern .. from .. ';'
+
+local set = {'status', after, 'budget', int(session), 'tip', window, 'top', int(math.max(top, number)), 'nodes', index,
+  'open', int(open), 'dag', dag, 'lease', text_of(held), 'unsettled', text_of(waiting),
+  'r:' .. window, outcome, 'w:' .. window, ARGV[10]}
+local function put(field, value)
+  set[#set + 1] = field
+  set[#set + 1] = value
+end
+for _, one in ipairs(parents) do
+  put('k:' .. one.id, one.children .. pattern)
+end
 if continuation ~= '' then
-  redis.call('HSET', key, 'c:' .. continuation, window .. ' ' .. spelled .. ' ' .. hmac)
+  put('c:' .. continuation, window)
 end
-if s[9] == window then
-  redis.call('HSET', key, 'lease', '', 'lease_until', '0')
+if summing then
+  put('cap', int(math.min(cap, session)))
 end
-if ARGV[11] ~= '' then
-  redis.call('HSET', key, 'policy', ARGV[10], 'policy_hash', ARGV[11])
-  policy_hash = ARGV[11]
+if moved then
+  local old = redis.call('HGET', key, 'policy')
+  put('o:' .. policy_hash, old)
+  put('policy', ARGV[11])
+  put('policy_hash', ARGV[12])
+  policy_hash = ARGV[12]
 end
-redis.call('EXPIRE', key, ARGV[12])
-return {'OK', 0, terms, policy_hash, outcome, entries(nodes + 1)}
+if ARGV[18] ~= '' then
+  local known, all = {}, {}
+  for digest in string.gmatch(redis.call('HGET', key, 'facts') .. ',' .. ARGV[18], '[^,]+') do
+    if not known[digest] then
+      known[digest] = true
+      all[#all + 1] = digest
+    end
+  end
+  put('facts', table.concat(all, ',', math.max(1, #all - FACTS_KEPT + 1)))
+end
+redis.call('HSET', key, unpack(set))
+redis.call('EXPIRE', key, ARGV[14])
+return {'OK', 0, terms, policy_hash, outcome, dag}

@@ -1,104 +1,310 @@
 -- open.lua: take the lease of the next window for the holder of a verified token.
--- The rule is open_window in domain/session_rule.py; a property test holds the two together.
+-- The rule is open_window in domain/session_opening.py; a property test holds the two together.
 -- KEYS[1] session hash
 -- ARGV[1] window id   ARGV[2] now, ms   ARGV[3] lease, ms   ARGV[4] token: win   ARGV[5] token: ct
--- ARGV[6] token: cid   ARGV[7] continuation id presented, or ''   ARGV[8] token: sb, micros
--- ARGV[9] token: pol   ARGV[10] ttl, s
--- reply   {'OK', terms, policy, policy hash, parent id, parent number, parent hmac, path budget, session budget,
---          unsettled window id, {'<window id> <tier>', ...}} · {reason, a, b} with the two figures of the reason
+-- ARGV[6] token: cid   ARGV[7] pattern, its letter   ARGV[8] token: sb, micros   ARGV[9] token: pol   ARGV[10] ttl, s
+-- ARGV[11] 1 for a partial fan-in   ARGV[12..] continuation ids presented: none or one, several for a fan-in
+-- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, unsettled window id,
+--          {parent id, outcome, …}, {window left out, …}} · {reason, a, b} with the two values of the reason
 
-local OPEN_AT = 100000 -- SPEC-012 §5.1: the breaker is open at 0.10 and below
 local UNSETTLED_KEPT = 16
 
-local key = KEYS[1]
-local window, now, lease_ms = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
-local win, ct, token_cid, cid, sb = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local key, window, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local win, ct, token_cid, pattern, sb = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
+local presented = #ARGV - 11
 
-local s = redis.call('HMGET', key, 'status', 'budget', 'tip', 'tip_number', 'tip_hmac', 'tip_budget', 'nodes',
-  'max_windows', 'max_nodes', 'lease', 'lease_until', 'unsettled', 'policy_hash', 'terms', 'policy')
-local status, tip, tip_hmac, lease, unsettled = s[1], s[3], s[5], s[10], s[12]
-local budget, tip_number, tip_budget, nodes = tonumber(s[2]), tonumber(s[4]), tonumber(s[6]), tonumber(s[7])
-local max_windows, max_nodes, lease_until = tonumber(s[8]), tonumber(s[9]), tonumber(s[11])
+local s = redis.call('HMGET', key, 'status', 'budget', 'cap', 'tip', 'top', 'nodes', 'max_windows', 'max_nodes',
+  'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts')
+local status, tip, dag = s[1], s[4], s[15]
+local budget, cap, top, nodes = tonumber(s[2]), tonumber(s[3]), tonumber(s[5]), tonumber(s[6])
+local max_windows, max_nodes, max_fan_out = tonumber(s[7]), tonumber(s[8]), tonumber(s[9])
 
 -- A signed token is newer than what is stored: the store lost writes.
-if not status or win > tip_number then
+if not status or win > top then
   return {'SESSION_STATE_LOST', 0, 0}
 end
 if math.min(budget, sb) <= OPEN_AT then
   return {'BUDGET_DEPLETED', math.min(budget, sb), 0}
 end
 
--- The window that the continuation points to. A token without one is of a new session or of a last window.
-local target, number, hmac = '', 0, ''
-if win > 0 then
-  target, number, hmac = tip, tip_number, tip_hmac
-end
-if cid == '' then
-  cid = token_cid
-end
-if cid ~= '' then
-  local found = redis.call('HGET', key, 'c:' .. cid)
-  if not found then
-    return {cid == token_cid and 'SESSION_STATE_LOST' or 'CONTINUATION_NOT_FOUND', 0, 0}
+local held, waited = leases_of(s[10]), leases_of(s[11])
+
+-- {id, outcome, children, index, path, hmac, continuation, number}
+local function windows_of(ids)
+  local fields, found = {}, {}
+  for _, id in ipairs(ids) do
+    fields[#fields + 1] = 'r:' .. id
+    fields[#fields + 1] = 'k:' .. id
   end
-  target, number, hmac = string.match(found, '^(%S+) (%d+) (%S+)$')
-  number = tonumber(number)
+  local values = redis.call('HMGET', key, unpack(fields))
+  for i, id in ipairs(ids) do
+    local one = {id = id, outcome = values[2 * i - 1], children = values[2 * i] or ''}
+    one.index, one.path, one.hmac, one.continuation, one.number = outcome_of(one.outcome)
+    found[i] = one
+  end
+  return found
 end
-if number ~= win or hmac ~= ct then
-  return {'CONTINUATION_MISMATCH', win, number}
+
+local function unknown(cid)
+  return {cid == token_cid and 'SESSION_STATE_LOST' or 'CONTINUATION_NOT_FOUND', 0, 0}
 end
-if target ~= tip then
-  return {'TOKEN_REPLAYED', win, tip_number}
+
+-- The windows that a fan-in merges and those that it leaves out, or a refusal (SPEC-004 §7, §16.3).
+local function fan_in()
+  if presented > max_fan_out then
+    return nil, {'MAX_FAN_OUT_EXCEEDED', max_fan_out, presented}
+  end
+  if presented < (ARGV[11] == '1' and 1 or 2) then
+    return nil, {'FAN_IN_TOO_FEW', presented, 0}
+  end
+  local fields, seen, twice = {}, {}, false
+  for i = 12, #ARGV do
+    fields[#fields + 1] = 'c:' .. ARGV[i]
+    twice = twice or seen[ARGV[i]]
+    seen[ARGV[i]] = true
+  end
+  local ids = redis.call('HMGET', key, unpack(fields))
+  for i = 1, presented do
+    if not ids[i] then
+      return nil, unknown(ARGV[11 + i])
+    end
+  end
+  if twice then
+    return nil, {'FAN_IN_DUPLICATE', 0, 0}
+  end
+  local given, own = windows_of(ids), nil
+  for _, one in ipairs(given) do
+    if one.continuation == token_cid then
+      own = one
+    end
+  end
+  if not own or own.number ~= win or own.hmac ~= ct then
+    return nil, {'CONTINUATION_MISMATCH', win, own and own.number or 0}
+  end
+
+  local steps = {}
+  for id, state, how, from in string.gmatch(dag, '(%x+) %S(%u)(%u)([%d.]*);') do
+    local at, parents, number = #steps + 1, {}, 0
+    for place in string.gmatch(from, '%d+') do
+      parents[#parents + 1] = tonumber(place)
+    end
+    if #parents == 0 and at > 1 then
+      parents[1] = at - 1
+    end
+    for _, place in ipairs(parents) do
+      number = math.max(number, steps[place].number)
+    end
+    steps[at] = {id = 'crp_win_' .. id, state = state, how = how, parents = parents, number = number + 1}
+  end
+  local function mark(places_left, marked)
+    while #places_left > 0 do
+      local at = table.remove(places_left)
+      if not marked[at] then
+        marked[at] = true
+        for _, place in ipairs(steps[at].parents) do
+          places_left[#places_left + 1] = place
+        end
+      end
+    end
+    return marked
+  end
+  local above, kept, missing = {}, {}, {}
+  for i, one in ipairs(given) do
+    above[i] = mark({unpack(steps[one.index].parents)}, {})
+  end
+  for _, one in ipairs(given) do
+    for _, marked in ipairs(above) do
+      if marked[one.index] then
+        return nil, {'FAN_IN_RELATED', 0, 0}
+      end
+    end
+  end
+  for _, one in ipairs(given) do
+    if string.find(one.children, SEALED) then
+      return nil, {'TOKEN_REPLAYED', win, top}
+    end
+    if steps[one.index].state == 'C' then
+      kept[#kept + 1] = one
+    else
+      missing[one.id] = true
+    end
+  end
+  local nearest
+  for at in pairs(above[1]) do
+    local common = true
+    for _, marked in ipairs(above) do
+      common = common and marked[at]
+    end
+    if common and (not nearest or steps[at].number > steps[nearest].number
+        or (steps[at].number == steps[nearest].number and at > nearest)) then
+      nearest = at
+    end
+  end
+  if nearest then
+    local from = {}
+    for i, one in ipairs(kept) do
+      from[i] = one.index
+    end
+    local covered = mark(from, {})
+    for at, step in ipairs(steps) do
+      if step.how == FAN_OUT and step.parents[1] == nearest and not covered[at] then
+        missing[step.id] = true
+      end
+    end
+    for _, leases in ipairs({held, waited}) do
+      for _, lease in ipairs(leases) do
+        if lease.id ~= window and lease.pattern == FAN_OUT and lease.parents == steps[nearest].id then
+          missing[lease.id] = true
+        end
+      end
+    end
+  end
+  local left_out = {}
+  for id in pairs(missing) do
+    left_out[#left_out + 1] = id
+  end
+  table.sort(left_out)
+  if #kept == 0 or (#left_out > 0 and ARGV[11] ~= '1') then
+    return nil, {'FAN_IN_INCOMPLETE', table.concat(left_out, ','), 0}
+  end
+  return kept, left_out
 end
-if ARGV[9] ~= s[13] then
+
+-- The one window that is continued, none for the root, or a refusal.
+local function parent()
+  local cid, target, number, hmac, found = ARGV[12] or token_cid, '', 0, '', {}
+  if cid ~= '' then
+    target = redis.call('HGET', key, 'c:' .. cid)
+    if not target then
+      return nil, unknown(cid)
+    end
+  elseif win > 0 then
+    target = tip -- the token of a window that was the last one
+  end
+  if target ~= '' then
+    found = windows_of({target})
+    number, hmac = found[1].number, found[1].hmac
+  end
+  if number ~= win or hmac ~= ct then
+    return nil, {'CONTINUATION_MISMATCH', win, number}
+  end
+  if target == '' then
+    if nodes > 0 then
+      return nil, {'TOKEN_REPLAYED', win, top}
+    end
+    if pattern ~= LINEAR then
+      return nil, {'PATTERN_NEEDS_PARENT', 0, 0}
+    end
+    return {}, {}
+  end
+  local children = found[1].children
+  if pattern == BRANCH then
+    if not string.find(children, SEALED) then
+      return nil, {'NOTHING_TO_BRANCH_FROM', 0, 0}
+    end
+  elseif string.find(children, pattern == FAN_OUT and '[LIB]' or SEALED) then
+    return nil, {'TOKEN_REPLAYED', win, top}
+  end
+  return found, {}
+end
+
+local parents, left_out
+if pattern == FAN_IN then
+  parents, left_out = fan_in()
+else
+  parents, left_out = parent()
+end
+if not parents then
+  return left_out
+end
+if ARGV[9] ~= s[12] then
   return {'POLICY_HASH_MISMATCH', 0, 0}
 end
-if tip_number + 1 > max_windows then
-  return {'MAX_WINDOWS_EXCEEDED', max_windows, tip_number + 1}
+
+table.sort(parents, function(a, b) return a.id < b.id end)
+local ids, told, number, path = {}, {}, 1, cap
+for i, one in ipairs(parents) do
+  ids[i] = one.id
+  told[2 * i - 1], told[2 * i] = one.id, one.outcome
+  number, path = math.max(number, one.number + 1), math.min(path, one.path)
 end
-if nodes + 1 > max_nodes then
-  return {'MAX_DAG_NODES_EXCEEDED', max_nodes, nodes + 1}
+if #parents == 0 then
+  path = math.min(path, budget)
 end
-if status ~= '1' then
+local mine = {id = window, ends = now + tonumber(ARGV[3]), pattern = pattern,
+  parents = #ids > 0 and table.concat(ids, '+') or '-'}
+
+-- Leases of others that are held, and those that ran out: their windows may have been sealed.
+local live, waiting = {}, {}
+for _, lease in ipairs(held) do
+  if lease.id ~= window then
+    if lease.ends > now then
+      live[#live + 1] = lease
+    elseif lease.pattern ~= VOID then
+      waiting[#waiting + 1] = lease
+    end
+  end
+end
+for _, lease in ipairs(waited) do
+  if lease.id ~= window then
+    waiting[#waiting + 1] = lease
+  end
+end
+local report = ''
+if #waiting > 0 then
+  local first = table.remove(waiting, 1)
+  report = first.id -- each opening names another one, so all of them are looked at in turn
+  waiting[#waiting + 1] = first
+  local lines, kept = 0, {}
+  for _, lease in ipairs(waiting) do
+    lines = lines + (lease.pattern == LINEAR and 1 or 0)
+  end
+  for _, lease in ipairs(waiting) do
+    if lease.pattern == LINEAR and lines > UNSETTLED_KEPT then
+      lines = lines - 1
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  waiting = kept
+end
+
+if number > max_windows then
+  return {'MAX_WINDOWS_EXCEEDED', max_windows, number}
+end
+local total = nodes + places({live, waiting, {mine}})
+if total > max_nodes then
+  return {'MAX_DAG_NODES_EXCEEDED', max_nodes, total}
+end
+if status ~= ACTIVE then
   return {'SESSION_TERMINATED', 0, 0}
 end
-
-local report = ''
-if lease ~= '' and lease ~= window then
-  if lease_until > now then
-    return {'WINDOW_IN_FLIGHT', lease_until - now, 0}
+if pattern == FAN_OUT or pattern == BRANCH then
+  local wide = width(pattern, ids[1], parents[1].children, {live, waiting})
+  if wide > max_fan_out then
+    return {'MAX_FAN_OUT_EXCEEDED', max_fan_out, wide}
   end
-  -- The holder may have sealed its window before it went away; it stays listed until the tip moves.
-  report = lease
+end
+if pattern ~= BRANCH then
+  local wait = 0
+  for _, lease in ipairs(live) do
+    if lease.pattern ~= VOID and not (pattern == FAN_OUT and lease.pattern == FAN_OUT) then
+      local beside = lease.parents == mine.parents
+      for _, id in ipairs(ids) do
+        beside = beside or on(lease, id)
+      end
+      if beside then
+        wait = math.max(wait, lease.ends - now)
+      end
+    end
+  end
+  if wait > 0 then
+    return {'WINDOW_IN_FLIGHT', wait, 0}
+  end
 end
 
-local waiting = {}
-for id in string.gmatch(unsettled, '[^,]+') do
-  waiting[#waiting + 1] = id
-end
-if report == '' and #waiting > 0 then
-  report = table.remove(waiting, 1) -- each opening names another one, so all of them are looked at in turn
-end
-if report ~= '' then
-  waiting[#waiting + 1] = report
-end
-while #waiting > UNSETTLED_KEPT do
-  table.remove(waiting, 1)
-end
-
-redis.call('HSET', key, 'lease', window, 'lease_until', string.format('%d', now + lease_ms),
-  'unsettled', table.concat(waiting, ','))
+live[#live + 1] = mine
+redis.call('HSET', key, 'lease', text_of(live), 'unsettled', text_of(waiting))
 redis.call('EXPIRE', key, ARGV[10])
-
-local entries = {}
-for first = 1, nodes, 1000 do -- unpack has a limit
-  local fields = {}
-  for i = first, math.min(first + 999, nodes) do
-    fields[#fields + 1] = 'n:' .. string.format('%d', i)
-  end
-  for _, entry in ipairs(redis.call('HMGET', key, unpack(fields))) do
-    entries[#entries + 1] = entry
-  end
-end
-local path = math.min(tip_budget, sb)
-return {'OK', s[14], s[15], s[13], tip, tip_number, tip_hmac, path, math.min(budget, path), report, entries}
+path = math.min(path, sb)
+return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget, path), report, told, left_out}

@@ -160,6 +160,8 @@ class AppendRequest(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     SETTLE_JSON_FIELD_NUMBER: _builtins.int
     CONTENT_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
+    DEFERRED_FACTS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -178,6 +180,8 @@ class AppendRequest(_message.Message):
     """What CommitWindow needs again on replay, as a JSON object."""
     content: _builtins.str
     """What the window says, to compare later windows with; kept encrypted, outside the chain. Empty when it is not released."""
+    pattern: _builtins.str
+    """LINEAR, FAN_OUT, FAN_IN or BRANCH; empty means LINEAR. Only a linear window must be the first that continues its parent."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Parents' ids; empty for the root."""
@@ -193,6 +197,10 @@ class AppendRequest(_message.Message):
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___NewEvent]:
         """Events of the window, in order."""
+
+    @_builtins.property
+    def deferred_facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that did not fit, for the windows that continue this one; kept encrypted with the content (SPEC-004 §5.2)."""
 
     def __init__(
         self,
@@ -210,10 +218,12 @@ class AppendRequest(_message.Message):
         status: _builtins.str = ...,
         settle_json: _builtins.str = ...,
         content: _builtins.str = ...,
+        pattern: _builtins.str = ...,
+        deferred_facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "events", b"events", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -311,19 +321,25 @@ class Content(_message.Message):
 
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
+    DEFERRED_FACTS_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Window."""
     text: _builtins.str
     """Its text."""
+    @_builtins.property
+    def deferred_facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts that did not fit into it."""
+
     def __init__(
         self,
         *,
         window_id: _builtins.str = ...,
         text: _builtins.str = ...,
+        deferred_facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["text", b"text", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["deferred_facts", b"deferred_facts", "text", b"text", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -666,22 +682,26 @@ class Fault(_message.Message):
     WHAT_FIELD_NUMBER: _builtins.int
     INDEX_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
     what: _builtins.str
     """event or window."""
     index: _builtins.int
     """Sequence of the event or number of the window."""
     reason: _builtins.str
     """Why, such as HMAC_MISMATCH, SEQUENCE_GAP, REPORT_HASH_MISMATCH, MISSING_SEAL."""
+    window_id: _builtins.str
+    """The window, where it is one: windows side by side share a number. Empty for an event."""
     def __init__(
         self,
         *,
         what: _builtins.str = ...,
         index: _builtins.int = ...,
         reason: _builtins.str = ...,
+        window_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "reason", b"reason", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index", "reason", b"reason", "what", b"what", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -736,6 +756,158 @@ class VerifyResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___VerifyResponse: _TypeAlias = VerifyResponse  # noqa: Y015
+
+@_typing.final
+class VerifyTreeRequest(_message.Message):
+    """VerifyTreeRequest names a tree by its root session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Root session."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyTreeRequest: _TypeAlias = VerifyTreeRequest  # noqa: Y015
+
+@_typing.final
+class Link(_message.Message):
+    """Link is one step of the walk: a result of a sub-agent that was consumed, or a session that was delegated to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KIND_FIELD_NUMBER: _builtins.int
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    CHILD_SESSION_ID_FIELD_NUMBER: _builtins.int
+    CHAIN_TIP_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
+    kind: _builtins.str
+    """SUB_AGENT_RESULT or DELEGATED."""
+    parent_session_id: _builtins.str
+    """Consuming or delegating session."""
+    child_session_id: _builtins.str
+    """The child session."""
+    chain_tip: _builtins.str
+    """Chain tip of the child that the parent recorded; empty for DELEGATED."""
+    window_id: _builtins.str
+    """Window of the parent that covers it; empty for DELEGATED."""
+    fault: _builtins.str
+    """Why the link does not hold, such as TIP_MISMATCH, CHILD_MISSING, CHILD_BROKEN, NOT_COVERED, NOT_LINKED; empty when it holds."""
+    def __init__(
+        self,
+        *,
+        kind: _builtins.str = ...,
+        parent_session_id: _builtins.str = ...,
+        child_session_id: _builtins.str = ...,
+        chain_tip: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        fault: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_tip", b"chain_tip", "child_session_id", b"child_session_id", "fault", b"fault", "kind", b"kind", "parent_session_id", b"parent_session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Link: _TypeAlias = Link  # noqa: Y015
+
+@_typing.final
+class VerifiedSession(_message.Message):
+    """VerifiedSession is one session of the walk."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    CHAIN_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    parent_session_id: _builtins.str
+    """The session that delegated to it; empty for the root."""
+    agent_type: _builtins.str
+    """Agent type; empty when it is not registered."""
+    loop_depth: _builtins.int
+    """Depth below the root."""
+    @_builtins.property
+    def chain(self) -> Global___VerifyResponse:
+        """Its own chain."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        parent_session_id: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        loop_depth: _builtins.int = ...,
+        chain: Global___VerifyResponse | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chain", b"chain"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "chain", b"chain", "loop_depth", b"loop_depth", "parent_session_id", b"parent_session_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifiedSession: _TypeAlias = VerifiedSession  # noqa: Y015
+
+@_typing.final
+class VerifyTreeResponse(_message.Message):
+    """VerifyTreeResponse tells the state of the tree."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INTEGRITY_FIELD_NUMBER: _builtins.int
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    LINKS_FIELD_NUMBER: _builtins.int
+    BROKEN_FIELD_NUMBER: _builtins.int
+    CHARGED_MICROS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    integrity: _common_pb2.ChainIntegrity.ValueType
+    """The worst of all sessions and links."""
+    broken: _builtins.str
+    """The first link or session that does not hold, in words; empty when all do."""
+    charged_micros: _builtins.int
+    """Sum of all charges of all sessions, millionths."""
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___VerifiedSession]:
+        """Every session, each after its parent."""
+
+    @_builtins.property
+    def links(self) -> _containers.RepeatedCompositeFieldContainer[Global___Link]:
+        """Every link, in the order of the walk."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no such session."""
+
+    def __init__(
+        self,
+        *,
+        integrity: _common_pb2.ChainIntegrity.ValueType = ...,
+        sessions: _abc.Iterable[Global___VerifiedSession] | None = ...,
+        links: _abc.Iterable[Global___Link] | None = ...,
+        broken: _builtins.str = ...,
+        charged_micros: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["broken", b"broken", "charged_micros", b"charged_micros", "integrity", b"integrity", "links", b"links", "refusal", b"refusal", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyTreeResponse: _TypeAlias = VerifyTreeResponse  # noqa: Y015
 
 @_typing.final
 class ExportRequest(_message.Message):

@@ -65,6 +65,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
                 _registered_method=True)
+        self.VerifyTree = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/VerifyTree',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeResponse.FromString,
+                _registered_method=True)
         self.Verify = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/Verify',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyRequest.SerializeToString,
@@ -128,6 +133,14 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def VerifyTree(self, request, context):
+        """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
+        (SPEC-012 §8.2).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Verify(self, request, context):
         """Verify checks a session's chain from the stored bytes (SPEC-011 §3).
         """
@@ -174,6 +187,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.DropContent,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.SerializeToString,
+            ),
+            'VerifyTree': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyTree,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeResponse.SerializeToString,
             ),
             'Verify': grpc.unary_unary_rpc_method_handler(
                     servicer.Verify,
@@ -349,6 +367,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/DropContent',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DropContentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyTree(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/VerifyTree',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.VerifyTreeResponse.FromString,
             options,
             channel_credentials,
             insecure,

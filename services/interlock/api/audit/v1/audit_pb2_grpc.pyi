@@ -52,6 +52,10 @@ class AuditServiceStub:
     """
     DropContent: _grpc.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]
     """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+    VerifyTree: _grpc.UnaryUnaryMultiCallable[_audit_pb2.VerifyTreeRequest, _audit_pb2.VerifyTreeResponse]
+    """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
+    (SPEC-012 §8.2).
+    """
     Verify: _grpc.UnaryUnaryMultiCallable[_audit_pb2.VerifyRequest, _audit_pb2.VerifyResponse]
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _grpc.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]
@@ -81,6 +85,10 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     DropContent: _aio.UnaryUnaryMultiCallable[_audit_pb2.DropContentRequest, _audit_pb2.DropContentResponse]  # type: ignore[assignment]
     """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+    VerifyTree: _aio.UnaryUnaryMultiCallable[_audit_pb2.VerifyTreeRequest, _audit_pb2.VerifyTreeResponse]  # type: ignore[assignment]
+    """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
+    (SPEC-012 §8.2).
+    """
     Verify: _aio.UnaryUnaryMultiCallable[_audit_pb2.VerifyRequest, _audit_pb2.VerifyResponse]  # type: ignore[assignment]
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _aio.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]  # type: ignore[assignment]
@@ -143,6 +151,16 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.DropContentResponse, _abc.Awaitable[_audit_pb2.DropContentResponse]]:
         """DropContent deletes the content of a window that nobody was given. Repeated calls change nothing."""
+
+    @_abc_1.abstractmethod
+    def VerifyTree(
+        self,
+        request: _audit_pb2.VerifyTreeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.VerifyTreeResponse, _abc.Awaitable[_audit_pb2.VerifyTreeResponse]]:
+        """VerifyTree walks all sessions of an agent tree from its root, as an auditor would, and names the first link that does not hold
+        (SPEC-012 §8.2).
+        """
 
     @_abc_1.abstractmethod
     def Verify(

@@ -284,6 +284,7 @@ class ResolveRequest(_message.Message):
     ACCEPT_RISK_FIELD_NUMBER: _builtins.int
     REPORT_ONLY_TEXTS_FIELD_NUMBER: _builtins.int
     ACCEPT_QUALITY_FIELD_NUMBER: _builtins.int
+    AGENT_TEXT_FIELD_NUMBER: _builtins.int
     base_text: _builtins.str
     """Policy of the session or the parent, canonical; an explicit policy may not relax it. Absent for a new root session."""
     safety_mode: _builtins.str
@@ -292,6 +293,8 @@ class ResolveRequest(_message.Message):
     """CRP-Safety-Oversight-Mode of the request; empty when absent."""
     accept_risk: _builtins.str
     """CRP-Accept-Risk of the request: LOW, MEDIUM, HIGH or CRITICAL; empty when absent."""
+    agent_text: _builtins.str
+    """Policy that the agent's type is registered with; it tightens whatever the rest says. Empty when there is none."""
     @_builtins.property
     def policy_texts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Every CRP-Safety-Policy field line of the request, in order; all are enforced. Empty: inherit the base verbatim."""
@@ -314,10 +317,11 @@ class ResolveRequest(_message.Message):
         accept_risk: _builtins.str = ...,
         report_only_texts: _abc.Iterable[_builtins.str] | None = ...,
         accept_quality: _abc.Iterable[_builtins.str] | None = ...,
+        agent_text: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_base_text", b"_base_text", "base_text", b"base_text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_base_text", b"_base_text", "accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "base_text", b"base_text", "oversight_mode", b"oversight_mode", "policy_texts", b"policy_texts", "report_only_texts", b"report_only_texts", "safety_mode", b"safety_mode"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_base_text", b"_base_text", "accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "agent_text", b"agent_text", "base_text", b"base_text", "oversight_mode", b"oversight_mode", "policy_texts", b"policy_texts", "report_only_texts", b"report_only_texts", "safety_mode", b"safety_mode"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__base_text: _TypeAlias = _typing.Literal["base_text"]  # noqa: Y015
     _WhichOneofArgType__base_text: _TypeAlias = _typing.Literal["_base_text", b"_base_text"]  # noqa: Y015
@@ -360,6 +364,342 @@ class ResolveResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ResolveResponse: _TypeAlias = ResolveResponse  # noqa: Y015
+
+@_typing.final
+class Agent(_message.Message):
+    """Agent is a registered agent type (SPEC-012 §7.1)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    API_KEY_SHA256_FIELD_NUMBER: _builtins.int
+    MAX_LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    MAX_DELEGATIONS_FIELD_NUMBER: _builtins.int
+    ALLOWED_STRATEGIES_FIELD_NUMBER: _builtins.int
+    SAFETY_POLICY_FIELD_NUMBER: _builtins.int
+    agent_type: _builtins.str
+    """Name, 1 to 64 letters, digits, dots, hyphens or underscores."""
+    max_loop_depth: _builtins.int
+    """Levels of agents that may be below it; absent: the deployment's limit."""
+    max_delegations: _builtins.int
+    """Sub-agents that one session of it may create; absent: no limit of its own."""
+    safety_policy: _builtins.str
+    """Canonical policy; empty when there is none."""
+    @_builtins.property
+    def api_key_sha256(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """SHA-256 of each of its API keys, 64 lower-case hex digits."""
+
+    @_builtins.property
+    def allowed_strategies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Dispatch strategies that it may use; empty: all."""
+
+    def __init__(
+        self,
+        *,
+        agent_type: _builtins.str = ...,
+        api_key_sha256: _abc.Iterable[_builtins.str] | None = ...,
+        max_loop_depth: _builtins.int | None = ...,
+        max_delegations: _builtins.int | None = ...,
+        allowed_strategies: _abc.Iterable[_builtins.str] | None = ...,
+        safety_policy: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "api_key_sha256", b"api_key_sha256", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth", "safety_policy", b"safety_policy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_delegations: _TypeAlias = _typing.Literal["max_delegations"]  # noqa: Y015
+    _WhichOneofArgType__max_delegations: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations"]  # noqa: Y015
+    _WhichOneofReturnType__max_loop_depth: _TypeAlias = _typing.Literal["max_loop_depth"]  # noqa: Y015
+    _WhichOneofArgType__max_loop_depth: _TypeAlias = _typing.Literal["_max_loop_depth", b"_max_loop_depth"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_delegations) -> _WhichOneofReturnType__max_delegations | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_loop_depth) -> _WhichOneofReturnType__max_loop_depth | None: ...
+
+Global___Agent: _TypeAlias = Agent  # noqa: Y015
+
+@_typing.final
+class IdentifyAgentRequest(_message.Message):
+    """IdentifyAgentRequest names a key by its hash."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    API_KEY_SHA256_FIELD_NUMBER: _builtins.int
+    api_key_sha256: _builtins.str
+    """SHA-256 of the caller's API key, 64 lower-case hex digits; empty for a caller without a key."""
+    def __init__(
+        self,
+        *,
+        api_key_sha256: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["api_key_sha256", b"api_key_sha256"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentifyAgentRequest: _TypeAlias = IdentifyAgentRequest  # noqa: Y015
+
+@_typing.final
+class IdentifyAgentResponse(_message.Message):
+    """IdentifyAgentResponse carries the agent type."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: _builtins.int
+    UNREGISTERED_ALLOWED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    unregistered_allowed: _builtins.bool
+    """Whether a caller without an agent type may make sessions at all (require_registered_agents)."""
+    @_builtins.property
+    def agent(self) -> Global___Agent:
+        """The agent type; absent when the key is of none."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nobody can tell."""
+
+    def __init__(
+        self,
+        *,
+        agent: Global___Agent | None = ...,
+        unregistered_allowed: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "refusal", b"refusal", "unregistered_allowed", b"unregistered_allowed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___IdentifyAgentResponse: _TypeAlias = IdentifyAgentResponse  # noqa: Y015
+
+@_typing.final
+class ListAgentsRequest(_message.Message):
+    """ListAgentsRequest asks for the registry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsRequest: _TypeAlias = ListAgentsRequest  # noqa: Y015
+
+@_typing.final
+class ListAgentsResponse(_message.Message):
+    """ListAgentsResponse carries it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENTS_FIELD_NUMBER: _builtins.int
+    REGISTRY_HASH_FIELD_NUMBER: _builtins.int
+    FAULT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    registry_hash: _builtins.str
+    """SHA-256 of the file in force, sha256:<hex>; empty without a registry."""
+    fault: _builtins.str
+    """Why the file as it is now is not in force; empty when it is."""
+    @_builtins.property
+    def agents(self) -> _containers.RepeatedCompositeFieldContainer[Global___Agent]:
+        """By name."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nobody can tell."""
+
+    def __init__(
+        self,
+        *,
+        agents: _abc.Iterable[Global___Agent] | None = ...,
+        registry_hash: _builtins.str = ...,
+        fault: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agents", b"agents", "fault", b"fault", "refusal", b"refusal", "registry_hash", b"registry_hash"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListAgentsResponse: _TypeAlias = ListAgentsResponse  # noqa: Y015
+
+@_typing.final
+class RegisterAgentRequest(_message.Message):
+    """RegisterAgentRequest carries an agent type."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def agent(self) -> Global___Agent:
+        """The agent type."""
+
+    def __init__(
+        self,
+        *,
+        agent: Global___Agent | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterAgentRequest: _TypeAlias = RegisterAgentRequest  # noqa: Y015
+
+@_typing.final
+class RegisterAgentResponse(_message.Message):
+    """RegisterAgentResponse acknowledges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLACED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    replaced: _builtins.bool
+    """Whether it replaced one of that name."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was registered."""
+
+    def __init__(
+        self,
+        *,
+        replaced: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "replaced", b"replaced"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterAgentResponse: _TypeAlias = RegisterAgentResponse  # noqa: Y015
+
+@_typing.final
+class RemoveAgentRequest(_message.Message):
+    """RemoveAgentRequest names an agent type."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    agent_type: _builtins.str
+    """Name."""
+    def __init__(
+        self,
+        *,
+        agent_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveAgentRequest: _TypeAlias = RemoveAgentRequest  # noqa: Y015
+
+@_typing.final
+class RemoveAgentResponse(_message.Message):
+    """RemoveAgentResponse acknowledges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMOVED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    removed: _builtins.bool
+    """Whether there was one."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be removed."""
+
+    def __init__(
+        self,
+        *,
+        removed: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveAgentResponse: _TypeAlias = RemoveAgentResponse  # noqa: Y015
+
+@_typing.final
+class VerifyApprovalRequest(_message.Message):
+    """VerifyApprovalRequest carries an approval and what it is presented for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    ACTION_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """The oversight token, approved:sha256:… as received."""
+    action: _builtins.str
+    """What it is presented for: delegate."""
+    session_id: _builtins.str
+    """Session that it is presented for."""
+    agent_type: _builtins.str
+    """Agent type that is delegated to; empty for one that is not registered."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        action: _builtins.str = ...,
+        session_id: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "agent_type", b"agent_type", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyApprovalRequest: _TypeAlias = VerifyApprovalRequest  # noqa: Y015
+
+@_typing.final
+class VerifyApprovalResponse(_message.Message):
+    """VerifyApprovalResponse tells whose it is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Id of the approval; it may be used once."""
+    reviewer_id: _builtins.str
+    """Reviewer."""
+    expires_at: _builtins.str
+    """When it expires, ISO 8601 in UTC."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it does not hold."""
+
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        expires_at: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "expires_at", b"expires_at", "refusal", b"refusal", "reviewer_id", b"reviewer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyApprovalResponse: _TypeAlias = VerifyApprovalResponse  # noqa: Y015
 
 @_typing.final
 class Violation(_message.Message):

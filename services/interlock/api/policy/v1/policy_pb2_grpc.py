@@ -50,6 +50,31 @@ class PolicyServiceStub:
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveResponse.FromString,
                 _registered_method=True)
+        self.IdentifyAgent = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/IdentifyAgent',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.FromString,
+                _registered_method=True)
+        self.ListAgents = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/ListAgents',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsResponse.FromString,
+                _registered_method=True)
+        self.RegisterAgent = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/RegisterAgent',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentResponse.FromString,
+                _registered_method=True)
+        self.RemoveAgent = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/RemoveAgent',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentResponse.FromString,
+                _registered_method=True)
+        self.VerifyApproval = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/VerifyApproval',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.FromString,
+                _registered_method=True)
         self.Decide = channel.unary_unary(
                 '/interlock.api.policy.v1.PolicyService/Decide',
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideRequest.SerializeToString,
@@ -85,6 +110,47 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def IdentifyAgent(self, request, context):
+        """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
+
+        Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListAgents(self, request, context):
+        """ListAgents lists the registered agent types and the state of the registry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RegisterAgent(self, request, context):
+        """RegisterAgent adds or replaces an agent type in the registry's file, for every process that reads it.
+
+        Refused with INVALID for a malformed one, CONFLICT when its key belongs to another, FORBIDDEN without a registry file.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveAgent(self, request, context):
+        """RemoveAgent removes an agent type; repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyApproval(self, request, context):
+        """VerifyApproval verifies the approval of a registered reviewer (SPEC-012 §6.2). That it is used once, the session service sees to.
+
+        Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Decide(self, request, context):
         """Decide says what happens to an analysed response.
         """
@@ -109,6 +175,31 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.Resolve,
                     request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveRequest.FromString,
                     response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveResponse.SerializeToString,
+            ),
+            'IdentifyAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.IdentifyAgent,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.SerializeToString,
+            ),
+            'ListAgents': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListAgents,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsResponse.SerializeToString,
+            ),
+            'RegisterAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterAgent,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentResponse.SerializeToString,
+            ),
+            'RemoveAgent': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveAgent,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentResponse.SerializeToString,
+            ),
+            'VerifyApproval': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyApproval,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.SerializeToString,
             ),
             'Decide': grpc.unary_unary_rpc_method_handler(
                     servicer.Decide,
@@ -198,6 +289,141 @@ class PolicyService:
             '/interlock.api.policy.v1.PolicyService/Resolve',
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveRequest.SerializeToString,
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ResolveResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def IdentifyAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/IdentifyAgent',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.IdentifyAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListAgents(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/ListAgents',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListAgentsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/RegisterAgent',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveAgent(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/RemoveAgent',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveAgentResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyApproval(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/VerifyApproval',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -43,6 +43,25 @@ class PolicyServiceStub:
     Refused with INVALID for a malformed layer, FORBIDDEN (SAFETY_POLICY_INHERITANCE_VIOLATION) when an explicit policy
     relaxes the base.
     """
+    IdentifyAgent: _grpc.UnaryUnaryMultiCallable[_policy_pb2.IdentifyAgentRequest, _policy_pb2.IdentifyAgentResponse]
+    """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
+
+    Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+    """
+    ListAgents: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListAgentsRequest, _policy_pb2.ListAgentsResponse]
+    """ListAgents lists the registered agent types and the state of the registry."""
+    RegisterAgent: _grpc.UnaryUnaryMultiCallable[_policy_pb2.RegisterAgentRequest, _policy_pb2.RegisterAgentResponse]
+    """RegisterAgent adds or replaces an agent type in the registry's file, for every process that reads it.
+
+    Refused with INVALID for a malformed one, CONFLICT when its key belongs to another, FORBIDDEN without a registry file.
+    """
+    RemoveAgent: _grpc.UnaryUnaryMultiCallable[_policy_pb2.RemoveAgentRequest, _policy_pb2.RemoveAgentResponse]
+    """RemoveAgent removes an agent type; repeated calls change nothing."""
+    VerifyApproval: _grpc.UnaryUnaryMultiCallable[_policy_pb2.VerifyApprovalRequest, _policy_pb2.VerifyApprovalResponse]
+    """VerifyApproval verifies the approval of a registered reviewer (SPEC-012 §6.2). That it is used once, the session service sees to.
+
+    Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
+    """
     Decide: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]
     """Decide says what happens to an analysed response."""
 
@@ -60,6 +79,25 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
 
     Refused with INVALID for a malformed layer, FORBIDDEN (SAFETY_POLICY_INHERITANCE_VIOLATION) when an explicit policy
     relaxes the base.
+    """
+    IdentifyAgent: _aio.UnaryUnaryMultiCallable[_policy_pb2.IdentifyAgentRequest, _policy_pb2.IdentifyAgentResponse]  # type: ignore[assignment]
+    """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
+
+    Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+    """
+    ListAgents: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListAgentsRequest, _policy_pb2.ListAgentsResponse]  # type: ignore[assignment]
+    """ListAgents lists the registered agent types and the state of the registry."""
+    RegisterAgent: _aio.UnaryUnaryMultiCallable[_policy_pb2.RegisterAgentRequest, _policy_pb2.RegisterAgentResponse]  # type: ignore[assignment]
+    """RegisterAgent adds or replaces an agent type in the registry's file, for every process that reads it.
+
+    Refused with INVALID for a malformed one, CONFLICT when its key belongs to another, FORBIDDEN without a registry file.
+    """
+    RemoveAgent: _aio.UnaryUnaryMultiCallable[_policy_pb2.RemoveAgentRequest, _policy_pb2.RemoveAgentResponse]  # type: ignore[assignment]
+    """RemoveAgent removes an agent type; repeated calls change nothing."""
+    VerifyApproval: _aio.UnaryUnaryMultiCallable[_policy_pb2.VerifyApprovalRequest, _policy_pb2.VerifyApprovalResponse]  # type: ignore[assignment]
+    """VerifyApproval verifies the approval of a registered reviewer (SPEC-012 §6.2). That it is used once, the session service sees to.
+
+    Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
     """
     Decide: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]  # type: ignore[assignment]
     """Decide says what happens to an analysed response."""
@@ -93,6 +131,55 @@ class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Refused with INVALID for a malformed layer, FORBIDDEN (SAFETY_POLICY_INHERITANCE_VIOLATION) when an explicit policy
         relaxes the base.
+        """
+
+    @_abc_1.abstractmethod
+    def IdentifyAgent(
+        self,
+        request: _policy_pb2.IdentifyAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.IdentifyAgentResponse, _abc.Awaitable[_policy_pb2.IdentifyAgentResponse]]:
+        """IdentifyAgent tells which registered agent type a caller's key belongs to (SPEC-012 §7). No agent is an answer, not a refusal.
+
+        Refused with UNAVAILABLE when a registry is configured and no good one was ever read.
+        """
+
+    @_abc_1.abstractmethod
+    def ListAgents(
+        self,
+        request: _policy_pb2.ListAgentsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ListAgentsResponse, _abc.Awaitable[_policy_pb2.ListAgentsResponse]]:
+        """ListAgents lists the registered agent types and the state of the registry."""
+
+    @_abc_1.abstractmethod
+    def RegisterAgent(
+        self,
+        request: _policy_pb2.RegisterAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.RegisterAgentResponse, _abc.Awaitable[_policy_pb2.RegisterAgentResponse]]:
+        """RegisterAgent adds or replaces an agent type in the registry's file, for every process that reads it.
+
+        Refused with INVALID for a malformed one, CONFLICT when its key belongs to another, FORBIDDEN without a registry file.
+        """
+
+    @_abc_1.abstractmethod
+    def RemoveAgent(
+        self,
+        request: _policy_pb2.RemoveAgentRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.RemoveAgentResponse, _abc.Awaitable[_policy_pb2.RemoveAgentResponse]]:
+        """RemoveAgent removes an agent type; repeated calls change nothing."""
+
+    @_abc_1.abstractmethod
+    def VerifyApproval(
+        self,
+        request: _policy_pb2.VerifyApprovalRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.VerifyApprovalResponse, _abc.Awaitable[_policy_pb2.VerifyApprovalResponse]]:
+        """VerifyApproval verifies the approval of a registered reviewer (SPEC-012 §6.2). That it is used once, the session service sees to.
+
+        Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
         """
 
     @_abc_1.abstractmethod

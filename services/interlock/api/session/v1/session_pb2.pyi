@@ -48,6 +48,108 @@ SESSION_STATUS_TERMINATED: SessionStatus.ValueType  # 3
 """Ended by its client or by its last window."""
 Global___SessionStatus: _TypeAlias = SessionStatus  # noqa: Y015
 
+class _TransferType:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _TransferTypeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_TransferType.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    TRANSFER_TYPE_UNSPECIFIED: _TransferType.ValueType  # 0
+    """Not set: nothing was transferred by the mesh; the caller's own messages carry what it wants to carry."""
+    TRANSFER_TYPE_FULL_CONTEXT: _TransferType.ValueType  # 1
+    """The parent's whole response and its deferred facts."""
+    TRANSFER_TYPE_SUMMARY: _TransferType.ValueType  # 2
+    """A summary of the parent's response and its deferred facts."""
+    TRANSFER_TYPE_FACTS_ONLY: _TransferType.ValueType  # 3
+    """The deferred facts alone."""
+    TRANSFER_TYPE_RESULT_ONLY: _TransferType.ValueType  # 4
+    """The parent's conclusion alone."""
+
+class TransferType(_TransferType, metaclass=_TransferTypeEnumTypeWrapper):
+    """TransferType says what went from a parent window into a child's context (SPEC-004 §8.1)."""
+
+TRANSFER_TYPE_UNSPECIFIED: TransferType.ValueType  # 0
+"""Not set: nothing was transferred by the mesh; the caller's own messages carry what it wants to carry."""
+TRANSFER_TYPE_FULL_CONTEXT: TransferType.ValueType  # 1
+"""The parent's whole response and its deferred facts."""
+TRANSFER_TYPE_SUMMARY: TransferType.ValueType  # 2
+"""A summary of the parent's response and its deferred facts."""
+TRANSFER_TYPE_FACTS_ONLY: TransferType.ValueType  # 3
+"""The deferred facts alone."""
+TRANSFER_TYPE_RESULT_ONLY: TransferType.ValueType  # 4
+"""The parent's conclusion alone."""
+Global___TransferType: _TypeAlias = TransferType  # noqa: Y015
+
+class _Degradation:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _DegradationEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Degradation.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    DEGRADATION_UNSPECIFIED: _Degradation.ValueType  # 0
+    """Not set: the last window is no worse than the one before it."""
+    DEGRADATION_FIRST_DROP: _Degradation.ValueType  # 1
+    """A first drop: A, A, B."""
+    DEGRADATION_SUSTAINED: _Degradation.ValueType  # 2
+    """A sustained one: A, B, C."""
+    DEGRADATION_CRITICAL: _Degradation.ValueType  # 3
+    """A critical one: B, C, D."""
+    DEGRADATION_PERSISTENT: _Degradation.ValueType  # 4
+    """Persistent deficiency: D, D."""
+
+class Degradation(_Degradation, metaclass=_DegradationEnumTypeWrapper):
+    """Degradation is a pattern in the quality tiers of the windows on a path (SPEC-004 §13.2)."""
+
+DEGRADATION_UNSPECIFIED: Degradation.ValueType  # 0
+"""Not set: the last window is no worse than the one before it."""
+DEGRADATION_FIRST_DROP: Degradation.ValueType  # 1
+"""A first drop: A, A, B."""
+DEGRADATION_SUSTAINED: Degradation.ValueType  # 2
+"""A sustained one: A, B, C."""
+DEGRADATION_CRITICAL: Degradation.ValueType  # 3
+"""A critical one: B, C, D."""
+DEGRADATION_PERSISTENT: Degradation.ValueType  # 4
+"""Persistent deficiency: D, D."""
+Global___Degradation: _TypeAlias = Degradation  # noqa: Y015
+
+@_typing.final
+class Edge(_message.Message):
+    """Edge tells what a window received from one of its parents (SPEC-004 §3.2)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    TARGET_ID_FIELD_NUMBER: _builtins.int
+    TRANSFER_TYPE_FIELD_NUMBER: _builtins.int
+    TRANSFERRED_TOKENS_FIELD_NUMBER: _builtins.int
+    SUMMARY_HASH_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """Parent window."""
+    target_id: _builtins.str
+    """Child window."""
+    transfer_type: Global___TransferType.ValueType
+    """What was transferred."""
+    transferred_tokens: _builtins.int
+    """Tokens of the parent in the child's context."""
+    summary_hash: _builtins.str
+    """SHA-256 of the summary, sha256:<hex>; empty unless a summary was transferred."""
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        target_id: _builtins.str = ...,
+        transfer_type: Global___TransferType.ValueType = ...,
+        transferred_tokens: _builtins.int = ...,
+        summary_hash: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["source_id", b"source_id", "summary_hash", b"summary_hash", "target_id", b"target_id", "transfer_type", b"transfer_type", "transferred_tokens", b"transferred_tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Edge: _TypeAlias = Edge  # noqa: Y015
+
 @_typing.final
 class Window(_message.Message):
     """Window is a node of the window DAG (SPEC-004 §3.1)."""
@@ -72,6 +174,7 @@ class Window(_message.Message):
     TOKEN_COUNT_FIELD_NUMBER: _builtins.int
     RESPONSE_HASH_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
+    EDGES_FIELD_NUMBER: _builtins.int
     window_id: _builtins.str
     """Id, crp_win_ and 128 random bits."""
     session_id: _builtins.str
@@ -103,7 +206,7 @@ class Window(_message.Message):
     response_hash: _builtins.str
     """SHA-256 of the response, sha256:<hex>."""
     status: _builtins.str
-    """COMPLETED, HALTED or HELD."""
+    """COMPLETED, HALTED, HELD or FAILED. A FAILED window has neither seal nor charge."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of its parents; empty for the root."""
@@ -111,6 +214,10 @@ class Window(_message.Message):
     @_builtins.property
     def child_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of its children; empty for a leaf."""
+
+    @_builtins.property
+    def edges(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edge]:
+        """What it received, one edge per parent; empty for the root."""
 
     def __init__(
         self,
@@ -133,14 +240,58 @@ class Window(_message.Message):
         token_count: _builtins.int = ...,
         response_hash: _builtins.str = ...,
         status: _builtins.str = ...,
+        edges: _abc.Iterable[Global___Edge] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "child_ids", b"child_ids", "continuation_id", b"continuation_id", "envelope_etag", b"envelope_etag", "hmac", b"hmac", "parent_ids", b"parent_ids", "pattern", b"pattern", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "child_ids", b"child_ids", "continuation_id", b"continuation_id", "edges", b"edges", "envelope_etag", b"envelope_etag", "hmac", b"hmac", "parent_ids", b"parent_ids", "pattern", b"pattern", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Window: _TypeAlias = Window  # noqa: Y015
+
+@_typing.final
+class AgentTerms(_message.Message):
+    """AgentTerms is what a registered agent type may do (SPEC-012 §7). Absent numbers leave it to the deployment's limits."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    MAX_LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    MAX_DELEGATIONS_FIELD_NUMBER: _builtins.int
+    ALLOWED_STRATEGIES_FIELD_NUMBER: _builtins.int
+    agent_type: _builtins.str
+    """Name of the agent type; empty for an agent that is not registered."""
+    max_loop_depth: _builtins.int
+    """Levels of agents that may be below this one."""
+    max_delegations: _builtins.int
+    """Sub-agents that one session of it may create."""
+    @_builtins.property
+    def allowed_strategies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Dispatch strategies that it may use; empty: all."""
+
+    def __init__(
+        self,
+        *,
+        agent_type: _builtins.str = ...,
+        max_loop_depth: _builtins.int | None = ...,
+        max_delegations: _builtins.int | None = ...,
+        allowed_strategies: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__max_delegations: _TypeAlias = _typing.Literal["max_delegations"]  # noqa: Y015
+    _WhichOneofArgType__max_delegations: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations"]  # noqa: Y015
+    _WhichOneofReturnType__max_loop_depth: _TypeAlias = _typing.Literal["max_loop_depth"]  # noqa: Y015
+    _WhichOneofArgType__max_loop_depth: _TypeAlias = _typing.Literal["_max_loop_depth", b"_max_loop_depth"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_delegations) -> _WhichOneofReturnType__max_delegations | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__max_loop_depth) -> _WhichOneofReturnType__max_loop_depth | None: ...
+
+Global___AgentTerms: _TypeAlias = AgentTerms  # noqa: Y015
 
 @_typing.final
 class Session(_message.Message):
@@ -161,6 +312,13 @@ class Session(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
     LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    CHILD_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
+    SAFETY_MODE_FIELD_NUMBER: _builtins.int
+    ACCUMULATE_SUM_FIELD_NUMBER: _builtins.int
+    LEAF_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -185,9 +343,29 @@ class Session(_message.Message):
     """Scope, the caller's key id."""
     loop_depth: _builtins.int
     """Depth below the root agent, 0 for the root."""
+    parent_session_id: _builtins.str
+    """Session that delegated to this one; empty for a root."""
+    data_residency: _builtins.str
+    """CRP-Compliance-Data-Residency of the tree; empty when none was demanded."""
+    safety_mode: _builtins.str
+    """CRP-Safety-Mode of the tree; empty when none was set."""
+    accumulate_sum: _builtins.bool
+    """Whether costs of parallel branches add up (true) or the lowest branch counts (false)."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Window]:
         """All windows in order."""
+
+    @_builtins.property
+    def agent(self) -> Global___AgentTerms:
+        """What its agent may do."""
+
+    @_builtins.property
+    def child_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sessions that it delegated to, in order of their creation."""
+
+    @_builtins.property
+    def leaf_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Leaves of the DAG: windows that nothing continues, in order."""
 
     def __init__(
         self,
@@ -205,10 +383,17 @@ class Session(_message.Message):
         created_at: _builtins.str = ...,
         scope: _builtins.str = ...,
         loop_depth: _builtins.int = ...,
+        parent_session_id: _builtins.str = ...,
+        agent: Global___AgentTerms | None = ...,
+        child_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        data_residency: _builtins.str = ...,
+        safety_mode: _builtins.str = ...,
+        accumulate_sum: _builtins.bool = ...,
+        leaf_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "chain_tip", b"chain_tip", "created_at", b"created_at", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "scope", b"scope", "session_id", b"session_id", "status", b"status", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -224,6 +409,12 @@ class StartSessionRequest(_message.Message):
     POLICY_TEXT_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    GRANT_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    PARENT_POLICY_HASH_FIELD_NUMBER: _builtins.int
+    DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
+    SAFETY_MODE_FIELD_NUMBER: _builtins.int
+    CEILING_MICROS_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id, at most 128 characters."""
     policy_text: _builtins.str
@@ -232,6 +423,20 @@ class StartSessionRequest(_message.Message):
     """SHA-256 of policy_text, sha256:<hex>."""
     strategy: _builtins.str
     """Dispatch strategy; empty means push."""
+    grant: _builtins.str
+    """Delegation grant; empty for a root."""
+    parent_policy_hash: _builtins.str
+    """Hash of the parent's policy that policy_text was resolved against; empty for a root."""
+    data_residency: _builtins.str
+    """CRP-Compliance-Data-Residency; a child has its parent's."""
+    safety_mode: _builtins.str
+    """CRP-Safety-Mode; a child that sets none has its parent's."""
+    ceiling_micros: _builtins.int
+    """Ceiling that the caller sets on its own budget (CRP-Agent-Safety-Budget); absent: none. It only lowers."""
+    @_builtins.property
+    def agent(self) -> Global___AgentTerms:
+        """What the agent may do."""
+
     def __init__(
         self,
         *,
@@ -239,12 +444,20 @@ class StartSessionRequest(_message.Message):
         policy_text: _builtins.str = ...,
         policy_hash: _builtins.str = ...,
         strategy: _builtins.str = ...,
+        grant: _builtins.str = ...,
+        agent: Global___AgentTerms | None = ...,
+        parent_policy_hash: _builtins.str = ...,
+        data_residency: _builtins.str = ...,
+        safety_mode: _builtins.str = ...,
+        ceiling_micros: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy_hash", b"policy_hash", "policy_text", b"policy_text", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "data_residency", b"data_residency", "grant", b"grant", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
+    _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ceiling_micros) -> _WhichOneofReturnType__ceiling_micros | None: ...
 
 Global___StartSessionRequest: _TypeAlias = StartSessionRequest  # noqa: Y015
 
@@ -291,6 +504,9 @@ class OpenWindowRequest(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
     CONTINUATION_ID_FIELD_NUMBER: _builtins.int
+    CONTINUATION_IDS_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
+    PARTIAL_FIELD_NUMBER: _builtins.int
     NONCE_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
     token: _builtins.str
@@ -299,22 +515,33 @@ class OpenWindowRequest(_message.Message):
     """Caller's key id; must be the one the session was created with."""
     continuation_id: _builtins.str
     """Continuation pointer from the request's header; empty means the token's own."""
+    pattern: _builtins.str
+    """LINEAR, FAN_OUT, FAN_IN or BRANCH; empty means LINEAR."""
+    partial: _builtins.bool
+    """Whether a fan-in may go on without the children that failed or were halted (CRP-Agent-Fan-In-Policy: partial)."""
     nonce: _builtins.str
     """Policy nonce from the request's header; empty means not presented."""
     lease_ms: _builtins.int
     """How long the lease may be held, milliseconds."""
+    @_builtins.property
+    def continuation_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Pointers of a fan-in, each once; empty otherwise. The token must be one of theirs."""
+
     def __init__(
         self,
         *,
         token: _builtins.str = ...,
         scope: _builtins.str = ...,
         continuation_id: _builtins.str = ...,
+        continuation_ids: _abc.Iterable[_builtins.str] | None = ...,
+        pattern: _builtins.str = ...,
+        partial: _builtins.bool = ...,
         nonce: _builtins.str = ...,
         lease_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation_id", b"continuation_id", "lease_ms", b"lease_ms", "nonce", b"nonce", "scope", b"scope", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation_id", b"continuation_id", "continuation_ids", b"continuation_ids", "lease_ms", b"lease_ms", "nonce", b"nonce", "partial", b"partial", "pattern", b"pattern", "scope", b"scope", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -355,6 +582,48 @@ class Decrements(_message.Message):
 Global___Decrements: _TypeAlias = Decrements  # noqa: Y015
 
 @_typing.final
+class ParentWindow(_message.Message):
+    """ParentWindow is a window that another one continues."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_NUMBER_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    QUALITY_TIER_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Id."""
+    window_number: _builtins.int
+    """Position, from 1."""
+    hmac: _builtins.str
+    """Window HMAC."""
+    quality_tier: _builtins.str
+    """Envelope quality tier."""
+    status: _builtins.str
+    """COMPLETED, HALTED or HELD."""
+    safety_budget_micros: _builtins.int
+    """Budget along its path, millionths."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        window_number: _builtins.int = ...,
+        hmac: _builtins.str = ...,
+        quality_tier: _builtins.str = ...,
+        status: _builtins.str = ...,
+        safety_budget_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hmac", b"hmac", "quality_tier", b"quality_tier", "safety_budget_micros", b"safety_budget_micros", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ParentWindow: _TypeAlias = ParentWindow  # noqa: Y015
+
+@_typing.final
 class OpenedWindow(_message.Message):
     """OpenedWindow is the lease of a window with all that its dispatch needs."""
 
@@ -378,6 +647,17 @@ class OpenedWindow(_message.Message):
     DECREMENTS_FIELD_NUMBER: _builtins.int
     UNSETTLED_WINDOW_ID_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
+    PARENTS_FIELD_NUMBER: _builtins.int
+    ANCESTOR_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    AGENT_FIELD_NUMBER: _builtins.int
+    FACTS_SEEN_FIELD_NUMBER: _builtins.int
+    LEFT_OUT_IDS_FIELD_NUMBER: _builtins.int
+    DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
+    SAFETY_MODE_FIELD_NUMBER: _builtins.int
+    MAX_DAG_NODES_FIELD_NUMBER: _builtins.int
+    MAX_FAN_OUT_FIELD_NUMBER: _builtins.int
+    DEGRADATION_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -404,6 +684,18 @@ class OpenedWindow(_message.Message):
     """A window whose lease ran out and that may have been sealed; empty when there is none. Replay it before going on."""
     strategy: _builtins.str
     """Strategy of the session."""
+    pattern: _builtins.str
+    """LINEAR, FAN_OUT, FAN_IN or BRANCH."""
+    data_residency: _builtins.str
+    """CRP-Compliance-Data-Residency of the tree; empty when none was demanded."""
+    safety_mode: _builtins.str
+    """CRP-Safety-Mode of the tree; empty when none was set."""
+    max_dag_nodes: _builtins.int
+    """Limit on the windows of the session."""
+    max_fan_out: _builtins.int
+    """Limit on the children of one window."""
+    degradation: Global___Degradation.ValueType
+    """Degradation of the quality up to the parent."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, sorted; empty for the root."""
@@ -418,11 +710,31 @@ class OpenedWindow(_message.Message):
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Window ids from the root to the parent."""
+        """Ids of all ancestors, from the root, each after its own parents."""
 
     @_builtins.property
     def decrements(self) -> Global___Decrements:
         """What a response costs by its risk."""
+
+    @_builtins.property
+    def parents(self) -> _containers.RepeatedCompositeFieldContainer[Global___ParentWindow]:
+        """The parents, sorted by id."""
+
+    @_builtins.property
+    def ancestor_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ancestor sessions from the parent up to the root; empty for a root."""
+
+    @_builtins.property
+    def agent(self) -> Global___AgentTerms:
+        """What the session's agent may do."""
+
+    @_builtins.property
+    def facts_seen(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Digests of the facts that windows of this session had, 16 hex digits each (DAG-6)."""
+
+    @_builtins.property
+    def left_out_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Windows that a partial fan-in leaves out."""
 
     def __init__(
         self,
@@ -445,10 +757,21 @@ class OpenedWindow(_message.Message):
         decrements: Global___Decrements | None = ...,
         unsettled_window_id: _builtins.str = ...,
         strategy: _builtins.str = ...,
+        pattern: _builtins.str = ...,
+        parents: _abc.Iterable[Global___ParentWindow] | None = ...,
+        ancestor_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        agent: Global___AgentTerms | None = ...,
+        facts_seen: _abc.Iterable[_builtins.str] | None = ...,
+        left_out_ids: _abc.Iterable[_builtins.str] | None = ...,
+        data_residency: _builtins.str = ...,
+        safety_mode: _builtins.str = ...,
+        max_dag_nodes: _builtins.int = ...,
+        max_fan_out: _builtins.int = ...,
+        degradation: Global___Degradation.ValueType = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["decrements", b"decrements"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "decrements", b"decrements", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_window_id", b"unsettled_window_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "breaker", b"breaker", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_window_id", b"unsettled_window_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -508,6 +831,12 @@ class CommitWindowRequest(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     POLICY_TEXT_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
+    ANCESTOR_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    EDGES_FIELD_NUMBER: _builtins.int
+    FACTS_USED_FIELD_NUMBER: _builtins.int
+    ACCUMULATE_FIELD_NUMBER: _builtins.int
+    PARENT_CHARGE_MICROS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -542,9 +871,29 @@ class CommitWindowRequest(_message.Message):
     """Canonical effective policy from now on; it may only be tighter than the session's."""
     policy_hash: _builtins.str
     """SHA-256 of policy_text."""
+    pattern: _builtins.str
+    """LINEAR, FAN_OUT, FAN_IN or BRANCH, as opened; empty means LINEAR."""
+    accumulate: _builtins.bool
+    """Whether this charge is taken off the session's budget itself, not off one path alone: batch items (SPEC-008 §8.3)."""
+    parent_charge_micros: _builtins.int
+    """Decrement that the parent session is charged beside the minimum rule: one CRITICAL for a halted CRITICAL of a child, else 0
+    (requirements.md, reading 5).
+    """
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, as opened."""
+
+    @_builtins.property
+    def ancestor_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ancestor sessions from the parent up to the root, as opened."""
+
+    @_builtins.property
+    def edges(self) -> _containers.RepeatedCompositeFieldContainer[Global___Edge]:
+        """What the window received, one edge per parent."""
+
+    @_builtins.property
+    def facts_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Digests of the facts that this window had, 16 hex digits each; they are added to facts_seen."""
 
     def __init__(
         self,
@@ -567,14 +916,60 @@ class CommitWindowRequest(_message.Message):
         status: _builtins.str = ...,
         policy_text: _builtins.str = ...,
         policy_hash: _builtins.str = ...,
+        pattern: _builtins.str = ...,
+        ancestor_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+        edges: _abc.Iterable[Global___Edge] | None = ...,
+        facts_used: _abc.Iterable[_builtins.str] | None = ...,
+        accumulate: _builtins.bool = ...,
+        parent_charge_micros: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ceiling_micros", b"ceiling_micros", "charge_micros", b"charge_micros", "envelope_etag", b"envelope_etag", "hmac", b"hmac", "parent_ids", b"parent_ids", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "ceiling_micros", b"ceiling_micros", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CommitWindowRequest: _TypeAlias = CommitWindowRequest  # noqa: Y015
+
+@_typing.final
+class Ancestor(_message.Message):
+    """Ancestor is a session above the settled one, and what the settlement did to it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    BEFORE_MICROS_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    TRANSITIONS_FIELD_NUMBER: _builtins.int
+    TERMINATED_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    before_micros: _builtins.int
+    """Budget before, millionths."""
+    safety_budget_micros: _builtins.int
+    """Budget after, millionths."""
+    terminated: _builtins.bool
+    """Whether it accepts no further window from now on."""
+    @_builtins.property
+    def transitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___BreakerTransition]:
+        """Transitions of its breaker, in order."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        before_micros: _builtins.int = ...,
+        safety_budget_micros: _builtins.int = ...,
+        transitions: _abc.Iterable[Global___BreakerTransition] | None = ...,
+        terminated: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["before_micros", b"before_micros", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "terminated", b"terminated", "transitions", b"transitions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Ancestor: _TypeAlias = Ancestor  # noqa: Y015
 
 @_typing.final
 class BreakerTransition(_message.Message):
@@ -628,6 +1023,10 @@ class CommitWindowResponse(_message.Message):
     LINEAGE_FIELD_NUMBER: _builtins.int
     MAX_AGE_S_FIELD_NUMBER: _builtins.int
     NONCE_FIELD_NUMBER: _builtins.int
+    ANCESTORS_FIELD_NUMBER: _builtins.int
+    LINEAGE_TEXT_FIELD_NUMBER: _builtins.int
+    DEGRADATION_FIELD_NUMBER: _builtins.int
+    QUALITY_TEXT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for the next window."""
@@ -647,6 +1046,12 @@ class CommitWindowResponse(_message.Message):
     """Seconds for which the token is valid."""
     nonce: _builtins.str
     """Policy nonce of the session, for CRP-Safety-Nonce."""
+    lineage_text: _builtins.str
+    """CRP-Provenance-Window-Lineage, with brackets around parallel windows (DAG-11)."""
+    degradation: Global___Degradation.ValueType
+    """Degradation of the quality, this window's included."""
+    quality_text: _builtins.str
+    """QualityHistory with brackets around parallel windows, such as A,[A,B],B; the same as quality_history when there are none."""
     @_builtins.property
     def transitions(self) -> _containers.RepeatedCompositeFieldContainer[Global___BreakerTransition]:
         """Transitions that this commit caused, in order."""
@@ -657,7 +1062,11 @@ class CommitWindowResponse(_message.Message):
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Window ids from the root to this window."""
+        """Ids of all ancestors and of this window, from the root, each after its own parents."""
+
+    @_builtins.property
+    def ancestors(self) -> _containers.RepeatedCompositeFieldContainer[Global___Ancestor]:
+        """Ancestor sessions whose budget this settlement lowered, from the parent up."""
 
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
@@ -678,11 +1087,15 @@ class CommitWindowResponse(_message.Message):
         lineage: _abc.Iterable[_builtins.str] | None = ...,
         max_age_s: _builtins.int = ...,
         nonce: _builtins.str = ...,
+        ancestors: _abc.Iterable[Global___Ancestor] | None = ...,
+        lineage_text: _builtins.str = ...,
+        degradation: Global___Degradation.ValueType = ...,
+        quality_text: _builtins.str = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["breaker", b"breaker", "continuation_id", b"continuation_id", "duplicate", b"duplicate", "lineage", b"lineage", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestors", b"ancestors", "breaker", b"breaker", "continuation_id", b"continuation_id", "degradation", b"degradation", "duplicate", b"duplicate", "lineage", b"lineage", "lineage_text", b"lineage_text", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "quality_text", b"quality_text", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -717,6 +1130,454 @@ class AbandonWindowRequest(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AbandonWindowRequest: _TypeAlias = AbandonWindowRequest  # noqa: Y015
+
+@_typing.final
+class FailWindowRequest(_message.Message):
+    """FailWindowRequest names a window that will never be sealed."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session of the window."""
+    root_session_id: _builtins.str
+    """Root of the agent tree."""
+    window_id: _builtins.str
+    """The window."""
+    reason: _builtins.str
+    """Constant reason, such as UPSTREAM_TIMEOUT."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FailWindowRequest: _TypeAlias = FailWindowRequest  # noqa: Y015
+
+@_typing.final
+class FailWindowResponse(_message.Message):
+    """FailWindowResponse tells what became of it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FAILED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    failed: _builtins.bool
+    """Whether the node was written now."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when the session does not exist, or the window was settled (CONFLICT)."""
+
+    def __init__(
+        self,
+        *,
+        failed: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["failed", b"failed", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FailWindowResponse: _TypeAlias = FailWindowResponse  # noqa: Y015
+
+@_typing.final
+class DelegateRequest(_message.Message):
+    """DelegateRequest asks for a grant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOKEN_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    LIFETIME_S_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    CEILING_MICROS_FIELD_NUMBER: _builtins.int
+    token: _builtins.str
+    """Token of the parent session; any unexpired one whose window is still there."""
+    scope: _builtins.str
+    """Key id of the parent's caller."""
+    agent_type: _builtins.str
+    """Agent type of the child, as registered; empty: an agent that is not registered."""
+    lifetime_s: _builtins.int
+    """Life of the grant, seconds; 0: the deployment's."""
+    approval_id: _builtins.str
+    """Id of the verified approval (PolicyService.VerifyApproval) that allows it under a half-open breaker; empty: none."""
+    ceiling_micros: _builtins.int
+    """Ceiling that the parent sets on the child's budget, millionths; absent: the parent's own budget. It only lowers."""
+    def __init__(
+        self,
+        *,
+        token: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        lifetime_s: _builtins.int = ...,
+        approval_id: _builtins.str = ...,
+        ceiling_micros: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "ceiling_micros", b"ceiling_micros"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent_type", b"agent_type", "approval_id", b"approval_id", "ceiling_micros", b"ceiling_micros", "lifetime_s", b"lifetime_s", "scope", b"scope", "token", b"token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
+    _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__ceiling_micros) -> _WhichOneofReturnType__ceiling_micros | None: ...
+
+Global___DelegateRequest: _TypeAlias = DelegateRequest  # noqa: Y015
+
+@_typing.final
+class Delegation(_message.Message):
+    """Delegation is what a grant gives."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    POLICY_TEXT_FIELD_NUMBER: _builtins.int
+    POLICY_HASH_FIELD_NUMBER: _builtins.int
+    SAFETY_MODE_FIELD_NUMBER: _builtins.int
+    DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    parent_session_id: _builtins.str
+    """Parent session."""
+    root_session_id: _builtins.str
+    """Root of the tree."""
+    loop_depth: _builtins.int
+    """Depth of the child below the root."""
+    safety_budget_micros: _builtins.int
+    """Most that the child's budget may be, millionths."""
+    policy_text: _builtins.str
+    """Canonical effective policy of the parent."""
+    policy_hash: _builtins.str
+    """SHA-256 of policy_text."""
+    safety_mode: _builtins.str
+    """CRP-Safety-Mode of the parent; empty when none was set."""
+    data_residency: _builtins.str
+    """CRP-Compliance-Data-Residency of the tree; empty when none was demanded."""
+    agent_type: _builtins.str
+    """Agent type that may use it; empty: an agent that is not registered."""
+    expires_at: _builtins.str
+    """When it expires, ISO 8601 in UTC."""
+    grant_id: _builtins.str
+    """Id of the grant, for logs and the audit trail."""
+    strategy: _builtins.str
+    """Strategy that the parent's breaker forces; empty when it forces none."""
+    def __init__(
+        self,
+        *,
+        parent_session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        loop_depth: _builtins.int = ...,
+        safety_budget_micros: _builtins.int = ...,
+        policy_text: _builtins.str = ...,
+        policy_hash: _builtins.str = ...,
+        safety_mode: _builtins.str = ...,
+        data_residency: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        expires_at: _builtins.str = ...,
+        grant_id: _builtins.str = ...,
+        strategy: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "data_residency", b"data_residency", "expires_at", b"expires_at", "grant_id", b"grant_id", "loop_depth", b"loop_depth", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "strategy", b"strategy"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Delegation: _TypeAlias = Delegation  # noqa: Y015
+
+@_typing.final
+class DelegateResponse(_message.Message):
+    """DelegateResponse carries a grant or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    DELEGATION_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    grant: _builtins.str
+    """The grant: opaque, at most 2,048 bytes of URL-safe characters and dots."""
+    @_builtins.property
+    def delegation(self) -> Global___Delegation:
+        """What it gives."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none."""
+
+    def __init__(
+        self,
+        *,
+        grant: _builtins.str = ...,
+        delegation: Global___Delegation | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delegation", b"delegation", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delegation", b"delegation", "grant", b"grant", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DelegateResponse: _TypeAlias = DelegateResponse  # noqa: Y015
+
+@_typing.final
+class ReadGrantRequest(_message.Message):
+    """ReadGrantRequest presents a grant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    PARENT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    grant: _builtins.str
+    """The grant."""
+    agent_type: _builtins.str
+    """Agent type of the presenter; empty when it is not registered."""
+    parent_session_id: _builtins.str
+    """Parent that the presenter names (CRP-Agent-Session-Parent); must be the grant's. Empty: not named."""
+    loop_depth: _builtins.int
+    """Depth that the presenter names (CRP-Agent-Loop-Depth); must be the grant's. Absent: not named."""
+    def __init__(
+        self,
+        *,
+        grant: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        parent_session_id: _builtins.str = ...,
+        loop_depth: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_loop_depth", b"_loop_depth", "loop_depth", b"loop_depth"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_loop_depth", b"_loop_depth", "agent_type", b"agent_type", "grant", b"grant", "loop_depth", b"loop_depth", "parent_session_id", b"parent_session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__loop_depth: _TypeAlias = _typing.Literal["loop_depth"]  # noqa: Y015
+    _WhichOneofArgType__loop_depth: _TypeAlias = _typing.Literal["_loop_depth", b"_loop_depth"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__loop_depth) -> _WhichOneofReturnType__loop_depth | None: ...
+
+Global___ReadGrantRequest: _TypeAlias = ReadGrantRequest  # noqa: Y015
+
+@_typing.final
+class ReadGrantResponse(_message.Message):
+    """ReadGrantResponse carries what the grant gives, or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DELEGATION_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def delegation(self) -> Global___Delegation:
+        """What it gives."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it gives nothing."""
+
+    def __init__(
+        self,
+        *,
+        delegation: Global___Delegation | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["delegation", b"delegation", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["delegation", b"delegation", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReadGrantResponse: _TypeAlias = ReadGrantResponse  # noqa: Y015
+
+@_typing.final
+class SubAgentResult(_message.Message):
+    """SubAgentResult names what a sub-agent answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    CHAIN_TIP_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    RISK_LEVEL_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """The child session."""
+    hmac: _builtins.str
+    """Window HMAC of the answer (CRP-Provenance-HMAC), sha256:<hex>."""
+    window_id: _builtins.str
+    """Window of the answer; set in answers."""
+    chain_tip: _builtins.str
+    """Chain tip of the child session when it was verified; set in answers."""
+    agent_type: _builtins.str
+    """Agent type of the child; set in answers."""
+    safety_budget_micros: _builtins.int
+    """Budget of the child session, millionths; set in answers."""
+    risk_level: _common_pb2.RiskLevel.ValueType
+    """Risk of the answer; set in answers."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        hmac: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        chain_tip: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        safety_budget_micros: _builtins.int = ...,
+        risk_level: _common_pb2.RiskLevel.ValueType = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "chain_tip", b"chain_tip", "hmac", b"hmac", "risk_level", b"risk_level", "safety_budget_micros", b"safety_budget_micros", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubAgentResult: _TypeAlias = SubAgentResult  # noqa: Y015
+
+@_typing.final
+class VerifyResultsRequest(_message.Message):
+    """VerifyResultsRequest names results that a session wants to consume."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    RESULTS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Consuming session."""
+    root_session_id: _builtins.str
+    """Root of the tree."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgentResult]:
+        """Results; at most 100."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        results: _abc.Iterable[Global___SubAgentResult] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["results", b"results", "root_session_id", b"root_session_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyResultsRequest: _TypeAlias = VerifyResultsRequest  # noqa: Y015
+
+@_typing.final
+class VerifyResultsResponse(_message.Message):
+    """VerifyResultsResponse carries the results with what the store knows of them, or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgentResult]:
+        """In the order asked for."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when one may not be consumed; metadata names session_id and cause."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___SubAgentResult] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___VerifyResultsResponse: _TypeAlias = VerifyResultsResponse  # noqa: Y015
+
+@_typing.final
+class GetDagRequest(_message.Message):
+    """GetDagRequest names a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    TREE_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session id; used by operators. Empty when a token is given."""
+    root_session_id: _builtins.str
+    """Root of its tree; empty when the session is a root or a token is given."""
+    token: _builtins.str
+    """Any unexpired token of the session."""
+    scope: _builtins.str
+    """Caller's key id; must match the session's unless empty, which only operators send."""
+    tree: _builtins.bool
+    """Whether the sessions below it are wanted too."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        token: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        tree: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id", "token", b"token", "tree", b"tree"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDagRequest: _TypeAlias = GetDagRequest  # noqa: Y015
+
+@_typing.final
+class GetDagResponse(_message.Message):
+    """GetDagResponse carries the sessions or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Session]:
+        """The session first, then those below it, each after its parent."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none for this caller."""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___Session] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDagResponse: _TypeAlias = GetDagResponse  # noqa: Y015
 
 @_typing.final
 class AbandonWindowResponse(_message.Message):
@@ -755,22 +1616,26 @@ class GetSessionRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
     SCOPE_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session id; used by operators. Empty when a token is given."""
     token: _builtins.str
     """Token; any unexpired token of the session, current or not."""
     scope: _builtins.str
     """Caller's key id; must match the session's unless empty, which only operators send."""
+    root_session_id: _builtins.str
+    """Root of its tree; needed with the id of a child session, empty otherwise."""
     def __init__(
         self,
         *,
         session_id: _builtins.str = ...,
         token: _builtins.str = ...,
         scope: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -50,6 +50,31 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowResponse.FromString,
                 _registered_method=True)
+        self.FailWindow = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/FailWindow',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowResponse.FromString,
+                _registered_method=True)
+        self.Delegate = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/Delegate',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateResponse.FromString,
+                _registered_method=True)
+        self.ReadGrant = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/ReadGrant',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantResponse.FromString,
+                _registered_method=True)
+        self.VerifyResults = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/VerifyResults',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsResponse.FromString,
+                _registered_method=True)
+        self.GetDag = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/GetDag',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagResponse.FromString,
+                _registered_method=True)
         self.AbandonWindow = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/AbandonWindow',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.SerializeToString,
@@ -72,7 +97,13 @@ class SessionServiceServicer:
     """
 
     def StartSession(self, request, context):
-        """StartSession creates a session with a full budget and a policy that is already resolved.
+        """StartSession creates a session under a policy that is already resolved: a root with a full budget, or, with a grant, a
+        child under its parent's.
+
+        A child is created, its limits are checked and its grant is used up in one atomic step. Refused with UNAUTHENTICATED for a
+        grant that is forged, expired or of another agent type, CONFLICT for one that was used or whose parent has ended or tightened
+        its policy since, FORBIDDEN at a limit (MAX_LOOP_DEPTH_EXCEEDED, MAX_DELEGATIONS_EXCEEDED) or under a half-open breaker
+        without approval, HALTED when the parent's breaker is open.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -92,6 +123,44 @@ class SessionServiceServicer:
         """CommitWindow charges a sealed window and advances the session, exactly once per window id, in one atomic step.
 
         A repeated call gets the stored outcome with duplicate set. Refused with CONFLICT when the parent is not the tip.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def FailWindow(self, request, context):
+        """FailWindow ends the lease of a window that will never be sealed, and leaves a node of status FAILED behind: fan-out
+        children that failed are known to a fan-in (SPEC-004 §16.3). Nothing is charged. Repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Delegate(self, request, context):
+        """Delegate mints a delegation grant for one child of the session of a token: short-lived, single use, bound to the child's
+        agent type. Refused as StartSession would refuse the child.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReadGrant(self, request, context):
+        """ReadGrant verifies a grant and tells what a child under it inherits. It uses nothing up.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def VerifyResults(self, request, context):
+        """VerifyResults tells whether results of sub-agents may be consumed by a session (AGT-4): each names a child session of it
+        and a window of that child by its HMAC. Refused with FORBIDDEN (RESULT_NOT_LINKED), naming the first that may not.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDag(self, request, context):
+        """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -135,6 +204,31 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.CommitWindow,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowResponse.SerializeToString,
+            ),
+            'FailWindow': grpc.unary_unary_rpc_method_handler(
+                    servicer.FailWindow,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowResponse.SerializeToString,
+            ),
+            'Delegate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delegate,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateResponse.SerializeToString,
+            ),
+            'ReadGrant': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReadGrant,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantResponse.SerializeToString,
+            ),
+            'VerifyResults': grpc.unary_unary_rpc_method_handler(
+                    servicer.VerifyResults,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsResponse.SerializeToString,
+            ),
+            'GetDag': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDag,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagResponse.SerializeToString,
             ),
             'AbandonWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.AbandonWindow,
@@ -234,6 +328,141 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/CommitWindow',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.CommitWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FailWindow(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/FailWindow',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.FailWindowResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Delegate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/Delegate',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.DelegateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReadGrant(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/ReadGrant',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.ReadGrantResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def VerifyResults(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/VerifyResults',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.VerifyResultsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDag(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/GetDag',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagResponse.FromString,
             options,
             channel_credentials,
             insecure,

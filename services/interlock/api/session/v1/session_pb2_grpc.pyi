@@ -34,7 +34,14 @@ class SessionServiceStub:
     @_typing.overload
     def __new__(cls, channel: _aio.Channel) -> SessionServiceAsyncStub: ...
     StartSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.StartSessionRequest, _session_pb2.StartSessionResponse]
-    """StartSession creates a session with a full budget and a policy that is already resolved."""
+    """StartSession creates a session under a policy that is already resolved: a root with a full budget, or, with a grant, a
+    child under its parent's.
+
+    A child is created, its limits are checked and its grant is used up in one atomic step. Refused with UNAUTHENTICATED for a
+    grant that is forged, expired or of another agent type, CONFLICT for one that was used or whose parent has ended or tightened
+    its policy since, FORBIDDEN at a limit (MAX_LOOP_DEPTH_EXCEEDED, MAX_DELEGATIONS_EXCEEDED) or under a half-open breaker
+    without approval, HALTED when the parent's breaker is open.
+    """
     OpenWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.OpenWindowRequest, _session_pb2.OpenWindowResponse]
     """OpenWindow verifies a token and takes the lease of the next window.
 
@@ -46,6 +53,22 @@ class SessionServiceStub:
 
     A repeated call gets the stored outcome with duplicate set. Refused with CONFLICT when the parent is not the tip.
     """
+    FailWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.FailWindowRequest, _session_pb2.FailWindowResponse]
+    """FailWindow ends the lease of a window that will never be sealed, and leaves a node of status FAILED behind: fan-out
+    children that failed are known to a fan-in (SPEC-004 §16.3). Nothing is charged. Repeated calls change nothing.
+    """
+    Delegate: _grpc.UnaryUnaryMultiCallable[_session_pb2.DelegateRequest, _session_pb2.DelegateResponse]
+    """Delegate mints a delegation grant for one child of the session of a token: short-lived, single use, bound to the child's
+    agent type. Refused as StartSession would refuse the child.
+    """
+    ReadGrant: _grpc.UnaryUnaryMultiCallable[_session_pb2.ReadGrantRequest, _session_pb2.ReadGrantResponse]
+    """ReadGrant verifies a grant and tells what a child under it inherits. It uses nothing up."""
+    VerifyResults: _grpc.UnaryUnaryMultiCallable[_session_pb2.VerifyResultsRequest, _session_pb2.VerifyResultsResponse]
+    """VerifyResults tells whether results of sub-agents may be consumed by a session (AGT-4): each names a child session of it
+    and a window of that child by its HMAC. Refused with FORBIDDEN (RESULT_NOT_LINKED), naming the first that may not.
+    """
+    GetDag: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetDagRequest, _session_pb2.GetDagResponse]
+    """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
     AbandonWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
@@ -59,7 +82,14 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     def __init__(self, channel: _aio.Channel) -> None: ...
     StartSession: _aio.UnaryUnaryMultiCallable[_session_pb2.StartSessionRequest, _session_pb2.StartSessionResponse]  # type: ignore[assignment]
-    """StartSession creates a session with a full budget and a policy that is already resolved."""
+    """StartSession creates a session under a policy that is already resolved: a root with a full budget, or, with a grant, a
+    child under its parent's.
+
+    A child is created, its limits are checked and its grant is used up in one atomic step. Refused with UNAUTHENTICATED for a
+    grant that is forged, expired or of another agent type, CONFLICT for one that was used or whose parent has ended or tightened
+    its policy since, FORBIDDEN at a limit (MAX_LOOP_DEPTH_EXCEEDED, MAX_DELEGATIONS_EXCEEDED) or under a half-open breaker
+    without approval, HALTED when the parent's breaker is open.
+    """
     OpenWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.OpenWindowRequest, _session_pb2.OpenWindowResponse]  # type: ignore[assignment]
     """OpenWindow verifies a token and takes the lease of the next window.
 
@@ -71,6 +101,22 @@ class SessionServiceAsyncStub(SessionServiceStub):
 
     A repeated call gets the stored outcome with duplicate set. Refused with CONFLICT when the parent is not the tip.
     """
+    FailWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.FailWindowRequest, _session_pb2.FailWindowResponse]  # type: ignore[assignment]
+    """FailWindow ends the lease of a window that will never be sealed, and leaves a node of status FAILED behind: fan-out
+    children that failed are known to a fan-in (SPEC-004 §16.3). Nothing is charged. Repeated calls change nothing.
+    """
+    Delegate: _aio.UnaryUnaryMultiCallable[_session_pb2.DelegateRequest, _session_pb2.DelegateResponse]  # type: ignore[assignment]
+    """Delegate mints a delegation grant for one child of the session of a token: short-lived, single use, bound to the child's
+    agent type. Refused as StartSession would refuse the child.
+    """
+    ReadGrant: _aio.UnaryUnaryMultiCallable[_session_pb2.ReadGrantRequest, _session_pb2.ReadGrantResponse]  # type: ignore[assignment]
+    """ReadGrant verifies a grant and tells what a child under it inherits. It uses nothing up."""
+    VerifyResults: _aio.UnaryUnaryMultiCallable[_session_pb2.VerifyResultsRequest, _session_pb2.VerifyResultsResponse]  # type: ignore[assignment]
+    """VerifyResults tells whether results of sub-agents may be consumed by a session (AGT-4): each names a child session of it
+    and a window of that child by its HMAC. Refused with FORBIDDEN (RESULT_NOT_LINKED), naming the first that may not.
+    """
+    GetDag: _aio.UnaryUnaryMultiCallable[_session_pb2.GetDagRequest, _session_pb2.GetDagResponse]  # type: ignore[assignment]
+    """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
     AbandonWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]  # type: ignore[assignment]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
@@ -87,7 +133,14 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         request: _session_pb2.StartSessionRequest,
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.StartSessionResponse, _abc.Awaitable[_session_pb2.StartSessionResponse]]:
-        """StartSession creates a session with a full budget and a policy that is already resolved."""
+        """StartSession creates a session under a policy that is already resolved: a root with a full budget, or, with a grant, a
+        child under its parent's.
+
+        A child is created, its limits are checked and its grant is used up in one atomic step. Refused with UNAUTHENTICATED for a
+        grant that is forged, expired or of another agent type, CONFLICT for one that was used or whose parent has ended or tightened
+        its policy since, FORBIDDEN at a limit (MAX_LOOP_DEPTH_EXCEEDED, MAX_DELEGATIONS_EXCEEDED) or under a half-open breaker
+        without approval, HALTED when the parent's breaker is open.
+        """
 
     @_abc_1.abstractmethod
     def OpenWindow(
@@ -111,6 +164,52 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
 
         A repeated call gets the stored outcome with duplicate set. Refused with CONFLICT when the parent is not the tip.
         """
+
+    @_abc_1.abstractmethod
+    def FailWindow(
+        self,
+        request: _session_pb2.FailWindowRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.FailWindowResponse, _abc.Awaitable[_session_pb2.FailWindowResponse]]:
+        """FailWindow ends the lease of a window that will never be sealed, and leaves a node of status FAILED behind: fan-out
+        children that failed are known to a fan-in (SPEC-004 §16.3). Nothing is charged. Repeated calls change nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def Delegate(
+        self,
+        request: _session_pb2.DelegateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.DelegateResponse, _abc.Awaitable[_session_pb2.DelegateResponse]]:
+        """Delegate mints a delegation grant for one child of the session of a token: short-lived, single use, bound to the child's
+        agent type. Refused as StartSession would refuse the child.
+        """
+
+    @_abc_1.abstractmethod
+    def ReadGrant(
+        self,
+        request: _session_pb2.ReadGrantRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.ReadGrantResponse, _abc.Awaitable[_session_pb2.ReadGrantResponse]]:
+        """ReadGrant verifies a grant and tells what a child under it inherits. It uses nothing up."""
+
+    @_abc_1.abstractmethod
+    def VerifyResults(
+        self,
+        request: _session_pb2.VerifyResultsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.VerifyResultsResponse, _abc.Awaitable[_session_pb2.VerifyResultsResponse]]:
+        """VerifyResults tells whether results of sub-agents may be consumed by a session (AGT-4): each names a child session of it
+        and a window of that child by its HMAC. Refused with FORBIDDEN (RESULT_NOT_LINKED), naming the first that may not.
+        """
+
+    @_abc_1.abstractmethod
+    def GetDag(
+        self,
+        request: _session_pb2.GetDagRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.GetDagResponse, _abc.Awaitable[_session_pb2.GetDagResponse]]:
+        """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
 
     @_abc_1.abstractmethod
     def AbandonWindow(

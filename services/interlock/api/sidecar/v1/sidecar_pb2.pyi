@@ -35,6 +35,15 @@ class CallContext(_message.Message):
     OVERSIGHT_MODE_FIELD_NUMBER: _builtins.int
     ACCEPT_RISK_FIELD_NUMBER: _builtins.int
     REPORT_ONLY_FIELD_NUMBER: _builtins.int
+    AGENT_SESSION_PARENT_FIELD_NUMBER: _builtins.int
+    DELEGATION_GRANT_FIELD_NUMBER: _builtins.int
+    AGENT_LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    STRATEGY_FIELD_NUMBER: _builtins.int
+    FAN_IN_POLICY_FIELD_NUMBER: _builtins.int
+    SAFETY_BUDGET_FIELD_NUMBER: _builtins.int
+    DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
+    OVERSIGHT_TOKEN_FIELD_NUMBER: _builtins.int
+    SESSION_ACTION_FIELD_NUMBER: _builtins.int
     session_token: _builtins.str
     """CRP-Session-Token; absent: a new session."""
     continuation_id: _builtins.str
@@ -45,6 +54,24 @@ class CallContext(_message.Message):
     """CRP-Safety-Oversight-Mode."""
     accept_risk: _builtins.str
     """CRP-Accept-Risk."""
+    agent_session_parent: _builtins.str
+    """CRP-Agent-Session-Parent."""
+    delegation_grant: _builtins.str
+    """CRP-Agent-Delegation-Grant."""
+    agent_loop_depth: _builtins.str
+    """CRP-Agent-Loop-Depth, decimal."""
+    strategy: _builtins.str
+    """CRP-Context-Strategy or CRP-Agent-Dispatch-Strategy: push, reflexive, fan-out, fan-in or hierarchical."""
+    fan_in_policy: _builtins.str
+    """CRP-Agent-Fan-In-Policy: require-all or partial."""
+    safety_budget: _builtins.str
+    """CRP-Agent-Safety-Budget: a ceiling, decimal."""
+    data_residency: _builtins.str
+    """CRP-Compliance-Data-Residency."""
+    oversight_token: _builtins.str
+    """CRP-Oversight-Token."""
+    session_action: _builtins.str
+    """CRP-Session-Action: branch."""
     @_builtins.property
     def safety_policy(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """CRP-Safety-Policy, one entry per field line."""
@@ -63,10 +90,19 @@ class CallContext(_message.Message):
         oversight_mode: _builtins.str = ...,
         accept_risk: _builtins.str = ...,
         report_only: _abc.Iterable[_builtins.str] | None = ...,
+        agent_session_parent: _builtins.str = ...,
+        delegation_grant: _builtins.str = ...,
+        agent_loop_depth: _builtins.str = ...,
+        strategy: _builtins.str = ...,
+        fan_in_policy: _builtins.str = ...,
+        safety_budget: _builtins.str = ...,
+        data_residency: _builtins.str = ...,
+        oversight_token: _builtins.str = ...,
+        session_action: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_risk", b"accept_risk", "continuation_id", b"continuation_id", "oversight_mode", b"oversight_mode", "report_only", b"report_only", "safety_mode", b"safety_mode", "safety_policy", b"safety_policy", "session_token", b"session_token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_risk", b"accept_risk", "agent_loop_depth", b"agent_loop_depth", "agent_session_parent", b"agent_session_parent", "continuation_id", b"continuation_id", "data_residency", b"data_residency", "delegation_grant", b"delegation_grant", "fan_in_policy", b"fan_in_policy", "oversight_mode", b"oversight_mode", "oversight_token", b"oversight_token", "report_only", b"report_only", "safety_budget", b"safety_budget", "safety_mode", b"safety_mode", "safety_policy", b"safety_policy", "session_action", b"session_action", "session_token", b"session_token", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -162,6 +198,8 @@ class DispatchRequest(_message.Message):
     CHAT_REQUEST_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
+    SUB_AGENT_RESULTS_FIELD_NUMBER: _builtins.int
+    SUB_QUERIES_FIELD_NUMBER: _builtins.int
     chat_request: _builtins.bytes
     """OpenAI chat completions request, JSON in UTF-8, at most 4 MiB."""
     query: _builtins.str
@@ -174,6 +212,14 @@ class DispatchRequest(_message.Message):
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """Facts for grounding; empty: those of the request's interlock object, else its own context."""
 
+    @_builtins.property
+    def sub_agent_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgentResult]:
+        """Results of sub-agents that the answer is to be made from."""
+
+    @_builtins.property
+    def sub_queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sub-queries that the task was decomposed into, in order; empty: none are known."""
+
     def __init__(
         self,
         *,
@@ -181,14 +227,46 @@ class DispatchRequest(_message.Message):
         chat_request: _builtins.bytes = ...,
         facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
         query: _builtins.str = ...,
+        sub_agent_results: _abc.Iterable[Global___SubAgentResult] | None = ...,
+        sub_queries: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_request", b"chat_request", "context", b"context", "facts", b"facts", "query", b"query"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_request", b"chat_request", "context", b"context", "facts", b"facts", "query", b"query", "sub_agent_results", b"sub_agent_results", "sub_queries", b"sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DispatchRequest: _TypeAlias = DispatchRequest  # noqa: Y015
+
+@_typing.final
+class SubAgentResult(_message.Message):
+    """SubAgentResult names what a sub-agent answered, by the headers of its response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    SUB_QUERY_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """CRP-Context-Session-Id of the sub-agent."""
+    hmac: _builtins.str
+    """CRP-Provenance-HMAC of its answer, sha256:<hex>."""
+    sub_query: _builtins.str
+    """Sub-query that it was to answer; empty when there was none."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        hmac: _builtins.str = ...,
+        sub_query: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hmac", b"hmac", "session_id", b"session_id", "sub_query", b"sub_query"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SubAgentResult: _TypeAlias = SubAgentResult  # noqa: Y015
 
 @_typing.final
 class DispatchResponse(_message.Message):
@@ -228,6 +306,8 @@ class CheckRequest(_message.Message):
     TEXT_FIELD_NUMBER: _builtins.int
     FACTS_FIELD_NUMBER: _builtins.int
     QUERY_FIELD_NUMBER: _builtins.int
+    SUB_AGENT_RESULTS_FIELD_NUMBER: _builtins.int
+    SUB_QUERIES_FIELD_NUMBER: _builtins.int
     text: _builtins.str
     """The completion, 1 byte to 1 MiB."""
     query: _builtins.str
@@ -240,6 +320,14 @@ class CheckRequest(_message.Message):
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """Facts for grounding."""
 
+    @_builtins.property
+    def sub_agent_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___SubAgentResult]:
+        """Results of sub-agents that the completion was made from."""
+
+    @_builtins.property
+    def sub_queries(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Sub-queries that the task was decomposed into."""
+
     def __init__(
         self,
         *,
@@ -247,10 +335,12 @@ class CheckRequest(_message.Message):
         text: _builtins.str = ...,
         facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
         query: _builtins.str = ...,
+        sub_agent_results: _abc.Iterable[Global___SubAgentResult] | None = ...,
+        sub_queries: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "facts", b"facts", "query", b"query", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "facts", b"facts", "query", b"query", "sub_agent_results", b"sub_agent_results", "sub_queries", b"sub_queries", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -281,24 +371,58 @@ class CheckResponse(_message.Message):
 Global___CheckResponse: _TypeAlias = CheckResponse  # noqa: Y015
 
 @_typing.final
+class Parent(_message.Message):
+    """Parent names the session that a new one is a child of."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    grant: _builtins.str
+    """Delegation grant that the parent's sidecar minted."""
+    session_token: _builtins.str
+    """Token of the parent session; the caller's key must be the parent's."""
+    def __init__(
+        self,
+        *,
+        grant: _builtins.str = ...,
+        session_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "proof", b"proof", "session_token", b"session_token"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["grant", b"grant", "proof", b"proof", "session_token", b"session_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_proof: _TypeAlias = _typing.Literal["grant", "session_token"]  # noqa: Y015
+    _WhichOneofArgType_proof: _TypeAlias = _typing.Literal["proof", b"proof"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_proof) -> _WhichOneofReturnType_proof | None: ...
+
+Global___Parent: _TypeAlias = Parent  # noqa: Y015
+
+@_typing.final
 class StartSessionRequest(_message.Message):
     """StartSessionRequest asks for a session."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CONTEXT_FIELD_NUMBER: _builtins.int
+    PARENT_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def context(self) -> Global___CallContext:
         """Headers; the token must be empty."""
+
+    @_builtins.property
+    def parent(self) -> Global___Parent:
+        """Absent: a root, unless the headers carry a grant."""
 
     def __init__(
         self,
         *,
         context: Global___CallContext | None = ...,
+        parent: Global___Parent | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "parent", b"parent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "parent", b"parent"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -331,6 +455,310 @@ class StartSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartSessionResponse: _TypeAlias = StartSessionResponse  # noqa: Y015
+
+@_typing.final
+class DelegateRequest(_message.Message):
+    """DelegateRequest asks for a grant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    LIFETIME_S_FIELD_NUMBER: _builtins.int
+    agent_type: _builtins.str
+    """Agent type of the child; empty: an agent that is not registered."""
+    lifetime_s: _builtins.int
+    """Life of the grant, seconds; 0: the deployment's."""
+    @_builtins.property
+    def context(self) -> Global___CallContext:
+        """Headers: the parent's token, and an oversight token where the breaker is half-open."""
+
+    def __init__(
+        self,
+        *,
+        context: Global___CallContext | None = ...,
+        agent_type: _builtins.str = ...,
+        lifetime_s: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "context", b"context", "lifetime_s", b"lifetime_s"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DelegateRequest: _TypeAlias = DelegateRequest  # noqa: Y015
+
+@_typing.final
+class DelegateResponse(_message.Message):
+    """DelegateResponse carries a grant."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    GRANT_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    LOOP_DEPTH_FIELD_NUMBER: _builtins.int
+    grant: _builtins.str
+    """The grant."""
+    expires_at: _builtins.str
+    """When it expires, ISO 8601 in UTC."""
+    loop_depth: _builtins.int
+    """Depth of the child below the root."""
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """CRP headers that the sub-agent's first call must carry (SPEC-012 §3.1), the grant among them."""
+
+    def __init__(
+        self,
+        *,
+        grant: _builtins.str = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        expires_at: _builtins.str = ...,
+        loop_depth: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "grant", b"grant", "headers", b"headers", "loop_depth", b"loop_depth"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DelegateResponse: _TypeAlias = DelegateResponse  # noqa: Y015
+
+@_typing.final
+class BatchItem(_message.Message):
+    """BatchItem is one request of a batch."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CHAT_REQUEST_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
+    QUERY_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Caller's name for it, unique in the batch, 1 to 64 letters, digits, dots, hyphens or underscores."""
+    chat_request: _builtins.bytes
+    """OpenAI chat completions request, JSON in UTF-8."""
+    query: _builtins.str
+    """The question; empty: the last user message."""
+    @_builtins.property
+    def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
+        """Facts for grounding, as in DispatchRequest."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        chat_request: _builtins.bytes = ...,
+        facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
+        query: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_request", b"chat_request", "facts", b"facts", "id", b"id", "query", b"query"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchItem: _TypeAlias = BatchItem  # noqa: Y015
+
+@_typing.final
+class BatchRequest(_message.Message):
+    """BatchRequest carries the items."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTEXT_FIELD_NUMBER: _builtins.int
+    ITEMS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def context(self) -> Global___CallContext:
+        """Headers for all of them."""
+
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchItem]:
+        """Items; at most the deployment's fan-out."""
+
+    def __init__(
+        self,
+        *,
+        context: Global___CallContext | None = ...,
+        items: _abc.Iterable[Global___BatchItem] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "items", b"items"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchRequest: _TypeAlias = BatchRequest  # noqa: Y015
+
+@_typing.final
+class BatchResult(_message.Message):
+    """BatchResult is what became of one item."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    CHAT_RESPONSE_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Caller's name for it."""
+    chat_response: _builtins.bytes
+    """OpenAI chat completion, JSON in UTF-8; empty when it was not released."""
+    @_builtins.property
+    def outcome(self) -> Global___Outcome:
+        """How it was decided; absent when it never came to that."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it was not released."""
+
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        chat_response: _builtins.bytes = ...,
+        outcome: Global___Outcome | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["outcome", b"outcome", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_response", b"chat_response", "id", b"id", "outcome", b"outcome", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchResult: _TypeAlias = BatchResult  # noqa: Y015
+
+@_typing.final
+class BatchResponse(_message.Message):
+    """BatchResponse carries all results, in the order of the items."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class HeadersEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    HEADERS_FIELD_NUMBER: _builtins.int
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    session_token: _builtins.str
+    """Token for the next call."""
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___BatchResult]:
+        """One per item."""
+
+    @_builtins.property
+    def headers(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """CRP response headers: the worst risk of all items, the budget after all of them."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___BatchResult] | None = ...,
+        headers: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        session_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["headers", b"headers", "results", b"results", "session_token", b"session_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BatchResponse: _TypeAlias = BatchResponse  # noqa: Y015
+
+@_typing.final
+class GetDagRequest(_message.Message):
+    """GetDagRequest names a session by token."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    FORMAT_FIELD_NUMBER: _builtins.int
+    TREE_FIELD_NUMBER: _builtins.int
+    session_token: _builtins.str
+    """Token."""
+    format: _builtins.str
+    """mermaid, dot, json or text; empty: none, the message alone."""
+    tree: _builtins.bool
+    """Whether the sessions below it are wanted too."""
+    def __init__(
+        self,
+        *,
+        session_token: _builtins.str = ...,
+        format: _builtins.str = ...,
+        tree: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["format", b"format", "session_token", b"session_token", "tree", b"tree"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDagRequest: _TypeAlias = GetDagRequest  # noqa: Y015
+
+@_typing.final
+class GetDagResponse(_message.Message):
+    """GetDagResponse carries the sessions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    PICTURE_FIELD_NUMBER: _builtins.int
+    picture: _builtins.str
+    """The picture in the format asked for."""
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.Session]:
+        """The session first, then those below it, each after its parent."""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[_session_pb2.Session] | None = ...,
+        picture: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["picture", b"picture", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDagResponse: _TypeAlias = GetDagResponse  # noqa: Y015
 
 @_typing.final
 class GetSessionRequest(_message.Message):

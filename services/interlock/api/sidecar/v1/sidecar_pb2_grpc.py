@@ -59,6 +59,21 @@ class SidecarServiceStub:
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionResponse.FromString,
                 _registered_method=True)
+        self.Delegate = channel.unary_unary(
+                '/interlock.api.sidecar.v1.SidecarService/Delegate',
+                request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateResponse.FromString,
+                _registered_method=True)
+        self.Batch = channel.unary_unary(
+                '/interlock.api.sidecar.v1.SidecarService/Batch',
+                request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchResponse.FromString,
+                _registered_method=True)
+        self.GetDag = channel.unary_unary(
+                '/interlock.api.sidecar.v1.SidecarService/GetDag',
+                request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.FromString,
+                _registered_method=True)
         self.Terminate = channel.unary_unary(
                 '/interlock.api.sidecar.v1.SidecarService/Terminate',
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.TerminateRequest.SerializeToString,
@@ -102,6 +117,27 @@ class SidecarServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Delegate(self, request, context):
+        """Delegate mints a grant with which one sub-agent starts a child session, and the headers to send along.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def Batch(self, request, context):
+        """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetDag(self, request, context):
+        """GetDag reads the window DAG of a session, and draws it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Terminate(self, request, context):
         """Terminate ends the session of a token for good.
         """
@@ -131,6 +167,21 @@ def add_SidecarServiceServicer_to_server(servicer, server):
                     servicer.GetSession,
                     request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionRequest.FromString,
                     response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionResponse.SerializeToString,
+            ),
+            'Delegate': grpc.unary_unary_rpc_method_handler(
+                    servicer.Delegate,
+                    request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateResponse.SerializeToString,
+            ),
+            'Batch': grpc.unary_unary_rpc_method_handler(
+                    servicer.Batch,
+                    request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchResponse.SerializeToString,
+            ),
+            'GetDag': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDag,
+                    request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.SerializeToString,
             ),
             'Terminate': grpc.unary_unary_rpc_method_handler(
                     servicer.Terminate,
@@ -251,6 +302,87 @@ class SidecarService:
             '/interlock.api.sidecar.v1.SidecarService/GetSession',
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionRequest.SerializeToString,
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Delegate(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.sidecar.v1.SidecarService/Delegate',
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateRequest.SerializeToString,
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.DelegateResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Batch(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.sidecar.v1.SidecarService/Batch',
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchRequest.SerializeToString,
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.BatchResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDag(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.sidecar.v1.SidecarService/GetDag',
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.SerializeToString,
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.FromString,
             options,
             channel_credentials,
             insecure,

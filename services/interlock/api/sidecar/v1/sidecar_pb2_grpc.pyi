@@ -46,6 +46,12 @@ class SidecarServiceStub:
     """StartSession creates a session without a call."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.GetSessionRequest, _sidecar_pb2.GetSessionResponse]
     """GetSession reads the session of a token."""
+    Delegate: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.DelegateRequest, _sidecar_pb2.DelegateResponse]
+    """Delegate mints a grant with which one sub-agent starts a child session, and the headers to send along."""
+    Batch: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.BatchRequest, _sidecar_pb2.BatchResponse]
+    """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others."""
+    GetDag: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.GetDagRequest, _sidecar_pb2.GetDagResponse]
+    """GetDag reads the window DAG of a session, and draws it."""
     Terminate: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.TerminateRequest, _sidecar_pb2.TerminateResponse]
     """Terminate ends the session of a token for good."""
 
@@ -67,6 +73,12 @@ class SidecarServiceAsyncStub(SidecarServiceStub):
     """StartSession creates a session without a call."""
     GetSession: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.GetSessionRequest, _sidecar_pb2.GetSessionResponse]  # type: ignore[assignment]
     """GetSession reads the session of a token."""
+    Delegate: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.DelegateRequest, _sidecar_pb2.DelegateResponse]  # type: ignore[assignment]
+    """Delegate mints a grant with which one sub-agent starts a child session, and the headers to send along."""
+    Batch: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.BatchRequest, _sidecar_pb2.BatchResponse]  # type: ignore[assignment]
+    """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others."""
+    GetDag: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.GetDagRequest, _sidecar_pb2.GetDagResponse]  # type: ignore[assignment]
+    """GetDag reads the window DAG of a session, and draws it."""
     Terminate: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.TerminateRequest, _sidecar_pb2.TerminateResponse]  # type: ignore[assignment]
     """Terminate ends the session of a token for good."""
 
@@ -109,6 +121,30 @@ class SidecarServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_sidecar_pb2.GetSessionResponse, _abc.Awaitable[_sidecar_pb2.GetSessionResponse]]:
         """GetSession reads the session of a token."""
+
+    @_abc_1.abstractmethod
+    def Delegate(
+        self,
+        request: _sidecar_pb2.DelegateRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sidecar_pb2.DelegateResponse, _abc.Awaitable[_sidecar_pb2.DelegateResponse]]:
+        """Delegate mints a grant with which one sub-agent starts a child session, and the headers to send along."""
+
+    @_abc_1.abstractmethod
+    def Batch(
+        self,
+        request: _sidecar_pb2.BatchRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sidecar_pb2.BatchResponse, _abc.Awaitable[_sidecar_pb2.BatchResponse]]:
+        """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others."""
+
+    @_abc_1.abstractmethod
+    def GetDag(
+        self,
+        request: _sidecar_pb2.GetDagRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sidecar_pb2.GetDagResponse, _abc.Awaitable[_sidecar_pb2.GetDagResponse]]:
+        """GetDag reads the window DAG of a session, and draws it."""
 
     @_abc_1.abstractmethod
     def Terminate(

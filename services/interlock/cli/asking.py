@@ -1,0 +1,37 @@
+"""Asking a running service from the command line: one call, one hint when nothing answers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
+
+import grpc
+
+from interlock.domain.errors import Refused
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings
+
+A = TypeVar("A", bound=Any)
+
+
+def asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
+    """Return what *service* answers to *call*, at the address of the settings. Its refusals are raised."""
+    return asyncio.run(_asked(service, settings, call))
+
+
+async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
+    address: str = getattr(settings, f"{service}_address")
+    size = settings.max_message_bytes
+    # Calls inside the mesh never take the proxy that the environment names.
+    options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))
+    async with grpc.aio.insecure_channel(address, options=options) as channel:
+        try:
+            return await ask(service, call(channel))
+        except Refused as refused:
+            if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
+                refused.metadata["hint"] = (
+                    f"nothing answers on {address}: start it with `interlock serve`, or say where it is with "
+                    f"INTERLOCK_{service.upper()}_ADDRESS"
+                )
+            raise

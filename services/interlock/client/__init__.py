@@ -1,0 +1,34 @@
+"""A client for agents: sessions that carry their token, delegate to sub-agents and consume what these answer.
+
+``Session`` is for threads, ``AsyncSession`` for asyncio. Both need nothing but httpx and a sidecar's address.
+"""
+
+from interlock.client.aio import AsyncSession
+from interlock.client.answer import Answer, Delegation, result_of
+from interlock.client.errors import (
+    BadRequest,
+    Conflict,
+    Forbidden,
+    InterlockError,
+    NotFound,
+    SafetyHalt,
+    Unauthenticated,
+    Unavailable,
+)
+from interlock.client.session import Session
+
+__all__ = [
+    "Answer",
+    "AsyncSession",
+    "BadRequest",
+    "Conflict",
+    "Delegation",
+    "Forbidden",
+    "InterlockError",
+    "NotFound",
+    "SafetyHalt",
+    "Session",
+    "Unauthenticated",
+    "Unavailable",
+    "result_of",
+]

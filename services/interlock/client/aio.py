@@ -1,0 +1,176 @@
+"""A governed session for asyncio. The texts of its methods are ``Session``'s."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from interlock.client import core
+from interlock.client.answer import Answer, Delegation
+from interlock.client.core import Ask, Pause, Reply, State, Steps
+from interlock.client.errors import InterlockError
+from interlock.client.request import Result, body_of
+from interlock.client.session import all_of
+from interlock.client.settings import Settings, settings_of
+from interlock.client.transport import AsyncGovernedTransport, lowered
+
+T = TypeVar("T")
+
+
+class AsyncSession:
+    """One agent's session. It keeps the token; calls follow one another, fan-outs run side by side.
+
+    ``async with AsyncSession(model="...") as s: await s.chat("...")``. Leaving the block closes connections and leaves the session alone:
+    ``terminate`` ends it for good.
+    """
+
+    def __init__(
+        self,
+        base_url: str = "",
+        *,
+        api_key: str = "",
+        model: str = "",
+        policy: str = "",
+        headers: Mapping[str, str] | None = None,
+        delegation: Delegation | None = None,
+        timeout_s: float = 120.0,
+        retries: int = 2,
+    ) -> None:
+        self._settings = settings_of(base_url, api_key, model, timeout_s)
+        standing = {**({"CRP-Safety-Policy": policy} if policy else {}), **(headers or {})}
+        self.state = State(standing, delegation.headers if delegation else {}, retries=retries)
+        self._lock = asyncio.Lock()
+        self._transport = httpx.AsyncHTTPTransport()
+        self._http = httpx.AsyncClient(**self._settings.http(), transport=self._transport)
+
+    @property
+    def session_id(self) -> str:
+        """Id of the session; empty before its first call."""
+        return self.state.session_id
+
+    async def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]] | str,
+        *,
+        facts: Sequence[Mapping[str, Any]] = (),
+        results: Sequence[Result] = (),
+        sub_queries: Sequence[str] = (),
+        strategy: str = "",
+        headers: Mapping[str, str] | None = None,
+        **parameters: Any,
+    ) -> Answer:
+        """Return the governed answer. Raises an ``InterlockError`` when there is none to release."""
+        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries)
+        more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
+        async with self._lock:
+            return await self._run(core.chat(self.state, body, more))
+
+    async def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
+        """Ask several things at once, each in a window of its own after the latest one.
+
+        Raises the first refusal when there was one; the other answers stand in its ``answers``.
+        """
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
+        async with self._lock:
+            return all_of(await self._run(core.fan_out(self.state, bodies)))
+
+    async def fan_in(
+        self,
+        answers: Sequence[Answer],
+        messages: Sequence[Mapping[str, Any]] | str,
+        *,
+        partial: bool = False,
+        sub_queries: Sequence[str] = (),
+        **parameters: Any,
+    ) -> Answer:
+        """Merge windows of this session into one answer; *partial* goes on without those that failed."""
+        body = body_of(messages, self._settings.body(parameters), sub_queries=sub_queries)
+        async with self._lock:
+            return await self._run(core.fan_in(self.state, answers, body, partial=partial))
+
+    async def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Answer | InterlockError]:
+        """Govern independent requests in one call; each result is an answer or why there is none."""
+        async with self._lock:
+            return await self._run(core.batch(self.state, items))
+
+    def follow(self, answer: Answer) -> AsyncSession:
+        """Return a session that goes on from *answer*'s window: one branch of a fan-out."""
+        branch = self._like(self._settings)
+        branch.state = State(self.state.standing, token=answer.token, session_id=answer.session_id)
+        return branch
+
+    async def delegation(self, agent_type: str = "", *, lifetime_s: int = 0, approval: str = "") -> Delegation:
+        """Return what a sub-agent needs to start a child session: to hand on to another process."""
+        async with self._lock:
+            return await self._run(core.delegate(self.state, agent_type, lifetime_s=lifetime_s, approval=approval))
+
+    async def delegate(
+        self, agent_type: str = "", *, base_url: str = "", api_key: str = "", model: str = "", approval: str = ""
+    ) -> AsyncSession:
+        """Return the child session of a sub-agent, with its own sidecar and key where they are given."""
+        granted = await self.delegation(agent_type, approval=approval)
+        child = self._like(self._settings.other(base_url, api_key, model))
+        child.state = State({}, granted.headers, retries=self.state.retries)
+        return child
+
+    async def dag(self, form: str = "text", *, tree: bool = False) -> str:
+        """Return the window DAG as text, mermaid, dot or json; with the sessions below it on demand."""
+        return await self._run(core.dag(self.state, form, tree=tree))
+
+    async def terminate(self) -> None:
+        """End the session for good."""
+        async with self._lock:
+            await self._run(core.terminate(self.state))
+
+    def result(self, sub_query: str = "") -> dict[str, str]:
+        """Return how an orchestrator names the latest answer of this session."""
+        named = {"session_id": self.state.session_id, "hmac": self.state.hmac}
+        return {**named, "sub_query": sub_query} if sub_query else named
+
+    def http_client(self) -> httpx.AsyncClient:
+        """Return an httpx client whose calls are this session's: ``OpenAI(http_client=session.http_client())``."""
+        governed = AsyncGovernedTransport(self.state, self._transport, self._lock)
+        return httpx.AsyncClient(**self._settings.http(), transport=governed)
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        """Begin nothing: the first call does."""
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        """Close the connections."""
+        await self.close()
+
+    def _like(self, settings: Settings) -> AsyncSession:
+        return AsyncSession(
+            settings.base_url, api_key=settings.api_key, model=settings.model, timeout_s=settings.timeout_s
+        )
+
+    async def _run(self, steps: Steps[T]) -> T:
+        """Drive *steps* to their end."""
+        try:
+            wanted = next(steps)
+            while True:
+                if isinstance(wanted, Pause):
+                    await asyncio.sleep(wanted.seconds)
+                    wanted = next(steps)
+                else:
+                    wanted = steps.send(await self._replies(wanted))
+        except StopIteration as end:
+            return end.value  # type: ignore[no-any-return]
+
+    async def _replies(self, asks: Sequence[Ask]) -> list[Reply]:
+        return list(await asyncio.gather(*(self._reply(ask) for ask in asks)))
+
+    async def _reply(self, ask: Ask) -> Reply:
+        response = await self._http.request(ask.method, ask.path, headers=dict(ask.headers), content=ask.body)
+        return Reply(response.status_code, lowered(response.headers), response.content)

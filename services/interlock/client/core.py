@@ -1,0 +1,206 @@
+"""The session without input or output: what is sent, what is learned. Both sessions drive these steps.
+
+A step yields the calls to make at once and is sent their replies, so that one text serves threads and asyncio.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from interlock.client.answer import Answer, Delegation
+from interlock.client.errors import Conflict, InterlockError, error_of
+
+CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
+MOST_PAUSES = 3
+LONGEST_PAUSE_S = 30.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One HTTP call."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What came back; header names in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Nothing to do for a while: the server said when a retry may help."""
+
+    seconds: float
+
+
+Steps = Generator[Sequence[Ask] | Pause, Sequence[Reply], T]
+
+
+@dataclass
+class State:
+    """What one session carries from call to call."""
+
+    standing: Mapping[str, str] = field(default_factory=dict)
+    """Headers of every call, such as CRP-Safety-Policy."""
+    first: Mapping[str, str] = field(default_factory=dict)
+    """Headers of the first call alone: those of a delegation."""
+    token: str = ""
+    session_id: str = ""
+    hmac: str = ""
+    """Window HMAC of the latest answer."""
+    retries: int = 2
+    """How often a call is made again that the server refused with a time to wait."""
+
+    def headers(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        """Return the headers of the next call."""
+        own = {"CRP-Session-Token": self.token} if self.token else self.first
+        return {**self.standing, **own, **(more or {})}
+
+    def learn(self, headers: Mapping[str, str]) -> None:
+        """Keep the token for the next call (SPEC-007 §2), from a refusal too: it may be newer than ours."""
+        self.token = token_in(headers) or self.token
+        self.session_id = headers.get("crp-context-session-id") or self.session_id
+        self.hmac = headers.get("crp-provenance-hmac") or self.hmac
+
+
+def token_in(headers: Mapping[str, str]) -> str:
+    """Return the token that a response sets; empty when it sets none."""
+    first = headers.get("crp-set-session", "").partition(";")[0].strip()
+    return first.removeprefix("token=") if first.startswith("token=") else ""
+
+
+def chat(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Steps[Answer]:
+    """Make one governed call after the latest one of the session."""
+    again = False
+    while True:
+        reply = yield from _sent(state, lambda: _chat(state, body, more))
+        state.learn(reply.headers)
+        try:
+            return _answer(reply)
+        except Conflict as conflict:
+            # The call before was charged and its answer lost on the way; the session goes on with a newer token.
+            if again or conflict.reason != "WINDOW_ALREADY_SETTLED":
+                raise
+            again = True
+
+
+def fan_out(state: State, bodies: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
+    """Make all calls at once, each in a window beside the others after the session's latest (SPEC-004 §6)."""
+    more = {"CRP-Context-Strategy": "fan-out", **_own_parent(state)}
+    replies = yield [_chat(state, body, more) for body in bodies]
+    return [_either(reply) for reply in replies]
+
+
+def fan_in(state: State, answers: Sequence[Answer], body: Mapping[str, Any], *, partial: bool) -> Steps[Answer]:
+    """Merge windows of this session into one (SPEC-004 §7)."""
+    pointers = [answer.continuation_id for answer in answers]
+    if not pointers or None in pointers:
+        raise ValueError("a fan-in needs answers whose windows can be continued")
+    more = {
+        "CRP-Context-Continuation-Id": ", ".join(pointer for pointer in pointers if pointer),
+        "CRP-Context-Strategy": "fan-in",
+        **({"CRP-Agent-Fan-In-Policy": "partial"} if partial else {}),
+    }
+    state.token = answers[0].token
+    return (yield from chat(state, body, more))
+
+
+def delegate(state: State, agent_type: str, *, lifetime_s: int, approval: str) -> Steps[Delegation]:
+    """Get the right of one sub-agent to start one child session."""
+    wanted: dict[str, Any] = {"agent_type": agent_type} if agent_type else {}
+    if lifetime_s:
+        wanted["lifetime_s"] = lifetime_s
+    more = {"CRP-Oversight-Token": approval} if approval else {}
+    reply = yield from _sent(state, lambda: _json("POST", DELEGATIONS, state.headers(more), wanted))
+    value = _value(reply)
+    return Delegation(tuple(value["headers"].items()), value["expires_at"])
+
+
+def batch(state: State, items: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
+    """Govern several requests in one call; one that is refused does not stop the others (SPEC-008 §8)."""
+    reply = yield from _sent(state, lambda: _json("POST", BATCH, state.headers(), {"items": list(items)}))
+    state.learn(reply.headers)
+    results = _value(reply)["results"]
+    return [_either(_reply_of(result)) for result in results]
+
+
+def dag(state: State, form: str, *, tree: bool) -> Steps[str]:
+    """Return the window DAG in one of the formats mermaid, dot, json, text."""
+    path = f"/crp/v3/session/{state.session_id}/dag?format={form}" + ("&tree=true" if tree else "")
+    reply = yield from _sent(state, lambda: Ask("GET", path, state.headers()))
+    _value(reply, text=True)
+    return reply.body.decode()
+
+
+def terminate(state: State) -> Steps[None]:
+    """End the session for good; one that never began needs no end."""
+    if not state.token:
+        return
+    (reply,) = yield [Ask("DELETE", f"/crp/v3/session/{state.session_id}", state.headers())]
+    _value(reply, text=True)
+
+
+def _sent(state: State, make: Any) -> Steps[Reply]:
+    """Make a call, and again when the server says that waiting helps."""
+    for attempt in range(state.retries + 1):
+        (reply,) = yield [make()]
+        wait = reply.headers.get("retry-after", "")
+        if reply.status not in {409, 429, 503} or not wait.isdecimal() or attempt == state.retries:
+            break
+        yield Pause(min(float(wait), LONGEST_PAUSE_S))
+    return reply
+
+
+def _chat(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Ask:
+    return _json("POST", CHAT, state.headers(more), body)
+
+
+def _own_parent(state: State) -> dict[str, str]:
+    return {"CRP-Agent-Session-Parent": state.session_id} if state.session_id else {}
+
+
+def _json(method: str, path: str, headers: Mapping[str, str], value: Any) -> Ask:
+    return Ask(method, path, {**headers, "Content-Type": "application/json"}, json.dumps(value).encode())
+
+
+def _either(reply: Reply) -> Answer | InterlockError:
+    try:
+        return _answer(reply)
+    except InterlockError as error:
+        return error
+
+
+def _answer(reply: Reply) -> Answer:
+    return Answer(_value(reply), reply.headers, token_in(reply.headers))
+
+
+def _reply_of(result: Mapping[str, Any]) -> Reply:
+    headers = {name.lower(): str(value) for name, value in (result.get("headers") or {}).items()}
+    return Reply(int(result["status"]), headers, json.dumps(result.get("body") or {}).encode())
+
+
+def _value(reply: Reply, *, text: bool = False) -> Any:
+    """Return the JSON of a reply, or raise what it was refused with."""
+    good = 200 <= reply.status < 300
+    if good and text:
+        return None
+    try:
+        value = json.loads(reply.body)
+    except ValueError:
+        value = {}
+    if not good or not isinstance(value, dict) or not value:
+        raise error_of(reply.status, reply.headers, value if isinstance(value, dict) else {})
+    return value

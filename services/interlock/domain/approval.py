@@ -1,0 +1,167 @@
+"""A reviewer's approval: what it says, its text, and whether it allows what it is presented for (SPEC-012 §6.2; I12).
+
+``approved:sha256:`` b64url(payload) ``.`` b64url(signature), both without padding. The payload is canonical JSON, so that
+one approval has one text. The signature is made by the reviewer's own key over a tag and the payload; who is a reviewer,
+and the signature itself, are checked elsewhere. That an approval is used once, the session's state sees to, by its id.
+
+An approval names one action and exactly what that action needs to be pinned to. Another action, such as the release of a
+held response by its window and hashes, is another row of ``SCOPES``.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.domain.errors import Refused, unauthenticated
+
+FORM = 1
+PREFIX = "approved:sha256:"
+SIGNED_TAG = b"interlock-approval-v1\x00"
+SIGNATURE_BYTES = 64
+LONGEST = 4_096
+LONGEST_LIFE_S = 86_400
+CLOCK_SKEW_S = 60
+
+DELEGATE = "delegate"
+SCOPES: Mapping[str, tuple[str, ...]] = {DELEGATE: ("session", "agent")}
+"""Action → what an approval of it is pinned to: a delegation to the session that delegates and the type of the child."""
+
+REVIEWER = re.compile(r"[A-Za-z0-9._@+-]{1,128}", re.ASCII)
+_ID = re.compile(r"crp_appr_[0-9a-f]{32}", re.ASCII)
+_PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
+_ENTROPY_BYTES = 16
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What a reviewer signed. ``scope`` has exactly the names that ``SCOPES`` gives the action. Times are Unix seconds."""
+
+    approval_id: str
+    reviewer: str
+    action: str
+    scope: Mapping[str, str]
+    issued_at: int
+    expires_at: int
+
+
+@dataclass(frozen=True)
+class Presented:
+    """The parts of a token: what it says, the bytes that are signed, and the signature. Nothing of it is verified."""
+
+    approval: Approval
+    signed: bytes
+    signature: bytes
+
+
+def approval_id(entropy: bytes) -> str:
+    """Return an approval's id, of 16 random bytes that the caller drew."""
+    if len(entropy) != _ENTROPY_BYTES:
+        raise ValueError(f"an approval's id needs {_ENTROPY_BYTES} bytes")
+    return "crp_appr_" + entropy.hex()
+
+
+def payload_of(approval: Approval) -> bytes:
+    """Return the canonical JSON of an approval."""
+    values = {
+        "action": approval.action, "exp": approval.expires_at, "iat": approval.issued_at, "id": approval.approval_id,
+        "kv": FORM, "reviewer": approval.reviewer, "scope": dict(approval.scope),
+    }  # fmt: skip
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def signed_bytes(payload: bytes) -> bytes:
+    """Return what the reviewer's key signs: tagged, so that no other signature of that key can stand for it."""
+    return SIGNED_TAG + payload
+
+
+def token(payload: bytes, signature: bytes) -> str:
+    """Return the value of CRP-Oversight-Token."""
+    return f"{PREFIX}{_encoded(payload)}.{_encoded(signature)}"
+
+
+def read(text: str) -> Presented:
+    """Return the parts of a token; refused with APPROVAL_INVALID for anything that is not exactly one."""
+    if len(text) > LONGEST or not text.startswith(PREFIX):
+        raise _malformed()
+    first, _, second = text.removeprefix(PREFIX).partition(".")
+    payload, signature = _decoded(first), _decoded(second)
+    approval = _approval(payload)
+    if len(signature) != SIGNATURE_BYTES or payload_of(approval) != payload:
+        raise _malformed()
+    return Presented(approval, signed_bytes(payload), signature)
+
+
+def require(approval: Approval, action: str, scope: Mapping[str, str], *, now_s: int) -> None:
+    """Refuse an approval whose signature holds but that is not for this: other action, other scope, other time.
+
+    Refused with APPROVAL_MISMATCH, APPROVAL_EXPIRED or APPROVAL_FROM_FUTURE.
+    """
+    if action not in SCOPES or approval.action != action:
+        raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
+    for name in SCOPES[action]:
+        if approval.scope[name] != scope.get(name):
+            raise unauthenticated("APPROVAL_MISMATCH", f"the approval is for another {name}", field=name)
+    if approval.issued_at > now_s + CLOCK_SKEW_S:
+        raise unauthenticated("APPROVAL_FROM_FUTURE", "the approval was made later than now; check the clocks")
+    if now_s >= approval.expires_at:
+        raise unauthenticated("APPROVAL_EXPIRED", "the approval has expired; ask the reviewer for another one")
+
+
+def _approval(payload: bytes) -> Approval:
+    try:
+        values = json.loads(payload)
+    except (ValueError, RecursionError):
+        raise _malformed() from None
+    if not isinstance(values, dict) or values.keys() != {"action", "exp", "iat", "id", "kv", "reviewer", "scope"}:
+        raise _malformed()
+    if type(values["kv"]) is not int or values["kv"] != FORM:
+        raise unauthenticated("APPROVAL_INVALID", "the approval has a form that is not known here")
+    return _checked(values)
+
+
+def _checked(values: dict[str, Any]) -> Approval:
+    action, scope, issued, expires = values["action"], values["scope"], values["iat"], values["exp"]
+    sound = (
+        isinstance(action, str)
+        and isinstance(scope, dict)
+        and scope.keys() == set(SCOPES.get(action, ("?",)))
+        and all(isinstance(value, str) for value in scope.values())
+        and _matches(_ID, values["id"])
+        and _matches(REVIEWER, values["reviewer"])
+        and type(issued) is int
+        and type(expires) is int
+        and 0 < expires - issued <= LONGEST_LIFE_S
+    )
+    if not sound:
+        raise _malformed()
+    return Approval(values["id"], values["reviewer"], action, scope, issued, expires)
+
+
+def _matches(pattern: re.Pattern[str], value: object) -> bool:
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _encoded(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
+
+
+def _decoded(part: str) -> bytes:
+    """Decode strictly: a part that another part also decodes from is refused, so that a token has one text."""
+    if not _PART.fullmatch(part):
+        raise _malformed()
+    try:
+        data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except ValueError:
+        raise _malformed() from None
+    if _encoded(data) != part:
+        raise _malformed()
+    return data
+
+
+def _malformed() -> Refused:
+    return unauthenticated("APPROVAL_INVALID", "the oversight token is not one that a reviewer signed")

@@ -1,0 +1,73 @@
+"""Texts of the form ``b64url(payload) "." b64url(mac)``, without padding: session tokens and delegation grants.
+
+What is checked is the received bytes; nothing is serialised again to be compared. There is one algorithm.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+import re
+from collections.abc import Callable
+from typing import Any
+
+MAC_LENGTH = 43
+
+_BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
+
+
+class MalformedError(ValueError):
+    """A text that cannot be what it should be; its message says why, for people."""
+
+
+def encoded(data: bytes) -> bytes:
+    """Return base64url without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=")
+
+
+def mac_of(tag: bytes, payload: bytes, key: bytes) -> bytes:
+    """Return the MAC of a payload as it is sent, after a tag that says what kind of text it is."""
+    return hmac.digest(key, tag + b"." + payload, hashlib.sha256)
+
+
+def split(text: str, limit: int) -> tuple[bytes, bytes]:
+    """Return the payload as received, of at most *limit* bytes, and the decoded MAC."""
+    if not text.isascii():
+        raise MalformedError("it is not ASCII")
+    payload, dot, mac = text.encode("ascii").partition(b".")
+    if not dot or len(mac) != MAC_LENGTH or not payload or len(payload) > limit:
+        raise MalformedError("its length or its number of parts is wrong")
+    return payload, decoded(mac)
+
+
+def decoded(part: bytes) -> bytes:
+    """Decode base64url that has one spelling only: no padding, no other alphabet, no stray trailing bits."""
+    if not _BASE64URL.fullmatch(part):
+        raise MalformedError("it is not base64url")
+    try:
+        data = base64.b64decode(part + b"=" * (-len(part) % 4), altchars=b"-_", validate=True)
+    except binascii.Error:
+        raise MalformedError("it is not base64url") from None
+    if encoded(data) != part:
+        raise MalformedError("it is not canonical base64url")
+    return data
+
+
+def object_of(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
+    """Return the JSON value in *data*; an object in which a key occurs twice is malformed."""
+    try:
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_float=parse_float)
+    except MalformedError:
+        raise
+    except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
+        raise MalformedError("its payload is no JSON") from None
+
+
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise MalformedError("a key occurs twice")
+    return found

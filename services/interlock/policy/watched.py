@@ -1,0 +1,151 @@
+"""A file of settings that is read again when it changes, and whose last good state stays in force (AGT-1).
+
+It is read whole about once a second and compared by its hash: a file of this size is read in less time than a look at its
+times would save, and nothing that a clock rounds can hide a change.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import stat
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import structlog
+import yaml
+from prometheus_client import Counter, Gauge
+
+from interlock.domain.errors import Refused, invalid, unavailable
+
+log = structlog.get_logger()
+
+RELOADS = Counter(
+    "interlock_policy_file_reloads",
+    "Times that a watched file changed, by setting and outcome.",
+    ["setting", "outcome"],
+)
+FAULTY = Gauge("interlock_policy_file_faulty", "1 while the file as it is now is not in force.", ["setting"])
+
+LARGEST_BYTES = 1_048_576
+PERIOD_S = 1.0
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class InForce(Generic[T]):
+    """What a file said when it was last good, its hash, and why the file as it is now is not in force (empty: it is)."""
+
+    value: T
+    hash: str
+    fault: str
+
+
+class WatchedFile(Generic[T]):
+    """One file. *read* turns its document into a value or refuses it; *setting* names it in logs and metrics."""
+
+    def __init__(self, path: Path, read: Callable[[Any], T], *, setting: str) -> None:
+        self.path, self.setting, self._read = path, setting, read
+        content = content_of(path)
+        self._seen = digest(content)
+        self.now = InForce(self._parsed(content), self._seen, "")
+        self._looking = threading.Lock()
+        FAULTY.labels(setting).set(0)
+
+    def refresh(self) -> None:
+        """Look at the file again; one that cannot be used is told once, and the last good one stays in force."""
+        with self._looking:
+            try:
+                self._look()
+            except Refused as refused:
+                self._refuse(refused)
+
+    def _look(self) -> None:
+        before, self._seen = self._seen, ""  # a file that cannot be read is new when it is back
+        content = content_of(self.path)
+        self._seen = digest(content)
+        if self._seen != before:
+            value = self.now.value if self._seen == self.now.hash else self._parsed(content)
+            self.now = InForce(value, self._seen, "")
+            FAULTY.labels(self.setting).set(0)
+            RELOADS.labels(self.setting, "accepted").inc()
+            log.info("policy.file.reloaded", setting=self.setting)
+
+    def _parsed(self, content: bytes) -> T:
+        return self._read(document_of(content, self.path))
+
+    def _refuse(self, refused: Refused) -> None:
+        fault = f"{refused.reason}: {refused.message}"
+        if fault == self.now.fault:
+            return
+        self.now = replace(self.now, fault=fault)
+        FAULTY.labels(self.setting).set(1)
+        RELOADS.labels(self.setting, "refused").inc()
+        log.error("policy.file.refused", setting=self.setting, reason=refused.reason, hint=refused.message)
+
+    async def watch(self) -> None:
+        """Look again about once a second, in one thread at a time, until cancelled."""
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            try:
+                await asyncio.to_thread(self.refresh)
+            # A defect must not end the watch; the good file stays in force.
+            except Exception:
+                log.exception("policy.file.not_read", setting=self.setting)
+
+
+def digest(content: bytes) -> str:
+    """Return ``sha256:<hex>`` of a file's bytes."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def content_of(path: Path) -> bytes:
+    """Return the bytes of a regular file; refused with FILE_UNREADABLE or FILE_TOO_LARGE."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise _unreadable(path, "it is not a regular file")
+        with path.open("rb") as file:
+            content = file.read(LARGEST_BYTES + 1)
+    except OSError as error:
+        raise _unreadable(path, type(error).__name__) from None
+    if len(content) > LARGEST_BYTES:
+        raise invalid("FILE_TOO_LARGE", f"{path} has more than {LARGEST_BYTES} bytes")
+    return content
+
+
+def _unreadable(path: Path, why: str) -> Refused:
+    return unavailable("FILE_UNREADABLE", f"{path}: {why}", retry_after_ms=0)
+
+
+class _Strict(yaml.SafeLoader):
+    """YAML without what two readers could read differently: a key twice, or a value that stands elsewhere."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("an alias")
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for position, key in enumerate(keys):
+            if key in keys[:position]:
+                raise yaml.MarkedYAMLError(
+                    problem=f"the key {key!r:.80} twice", problem_mark=node.value[position][0].start_mark
+                )
+        return super().construct_mapping(node, deep)
+
+
+def document_of(content: bytes, path: Path) -> Any:
+    """Return the one YAML document of a file; refused with FILE_MALFORMED, naming line and column."""
+    try:
+        return yaml.load(content.decode(), Loader=_Strict)  # noqa: S506 - a subclass of the safe loader
+    except (UnicodeDecodeError, RecursionError, TypeError) as error:
+        raise invalid("FILE_MALFORMED", f"{path}: {type(error).__name__}") from None
+    except yaml.YAMLError as error:
+        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise invalid("FILE_MALFORMED", f"{path}{where}: {problem}") from None

@@ -1,0 +1,126 @@
+"""What the pictures of a window DAG have in common: names, facts and order (SPEC-004 Appendix A)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import Micros, as_decimal
+
+COMPLETED, HALTED, HELD, FAILED = "COMPLETED", "HALTED", "HELD", "FAILED"
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One window as it is drawn: its short name, such as 2a, and its words."""
+
+    window: session_pb2.Window
+    name: str
+    parents: tuple[str, ...]
+    """Ids of its parents that are drawn too."""
+
+    @property
+    def status(self) -> str:
+        """COMPLETED, HALTED, HELD or FAILED; anything else is drawn like a failure."""
+        return self.window.status if self.window.status in {COMPLETED, HALTED, HELD, FAILED} else FAILED
+
+    @property
+    def facts(self) -> list[str]:
+        """What Appendix A says of a window, in its order. A window that failed has neither quality nor risk nor charge."""
+        found = ["root"] if not self.window.parent_ids else []
+        found.append(self.window.pattern or "LINEAR")
+        if self.status != FAILED:
+            found += [f"Quality={self.window.quality_tier or '-'}", f"Risk={risk_of(self.window)}"]
+            found.append(f"Budget={as_decimal(Micros(self.window.safety_budget_micros))}")
+        return found
+
+
+def risk_of(window: session_pb2.Window) -> str:
+    """Return the risk in words."""
+    return _word(common_pb2.RiskLevel, window.risk_level, "RISK_LEVEL_")
+
+
+def breaker_of(session: session_pb2.Session) -> str:
+    """Return the breaker's state in words."""
+    return _word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_")
+
+
+def status_of(session: session_pb2.Session) -> str:
+    """Return the session's status in words."""
+    return _word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_")
+
+
+def transfer_of(edge: session_pb2.Edge) -> str:
+    """Return what went along an edge, in words; empty when nothing was transferred by the mesh."""
+    if edge.transfer_type == session_pb2.TRANSFER_TYPE_UNSPECIFIED:
+        return ""
+    words = _word(session_pb2.TransferType, edge.transfer_type, "TRANSFER_TYPE_")
+    return f"{words}, {edge.transferred_tokens} tokens" if edge.transferred_tokens else words
+
+
+def _word(names: Any, number: int, prefix: str) -> str:
+    return names.Name(number).removeprefix(prefix) if number in names.values() else str(number)
+
+
+def title_of(session: session_pb2.Session) -> list[str]:
+    """Return what a session's frame says."""
+    budget = as_decimal(Micros(session.safety_budget_micros))
+    return [
+        session.session_id,
+        f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_of(session)}",
+        f"Budget={budget}, {breaker_of(session)}",
+    ]
+
+
+def drawn(session: session_pb2.Session) -> list[Drawn]:
+    """Return a session's windows in order, named: siblings get letters, and a path keeps its letter (2a, then 3a)."""
+    windows = sorted(session.windows, key=lambda one: (one.window_number, one.timestamp, one.window_id))
+    ids = {window.window_id for window in windows}
+    taken: set[str] = set()
+    suffixes: dict[str, str] = {}
+    found = []
+    for window in windows:
+        suffix = next(one for one in _suffixes(window, suffixes) if f"{window.window_number}{one}" not in taken)
+        suffixes[window.window_id] = suffix
+        taken.add(name := f"{window.window_number}{suffix}")
+        found.append(Drawn(window, name, tuple(parent for parent in window.parent_ids if parent in ids)))
+    return found
+
+
+def _suffixes(window: session_pb2.Window, known: Mapping[str, str]) -> Iterator[str]:
+    if window.pattern in {"FAN_OUT", "BRANCH"}:
+        yield from letters()
+    elif len(window.parent_ids) == 1:
+        yield known.get(window.parent_ids[0], "")
+    else:
+        yield ""
+    yield from letters()
+
+
+def letters() -> Iterator[str]:
+    """Yield a, b and so on to z, then aa, ab and so on."""
+    for length in count(1):
+        yield from _words(length)
+
+
+def _words(length: int) -> Iterator[str]:
+    if length == 0:
+        yield ""
+        return
+    for head in _words(length - 1):
+        for letter in _LETTERS:
+            yield head + letter
+
+
+def delegations(sessions: Sequence[session_pb2.Session]) -> Iterable[tuple[int, int]]:
+    """Yield positions of parent and child for every session whose parent is drawn too."""
+    places = {session.session_id: place for place, session in enumerate(sessions)}
+    for place, session in enumerate(sessions):
+        parent = places.get(session.parent_session_id)
+        if parent is not None and parent != place:
+            yield parent, place

@@ -1,0 +1,168 @@
+"""How sessions begin: a root, or a sub-agent's under a delegation grant (SPEC-012 §4, §7, §10.2; AGT-2, POL-5 to POL-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import OPEN_AT
+from interlock.domain.errors import Refused, conflict, forbidden, halted, unauthenticated
+from interlock.domain.headers import Asked
+from interlock.runtime.client import ask
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.sidecar import propagation, tree
+from interlock.sidecar.agents import terms_of
+from interlock.sidecar.identity import Caller
+from interlock.sidecar.policies import Policies, check_layers
+from interlock.sidecar.propagation import Known
+from interlock.sidecar.waiting import Deadline
+
+POLICY_CHANGED = "PARENT_POLICY_CHANGED"
+"""The parent tightened its policy between reading the grant and using it: worth another try."""
+
+TRIES = 3
+
+Record = Callable[[str, str, list[audit_pb2.NewEvent], Deadline], Awaitable[None]]
+"""Appends events to a session's trail: session, window, events, deadline."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who begins a session, and under which grant; no grant is a root."""
+
+    caller: Caller
+    agent: policy_pb2.Agent
+    grant: str = ""
+
+
+@dataclass(frozen=True)
+class Starting:
+    """Begins sessions, and writes each down first of all."""
+
+    settings: Settings
+    mesh: Mesh
+    policies: Policies
+    record: Record
+
+    async def begin(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        """Return the new session and its policy. Nothing of it is there when this refuses, but for an event of its start."""
+        check_residency(asked.data_residency, self.settings.data_region)
+        if asked.ceiling is not None and asked.ceiling <= OPEN_AT:
+            raise nothing_to_spend(known)
+        if not origin.grant:
+            return await self._root(origin, asked, known, deadline)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._child(origin, asked, known, deadline)
+            except Refused as refused:
+                if refused.reason != POLICY_CHANGED or attempt == TRIES:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _root(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        if asked.session_parent is not None:
+            raise unauthenticated(
+                "DELEGATION_GRANT_REQUIRED",
+                "a sub-agent's first call needs CRP-Agent-Delegation-Grant, which its orchestrator gets for it",
+                header="crp-agent-delegation-grant",
+            )
+        check_depth(asked, 0)
+        policy = await self.policies.resolve(asked, None, origin.agent, known, deadline)
+        started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
+        await self.record(started.session.session_id, "", [_created(started, origin, "")], deadline)
+        _learn(started, known)
+        return started, policy
+
+    async def _child(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        given = await self._read(origin, asked, deadline)
+        check_residency(given.data_residency, self.settings.data_region)
+        check_layers(asked, mode=given.safety_mode, policy_text=given.policy_text)
+        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, known, deadline)
+        started = await self._started(origin, asked, policy, given, deadline)
+        session = started.session
+        # Both trails say it, so that an auditor finds the way in either direction (SPEC-012 §8.2).
+        await self.record(session.session_id, "", [_created(started, origin, given.grant_id)], deadline)
+        await self.record(given.parent_session_id, "", [tree.started(session, given.grant_id)], deadline)
+        _learn(started, known)
+        return started, policy
+
+    async def _read(self, origin: Origin, asked: Asked, deadline: Deadline) -> session_pb2.Delegation:
+        """Return what the grant gives. Depth and parent are its own; headers that say otherwise are refused."""
+        request = session_pb2.ReadGrantRequest(
+            grant=origin.grant,
+            agent_type=origin.agent.agent_type,
+            parent_session_id=asked.session_parent or "",
+            loop_depth=asked.loop_depth,
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return (await ask("session", self.mesh.session.ReadGrant(request, timeout=timeout))).delegation
+
+    async def _started(
+        self,
+        origin: Origin,
+        asked: Asked,
+        policy: policy_pb2.ResolveResponse,
+        given: session_pb2.Delegation,
+        deadline: Deadline,
+    ) -> session_pb2.StartSessionResponse:
+        request = session_pb2.StartSessionRequest(
+            scope=origin.caller.scope,
+            policy_text=policy.policy_text,
+            policy_hash=policy.policy_hash,
+            grant=origin.grant,
+            agent=terms_of(origin.agent),
+            parent_policy_hash=given.policy_hash,
+            data_residency=given.data_residency or asked.data_residency or "",
+            safety_mode=asked.safety_mode or given.safety_mode,
+            ceiling_micros=asked.ceiling,
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return await ask("session", self.mesh.session.StartSession(request, timeout=timeout))
+
+
+def _created(started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str) -> audit_pb2.NewEvent:
+    return tree.created(started.session, origin.caller.scope, grant_id)
+
+
+def _learn(started: session_pb2.StartSessionResponse, known: Known) -> None:
+    known.session_id = started.session.session_id
+    known.learn(propagation.of_session(started.session, started.token))
+
+
+def check_residency(demanded: str | None, region: str) -> None:
+    """Refuse a demanded jurisdiction that is not this deployment's (SPEC-002 §7.7)."""
+    if demanded and demanded != region:
+        where = f"in {region}" if region else "in no jurisdiction that it declares"
+        raise forbidden(
+            "DATA_RESIDENCY_VIOLATION", f"the call must be processed in {demanded}; this deployment processes {where}",
+            demanded=demanded, region=region,
+        )  # fmt: skip
+
+
+def check_depth(asked: Asked, *depths: int) -> None:
+    """Refuse a depth that is not the session's own: it is counted here, never by an agent (SPEC-012 §10.3)."""
+    if asked.loop_depth is not None and asked.loop_depth not in depths:
+        raise conflict(
+            "LOOP_DEPTH_MISMATCH", f"CRP-Agent-Loop-Depth is {asked.loop_depth}, but the session's depth is {depths[0]}",
+            header="crp-agent-loop-depth", attempted=str(asked.loop_depth), value=str(depths[0]),
+        )  # fmt: skip
+
+
+def nothing_to_spend(known: Known) -> Refused:
+    """Return the refusal of a call whose own ceiling leaves nothing."""
+    known.learn({"CRP-Safety-Retry-After": "0"})
+    return halted(
+        "BUDGET_DEPLETED",
+        "the ceiling in CRP-Agent-Safety-Budget leaves nothing to spend",
+        halt_reason="SAFETY_BUDGET_DEPLETED",
+    )
