@@ -153,5 +153,7 @@ def test_patterns_on_re2_are_linear():
 
 
 def test_a_backtracking_pattern_would_be_seen():
-    """The generator finds what it is for."""
-    assert worst(re.compile(r"(?:a\s*)*b|\s+$"), [" "])[0] > MOST_GROWTH
+    """The generator finds what it is for; a machine that is busy at the wrong moment hides it once, not three times."""
+    pattern = re.compile(r"(?:a\s*)*b|\s+$")
+
+    assert any(worst(pattern, [" "])[0] > MOST_GROWTH for _ in range(3))

@@ -21,9 +21,10 @@ def _rows() -> list[Any]:
     """Rows of the same world stand together: starting seven processes takes longer than any scenario."""
     rows = [(topology, row) for row in scenarios() for topology in row.topologies]
     rows.sort(key=lambda one: (one[0], one[1].world, one[1].table, one[1].name))
-    marks = [pytest.mark.timeout(180)]
+    # Seven processes for each world of theirs: the rows over four sidecars belong to the long tests.
+    marks = {"one": [pytest.mark.timeout(180)], "four": [pytest.mark.timeout(180), pytest.mark.long]}
     return [
-        pytest.param(row, topology, id=f"{row}-{topology}", marks=[pytest.mark.req(*row.req), *marks])
+        pytest.param(row, topology, id=f"{row}-{topology}", marks=[pytest.mark.req(*row.req), *marks[topology]])
         for topology, row in rows
     ]
 
