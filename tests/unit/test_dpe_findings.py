@@ -115,15 +115,15 @@ def test_of_equally_many_the_worse_attribution_dominates():
         ({"personal_data": True}, [Amplifier.GDPR_PII]),
         ({"loop_depth": 3}, []),
         ({"loop_depth": 4}, [Amplifier.LOOP_DEPTH]),
-        ({"domain": "Employment"}, [Amplifier.EU_AI_ACT_HIGH_RISK]),
-        ({"domain": "critical_infrastructure"}, [Amplifier.EU_AI_ACT_HIGH_RISK]),
+        ({"high_risk": True}, [Amplifier.EU_AI_ACT_HIGH_RISK]),
+        ({"domain": "financial", "high_risk": True}, [Amplifier.EU_AI_ACT_HIGH_RISK, Amplifier.FINANCIAL_OR_MEDICAL]),
         ({"domain": "medical"}, [Amplifier.FINANCIAL_OR_MEDICAL]),
         ({"domain": "creative"}, []),
     ],
 )
 def test_amplifiers_need_their_condition(condition, expected):
     """Each condition of §17 whose signal exists, and no other."""
-    values = {"personal_data": False, "loop_depth": 0, "domain": "", **condition}
+    values = {"personal_data": False, "loop_depth": 0, "domain": "", "high_risk": False, **condition}
 
     assert amplifiers_for(**values) == expected
 

@@ -20,7 +20,7 @@ from prometheus_client import Counter, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.composite import Amplifier, Calibration
+from interlock.domain.composite import Calibration
 from interlock.domain.quality import QualityWeights
 from interlock.dpe import (
     attribution,
@@ -110,7 +110,10 @@ class Pipeline:
             self._merged.report(request, query.sub_queries, query.vectors, merged),
         )
         classification = regulatory.classify(request, personal)
-        shared = self._amplifiers(request, classification, personal=bool(personal))
+        shared = amplifiers_for(
+            personal_data=bool(personal), loop_depth=request.loop_depth, domain=classification.domain,
+            high_risk=classification.high_risk,
+        )  # fmt: skip
         context = await self._context(request, base, personal, query, classification, followed=before.last is not None)
         between = len(contradiction.counted([each.found for each in merged.between]))
 
@@ -329,14 +332,6 @@ class Pipeline:
 
         with _timed("7"):  # with 8 and 9: they are a few products of vectors that are there
             return await self.language.run(find, stage="7")
-
-    def _amplifiers(self, request: Request, classification: Classification, *, personal: bool) -> list[Amplifier]:
-        """Return the amplifiers that hold for every choice; the class of stage 12 decides who is high-risk."""
-        found = amplifiers_for(
-            personal_data=personal, loop_depth=request.loop_depth, domain=classification.domain or request.domain
-        )
-        high = [Amplifier.EU_AI_ACT_HIGH_RISK] if classification.high_risk else []
-        return [*(a for a in found if a is not Amplifier.EU_AI_ACT_HIGH_RISK), *high]
 
     async def _context(
         self,

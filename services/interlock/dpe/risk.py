@@ -11,19 +11,7 @@ from interlock.dpe.attribution import Attribution
 from interlock.dpe.document import NliScores
 
 LOOP_DEPTH_ABOVE = 3
-_HIGH_RISK_DOMAINS = frozenset(
-    {
-        "biometric",
-        "biometrics",
-        "employment",
-        "recruitment",
-        "education",
-        "critical-infrastructure",
-        "essential-services",
-    }
-    | {"law-enforcement", "migration", "justice"}
-)
-_SECTORAL_DOMAINS = frozenset({"financial", "finance", "banking", "insurance", "medical", "healthcare", "health"})
+_SECTORAL_DOMAINS = frozenset({"financial", "medical"})
 
 
 @dataclass(frozen=True)
@@ -76,13 +64,12 @@ def assess(findings: Findings, amplifiers: Sequence[Amplifier], calibration: Cal
     return Risk(composite, signals, grounding, fidelity if checked else None, dominant)
 
 
-def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str) -> list[Amplifier]:
-    """Return the amplifiers whose condition holds; those of later stages are not among them yet."""
-    registered = domain.strip().lower().replace("_", "-").replace(" ", "-")
+def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_risk: bool) -> list[Amplifier]:
+    """Return the amplifiers of the call itself; *domain* is one of ``domain/regulatory.py``, *high_risk* its class (§17)."""
     conditions = (
         (Amplifier.GDPR_PII, personal_data),
-        (Amplifier.EU_AI_ACT_HIGH_RISK, registered in _HIGH_RISK_DOMAINS),
-        (Amplifier.FINANCIAL_OR_MEDICAL, registered in _SECTORAL_DOMAINS),
+        (Amplifier.EU_AI_ACT_HIGH_RISK, high_risk),
+        (Amplifier.FINANCIAL_OR_MEDICAL, domain in _SECTORAL_DOMAINS),
         (Amplifier.LOOP_DEPTH, loop_depth > LOOP_DEPTH_ABOVE),
     )
     return [amplifier for amplifier, holds in conditions if holds]
