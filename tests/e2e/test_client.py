@@ -14,7 +14,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import JSONResponse
 
-from interlock.client import AsyncSession, Conflict, Forbidden, Session, Unauthenticated
+from interlock.client import Answer, AsyncSession, Conflict, Forbidden, Session, Unauthenticated
 from tests.support.mesh import Front, start_front
 from tests.support.provider import Provider, RunningProvider, completion, message
 
@@ -161,6 +161,22 @@ async def test_a_fan_out_is_merged_by_a_fan_in(world):
     assert {"2/5"} == {answer.headers["crp-context-window"] for answer in answers}
     assert "3/5" == merged.headers["crp-context-window"]
     assert merged.headers["crp-provenance-window-lineage"].count("[") == 1
+
+
+@pytest.mark.req("SVC-2", "DAG-12")
+def test_a_batch_is_answered_item_by_item_and_the_session_goes_on_until_it_ends(world):
+    """Each question has an answer of its own, the session is drawn in every format, and its end is for good."""
+    with world.session() as session:
+        results = session.batch([asked(*task) for task in sources().values()])
+        after = session.chat("Name the two questions.")
+        pictures = [session.dag(form) for form in ("text", "mermaid", "dot", "json")]
+        session.terminate()
+        with pytest.raises(Conflict):
+            session.chat("Name the two questions.")
+
+    assert [LEGAL, FINANCE] == [one.text for one in results if isinstance(one, Answer)]
+    assert after.session_id == results[0].session_id
+    assert all(pictures)
 
 
 @pytest.mark.parametrize("example", ["plain.py", "langgraph_tree.py", "openai_agents_tree.py"])

@@ -92,10 +92,13 @@ class AsyncSession:
         async with self._lock:
             return await self._run(core.fan_in(self.state, answers, body, partial=partial))
 
-    async def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Answer | InterlockError]:
-        """Govern independent requests in one call; each result is an answer or why there is none."""
+    async def batch(
+        self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
+    ) -> list[Answer | InterlockError]:
+        """Ask independent questions in one call; each result is an answer or why there is none."""
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         async with self._lock:
-            return await self._run(core.batch(self.state, items))
+            return await self._run(core.batch(self.state, bodies))
 
     def follow(self, answer: Answer) -> AsyncSession:
         """Return a session that goes on from *answer*'s window: one branch of a fan-out."""

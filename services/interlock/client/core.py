@@ -14,7 +14,6 @@ from interlock.client.answer import Answer, Delegation
 from interlock.client.errors import Conflict, InterlockError, error_of
 
 CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
-MOST_PAUSES = 3
 LONGEST_PAUSE_S = 30.0
 
 T = TypeVar("T")
@@ -129,9 +128,10 @@ def delegate(state: State, agent_type: str, *, lifetime_s: int, approval: str) -
     return Delegation(tuple(value["headers"].items()), value["expires_at"])
 
 
-def batch(state: State, items: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
+def batch(state: State, bodies: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
     """Govern several requests in one call; one that is refused does not stop the others (SPEC-008 §8)."""
-    reply = yield from _sent(state, lambda: _json("POST", BATCH, state.headers(), {"items": list(items)}))
+    items = [{"id": str(number), "body": body} for number, body in enumerate(bodies)]
+    reply = yield from _sent(state, lambda: _json("POST", BATCH, state.headers(), {"items": items}))
     state.learn(reply.headers)
     results = _value(reply)["results"]
     return [_either(_reply_of(result)) for result in results]

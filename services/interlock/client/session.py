@@ -93,10 +93,13 @@ class Session:
         with self._lock:
             return self._run(core.fan_in(self.state, answers, body, partial=partial))
 
-    def batch(self, items: Sequence[Mapping[str, Any]]) -> list[Answer | InterlockError]:
-        """Govern independent requests in one call; each result is an answer or why there is none."""
+    def batch(
+        self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
+    ) -> list[Answer | InterlockError]:
+        """Ask independent questions in one call; each result is an answer or why there is none."""
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         with self._lock:
-            return self._run(core.batch(self.state, items))
+            return self._run(core.batch(self.state, bodies))
 
     def follow(self, answer: Answer) -> Session:
         """Return a session that goes on from *answer*'s window: one branch of a fan-out."""
