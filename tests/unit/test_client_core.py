@@ -205,6 +205,7 @@ def test_a_delegation_takes_the_downstream_set_and_nothing_else():
     assert delegation is not None
     assert {"CRP-Agent-Session-Parent", "CRP-Agent-Delegation-Grant", "CRP-Agent-Loop-Depth"} == set(delegation.headers)
     assert Delegation.received([("crp-agent-loop-depth", "1")]) is None
+    assert delegation.headers == Delegation.received_grpc(delegation.grpc_metadata()).headers
     assert delegation.headers == Delegation.received_mcp(delegation.mcp_meta()).headers
     assert delegation.headers == Delegation.received_a2a(delegation.a2a_metadata()).headers
 

@@ -71,7 +71,7 @@ class Answer:
 class Delegation:
     """The right of one sub-agent to start one child session: the downstream set of SPEC-012 §3.1, with the grant.
 
-    Over HTTP hand ``headers`` on as they are; ``mcp_meta`` and ``a2a_metadata`` carry the same.
+    Over HTTP hand ``headers`` on as they are; ``grpc_metadata``, ``mcp_meta`` and ``a2a_metadata`` carry the same.
     """
 
     fields: Fields = field(repr=False)
@@ -94,6 +94,11 @@ class Delegation:
         return cls._crossed(propagation.from_a2a(metadata, Direction.DOWNSTREAM))
 
     @classmethod
+    def received_grpc(cls, metadata: Iterable[tuple[str, str | bytes]]) -> Delegation | None:
+        """Return the delegation in the metadata of a gRPC call to a sub-agent."""
+        return cls._crossed(propagation.from_grpc(metadata, Direction.DOWNSTREAM))
+
+    @classmethod
     def _crossed(cls, crossed: Crossed) -> Delegation | None:
         return cls(crossed.fields) if crossed.get("CRP-Agent-Delegation-Grant") else None
 
@@ -106,6 +111,10 @@ class Delegation:
     def loop_depth(self) -> int:
         """Depth of the child below the root."""
         return int(self.headers.get("CRP-Agent-Loop-Depth", "0"))
+
+    def grpc_metadata(self) -> Fields:
+        """Return the metadata of a gRPC call that delegates."""
+        return propagation.to_grpc(self.fields, Direction.DOWNSTREAM)
 
     def mcp_meta(self, meta: Mapping[str, object] | None = None) -> dict[str, object]:
         """Return the ``_meta`` of an MCP request that delegates, beside what *meta* holds."""

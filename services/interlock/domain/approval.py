@@ -10,7 +10,6 @@ held response by its window and hashes, is another row of ``SCOPES``.
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.domain.errors import Refused, unauthenticated
+from interlock.domain.signed import MalformedError, decoded, encoded
 
 FORM = 1
 PREFIX = "approved:sha256:"
@@ -33,7 +33,6 @@ SCOPES: Mapping[str, tuple[str, ...]] = {DELEGATE: ("session", "agent")}
 
 REVIEWER = re.compile(r"[A-Za-z0-9._@+-]{1,128}", re.ASCII)
 _ID = re.compile(r"crp_appr_[0-9a-f]{32}", re.ASCII)
-_PART = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 _ENTROPY_BYTES = 16
 
 
@@ -81,7 +80,7 @@ def signed_bytes(payload: bytes) -> bytes:
 
 def token(payload: bytes, signature: bytes) -> str:
     """Return the value of CRP-Oversight-Token."""
-    return f"{PREFIX}{_encoded(payload)}.{_encoded(signature)}"
+    return f"{PREFIX}{encoded(payload).decode()}.{encoded(signature).decode()}"
 
 
 def read(text: str) -> Presented:
@@ -146,21 +145,12 @@ def _matches(pattern: re.Pattern[str], value: object) -> bool:
     return isinstance(value, str) and pattern.fullmatch(value) is not None
 
 
-def _encoded(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
 def _decoded(part: str) -> bytes:
     """Decode strictly: a part that another part also decodes from is refused, so that a token has one text."""
-    if not _PART.fullmatch(part):
-        raise _malformed()
     try:
-        data = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except ValueError:
+        return decoded(part.encode("ascii"))
+    except (MalformedError, UnicodeEncodeError):
         raise _malformed() from None
-    if _encoded(data) != part:
-        raise _malformed()
-    return data
 
 
 def _malformed() -> Refused:

@@ -1,4 +1,4 @@
-"""Texts of the form ``b64url(payload) "." b64url(mac)``, without padding: session tokens and delegation grants.
+"""Texts of the form ``b64url(payload) "." b64url(mac)``, without padding: session tokens and delegation grants; approvals share its coding.
 
 What is checked is the received bytes; nothing is serialised again to be compared. There is one algorithm.
 """
