@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,9 @@ import typer
 
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.cli.asking import asked
-from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
+from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
 from interlock.domain.agents import DEEPEST, KEY_PREFIX, MOST_DELEGATIONS, AgentType, as_fields
-from interlock.domain.errors import Refused, invalid
+from interlock.domain.errors import invalid
 from interlock.policy import agents_file
 from interlock.policy.agents import from_message
 from interlock.runtime.config import load
@@ -49,7 +48,7 @@ def list_(output: Output = Format.TEXT) -> None:
 
     Exit 0: listed. 1: listed, but the file as it is now is not in force, and why. 2: no answer.
     """
-    with _refusals(output):
+    with refusals(output):
         settings = load()
         request = policy_pb2.ListAgentsRequest()
         found = asked("policy", settings, lambda c: _stub(c).ListAgents(request, timeout=settings.rpc_timeout_s))
@@ -72,7 +71,7 @@ def check(file: Path = CHECKED, output: Output = Format.TEXT) -> None:
 
     Exit 0: it is good. 2: it is not; the place and what is expected there are named.
     """
-    with _refusals(output):
+    with refusals(output):
         agents = list(agents_file.load(file).by_name.values())
     if output is Format.JSON:
         print_json({"agents": {agent.name: as_fields(agent) for agent in agents}})
@@ -83,7 +82,7 @@ def check(file: Path = CHECKED, output: Output = Format.TEXT) -> None:
 @app.command(name="hash-key", help=f"Print an API key's SHA-256 as the registry has it. {PLAIN_KEY_HELP}")
 def hash_key(output: Output = Format.TEXT) -> None:
     """Print an API key's SHA-256 as the registry has it."""
-    with _refusals(output):
+    with refusals(output):
         digest = KEY_PREFIX + hashlib.sha256(_key().encode()).hexdigest()
     if output is Format.JSON:
         print_json({"api_key": digest})
@@ -107,7 +106,7 @@ def add(
 
     Exit 0: added or replaced. 2: refused, and nothing was changed.
     """
-    with _refusals(output):
+    with refusals(output):
         message = policy_pb2.Agent(
             agent_type=name,
             api_key_sha256=[_digest(key) for key in keys],
@@ -127,7 +126,7 @@ def remove(name: str = NAME, file: Path | None = FILE, output: Output = Format.T
 
     Exit 0: removed. 1: there was none. 2: refused.
     """
-    with _refusals(output):
+    with refusals(output):
         removed = _removed(name) if file is None else agents_file.remove(file, name)
     _done(output, name, "removed" if removed else "was not registered", removed=removed)
     raise typer.Exit(0 if removed else NEGATIVE)
@@ -180,11 +179,3 @@ def _done(output: Format, name: str, what: str, **fields: Any) -> None:
         print_json({"agent_type": name, **fields})
     else:
         typer.echo(f"{name} {what}")
-
-
-@contextmanager
-def _refusals(output: Format) -> Iterator[None]:
-    try:
-        yield
-    except Refused as refused:
-        raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -35,6 +36,15 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
     """Print one JSON document on one line, keys as given."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False) + "\n")
     sys.stdout.flush()
+
+
+@contextmanager
+def refusals(output: Format) -> Iterator[None]:
+    """End the command with the code of the refusal that its block raises, once that is printed."""
+    try:
+        yield
+    except Refused as refused:
+        raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None
 
 
 def print_refusal(refused: Refused, *, as_json: bool) -> int:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import typer
 import yaml
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from interlock.cli.output import Format, Output, print_json, print_refusal
+from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.domain import approval, ids
 from interlock.domain.agents import NAME
 from interlock.domain.approval import Approval
-from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.domain.errors import invalid, unavailable
 from interlock.policy.reviewers import key_bytes, key_text
 from interlock.policy.watched import content_of, document_of
 from interlock.runtime.clock import iso8601, system_clock
@@ -47,7 +45,7 @@ def keygen(reviewer: str = REVIEWER, out: Path = OUT, output: Output = Format.TE
 
     Exit 0: written. 2: refused; a file that is there is never overwritten.
     """
-    with _refusals(output):
+    with refusals(output):
         if not approval.REVIEWER.fullmatch(reviewer):
             raise invalid("REVIEWERS_INVALID", "a reviewer's name has 1 to 128 letters, digits and ._@+-")
         key = Ed25519PrivateKey.generate()
@@ -67,7 +65,7 @@ def approve_delegation(
 
     It can be used once, for this session and this agent type, until it expires. Exit 0: printed. 2: refused.
     """
-    with _refusals(output):
+    with refusals(output):
         reviewer, private = _private_key(key)
         if agent and not NAME.fullmatch(agent):
             raise invalid("AGENTS_INVALID", "--agent: not a name of an agent type")
@@ -113,11 +111,3 @@ def _write(path: Path, text: str) -> None:
         raise invalid("FILE_EXISTS", f"{path} is there already, and a key is never overwritten") from None
     except OSError as error:
         raise unavailable("FILE_NOT_WRITTEN", f"{path}: {type(error).__name__}", retry_after_ms=0) from None
-
-
-@contextmanager
-def _refusals(output: Format) -> Iterator[None]:
-    try:
-        yield
-    except Refused as refused:
-        raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None
