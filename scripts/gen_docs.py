@@ -1,4 +1,4 @@
-"""Write docs/configuration.md from the settings model and docs/reasons.md from the refusals in the source.
+"""Write docs/configuration.md from the settings model, docs/events.md from the table of events, docs/reasons.md from the source.
 
 python scripts/gen_docs.py            write
 python scripts/gen_docs.py --check    exit 1 when a committed page differs
@@ -16,6 +16,7 @@ from pydantic_core import PydanticUndefined
 from reason_finder import find
 
 from interlock.cli import serve
+from interlock.domain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime import server
 from interlock.runtime.config import Settings
@@ -111,11 +112,11 @@ def _cell(text: str) -> str:
     return text.replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
 
 
-PAGES = {"configuration.md": configuration, "reasons.md": reasons}
+PAGES = {"configuration.md": configuration, "events.md": events_page, "reasons.md": reasons}
 
 
 def main() -> int:
-    """Write or check both pages."""
+    """Write or check the pages."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check, stale = parser.parse_args().check, []

@@ -16,6 +16,8 @@ from interlock.domain.errors import Kind, Refused
 from interlock.session.batcher import Batcher
 from interlock.session.connection import parse
 from interlock.session.readiness import missing
+from interlock.session.store_redis import RedisStore
+from tests.support.sessions import first_ask, new_state, next_ask, settle
 from tests.support.tcp import Proxy, listening
 from tests.support.valkey import Valkey
 
@@ -200,13 +202,77 @@ async def test_a_server_that_may_lose_sessions_is_not_ready(own_valkey, admin, s
     await batcher.close()
 
 
-async def test_a_server_that_keeps_its_settings_to_itself_is_taken_as_it_is(own_valkey, admin):
-    """An ACL without INFO, as managed services have it, does not keep the service from starting."""
+async def test_a_server_that_does_not_say_who_it_is_is_unfit(own_valkey, admin):
+    """Without INFO no restart and no failover could be told; an operator may allow that for development."""
     admin.acl_setuser("quiet", enabled=True, passwords=["+q"], commands=["+@all", "-info", "-config"], keys=["*"])
     batcher = Batcher(parse(f"redis://quiet:q@127.0.0.1:{own_valkey.port}"))
+    allowed = Batcher(parse(f"redis://quiet:q@127.0.0.1:{own_valkey.port}"), allow_unfit=True)
+    no = await refused(RedisStore(batcher, token_lifetime_s=60).start(new_state(7001)))
+    await RedisStore(allowed, token_lifetime_s=60).start(new_state(7001))
 
-    assert await missing(batcher) == {}
+    assert "allow +info" in (await missing(batcher))["redis"]
+    assert (no.reason, await missing(allowed)) == ("SESSION_STORE_UNFIT", {})
     await batcher.close()
+    await allowed.close()
+
+
+@pytest.mark.req("BUD-9")
+@pytest.mark.parametrize(
+    ("setting", "wrong", "right"), [("maxmemory-policy", "allkeys-lru", "noeviction"), ("appendonly", "no", "yes")]
+)
+async def test_no_session_begins_on_a_server_that_may_lose_it(own_valkey, admin, setting, wrong, right):
+    """Starting and opening are refused; what was opened is settled all the same. A setting put right is seen by the next look."""
+    fit = RedisStore(Batcher(parse(own_valkey.url)), token_lifetime_s=60)
+    n = 7100 + (setting == "appendonly")
+    await fit.start(new_state(n))
+    opened = await fit.open(first_ask(1, session=n))
+    admin.config_set(setting, wrong)
+    batcher = Batcher(parse(own_valkey.url))
+    store = RedisStore(batcher, token_lifetime_s=60)
+    refusals = [await refused(store.start(new_state(n + 10))), await refused(store.open(first_ask(2, session=n)))]
+    settled = await store.commit(settle(1, opened))
+    admin.config_set(setting, right)
+    ready = await missing(batcher)
+    await store.open(next_ask(2, settled, session=n))
+
+    assert {no.reason for no in refusals} == {"SESSION_STORE_UNFIT"}
+    assert (settled.duplicate, ready) == (False, {})
+    await fit.close()
+    await store.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "places", "db"),
+    [
+        ("sentinel://h1:1,h2:2/crp", (("h1", 1), ("h2", 2)), 0),
+        ("sentinel://u:p@[::1]:26379/crp?db=3&sentinel_password=s", (("::1", 26379),), 3),
+        ("sentinels://h1:1/crp.x", (("h1", 1),), 0),
+    ],
+)
+def test_a_sentinel_url_names_sentinels_and_the_master(url, places, db):
+    """Several places, one name; credentials of the master before them, those of the sentinels as an option."""
+    address = parse(url)
+    assert address.sentinels is not None
+    assert (address.sentinels.places, address.db, bool(address.tls)) == (places, db, url.startswith("sentinels"))
+    assert "p@" not in repr(address)
+    assert (address.password, address.sentinels.password) == (("p", "s") if "@" in url else ("", ""))
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sentinel://h1/crp",
+        "sentinel://h1:1",
+        "sentinel://h1:1/a b",
+        "sentinel://h1:1/crp?socket_timeout=1",
+        "sentinel:///x",
+    ],
+)
+def test_a_sentinel_url_that_is_none_is_refused(url):
+    """Each needs its port, the master its name."""
+    with pytest.raises(Refused) as no:
+        parse(url)
+    assert no.value.reason == "REDIS_URL_INVALID"
 
 
 async def test_a_server_that_is_down_or_silent_is_missing_with_a_hint():

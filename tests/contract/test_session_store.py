@@ -99,7 +99,7 @@ async def test_the_first_window_has_no_parent_and_the_next_one_has_the_tip(store
         parents=(Parent(window_id(1), 1, seal(1).hmac, seal(1).quality_tier, "COMPLETED", Micros(950_000)),),
         path_budget=Micros(950_000),
         session_budget=Micros(950_000),
-        unsettled=None,
+        lapsed=None,
         left_out=(),
         facts=(),
         history=History((window_id(1),), (seal(1).quality_tier,), Degradation.NONE, window_id(1), seal(1).quality_tier),

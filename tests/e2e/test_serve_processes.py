@@ -327,7 +327,8 @@ def test_kill_9_leaves_no_orphan_and_the_state_serves_again(tmp_path):
         assert not psutil.wait_procs(valkey, timeout=10)[1]
         service.restart()
 
-        assert session_of(service.ports["session"], token) == "SESSION_STATUS_ACTIVE"
+        # Held as it was, and used only once it was verified against the audit log, which is not here.
+        assert session_of(service.ports["session"], token) == "SESSION_STATE_UNVERIFIED"
 
 
 @pytest.mark.req("SVC-9")
@@ -338,9 +339,9 @@ def test_killed_embedded_valkey_is_started_again(tmp_path):
         token = start_session(service.ports["session"])
         [valkey] = children_of(service.child.pid)
         valkey.kill()
-        said = eventually(lambda: session_of(service.ports["session"], token), "SESSION_STATUS_ACTIVE")
+        said = eventually(lambda: session_of(service.ports["session"], token), "SESSION_STATE_UNVERIFIED")
 
-    assert said == "SESSION_STATUS_ACTIVE"
+    assert said == "SESSION_STATE_UNVERIFIED"  # it is there; what it was before is verified by the mesh (ADR 12)
 
 
 def test_two_owners_of_one_state_are_refused(tmp_path):

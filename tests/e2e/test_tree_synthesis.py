@@ -9,10 +9,12 @@ import pytest_asyncio
 
 from interlock.dpe.wiring import open_service
 from interlock.runtime.config import Settings
-from tests.support.provider import RunningProvider
+from tests.support import answering
 from tests.support.remedies import fields_of, told
 from tests.support.sidecar import RunningSidecar, running_sidecar, token_of
-from tests.support.windows import Answering, dag, delegated, fan_in, fan_out, onward, report, result_of, window_of
+from tests.support.windows import dag, delegated, fan_in, fan_out, onward, report, result_of, window_of
+
+running, provider = answering.running, answering.provider
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
@@ -30,18 +32,6 @@ LONG = " ".join(
     f"In {1980 + year} revenue of Acme was {year + 3}.5 million dollars, and the board of Acme approved the accounts of that year."
     for year in range(40)
 )
-
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running) -> Answering:
-    running.provider.reset()
-    return running.provider
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")

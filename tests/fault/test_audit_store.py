@@ -17,7 +17,7 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.log_sql import SqliteLog
 from interlock.audit.wiring import open_service
 from interlock.domain.errors import Kind, Refused

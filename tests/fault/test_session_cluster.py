@@ -69,7 +69,7 @@ async def test_trees_spread_over_the_servers_and_none_crosses_slots(store, serve
 
 @pytest.mark.req("BUD-8")
 async def test_a_slot_that_moves_takes_its_session_along(store, servers):
-    """While a slot is on its way (ASK) and after it has arrived (MOVED), every call finds the session and charges once."""
+    """While a slot is on its way (ASK) and after it has arrived (MOVED), every call finds the session, verified once, and charges once."""
     session = session_id(7)
     key, slot = key_of(session, session), slot_of(key_of(session, session))
     await store.start(new_state(7))
@@ -80,11 +80,17 @@ async def test_a_slot_that_moves_takes_its_session_along(store, servers):
     _run(target, "CLUSTER", "SETSLOT", slot, "IMPORTING", ids[source])
     _run(source, "CLUSTER", "SETSLOT", slot, "MIGRATING", ids[target])
     _run(source, "MIGRATE", "127.0.0.1", target.port, key, 0, 5000)
+    # On its way it is asked for on the other server: it is verified there before its next use, and again on no other one.
+    with pytest.raises(Refused) as no:
+        await store.open(next_ask(2, first, session=7))
+    state = await store.read(session, session, verified=False)
+    await store.restore(state)
     second = await store.commit(settle(2, await store.open(next_ask(2, first, session=7)), charge=Micros(50_000)))
     for server in (target, source, *servers):
         _run(server, "CLUSTER", "SETSLOT", slot, "NODE", ids[target])
     third = await store.commit(settle(3, await store.open(next_ask(3, second, session=7)), charge=Micros(50_000)))
 
+    assert no.value.reason == "SESSION_STATE_UNVERIFIED"
     assert (second.outcome.session_budget, third.outcome.session_budget) == (900_000, 850_000)
     assert _holds(target, key)
 

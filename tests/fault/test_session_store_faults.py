@@ -65,12 +65,14 @@ async def budget(store) -> int:
 
 @pytest.mark.req("BUD-8", "BUD-4", "TOK-5")
 async def test_a_store_killed_between_opening_and_settling_loses_nothing(server, store):
-    """kill -9, start again: the lease and the session are there, and the retried commit settles exactly once."""
+    """kill -9, start again: session and lease are there, verified once, and the retried commit settles exactly once."""
     await store.start(new_state())
     opened = await store.open(first_ask(1))
     server.kill()
     assert await reason(store.commit(settle(1, opened, charge=HIGH))) == "SESSION_STORE_UNAVAILABLE"
     server.start()
+    assert await reason(store.commit(settle(1, opened, charge=HIGH))) == "SESSION_STATE_UNVERIFIED"
+    await store.restore(new_state())
     settled = await store.commit(settle(1, opened, charge=HIGH))
     again = await store.commit(settle(1, opened, charge=HIGH))
 
@@ -90,7 +92,9 @@ async def test_commits_in_flight_at_the_kill_are_each_charged_once_after_a_retry
     await asyncio.wait(calls)
     acknowledged = {n for n, call in enumerate(calls, 1) if not call.exception()}
     server.start()
-    before = {n for n in range(1, 41) if (await store.read(session_id(n), session_id(n))).nodes}
+    before = {n for n in range(1, 41) if (await store.read(session_id(n), session_id(n), verified=False)).nodes}
+    for n in range(1, 41):
+        await store.restore(new_state(n))
     again = await asyncio.gather(*(store.commit(ask) for ask in asks))
     left = [(await store.read(session_id(n), session_id(n))).budget for n in range(1, 41)]
 
@@ -107,6 +111,7 @@ async def test_a_store_that_is_down_is_said_and_one_that_is_back_is_used(server,
     assert [await reason(call) for call in calls] == ["SESSION_STORE_UNAVAILABLE"] * 4
     assert "INTERLOCK_REDIS_URL" in (await store.missing())["redis"]
     server.start()
+    await store.restore(new_state())
 
     assert (await store.open(first_ask(1))).session_budget == 1_000_000
     assert await store.missing() == {}
@@ -318,3 +323,18 @@ async def test_every_key_of_a_session_lies_in_the_slot_of_its_root(server, store
         keys = client.keys("*")
 
     assert keys == [f"il:{{{SESSION}}}:s:{SESSION}".encode()]
+
+
+@pytest.mark.req("BUD-4", "BUD-8")
+async def test_a_settlement_that_too_few_replicas_hold_is_refused_and_its_charge_stays(server, store):
+    """WAIT counts nobody: the call fails closed, and the retry without the demand finds the window settled."""
+    await store.start(new_state())
+    opened = await store.open(first_ask(1))
+    demanding = store_at(server.url, timeout_s=0.4, wait_replicas=1)
+    with pytest.raises(Refused) as no:
+        await demanding.commit(settle(1, opened, charge=HIGH))
+    await demanding.close()
+    again = await store.commit(settle(1, opened, charge=HIGH))
+
+    assert (no.value.reason, no.value.metadata["error"]) == ("SESSION_STORE_UNAVAILABLE", "REPLICAS_SHORT")
+    assert (again.duplicate, again.outcome.session_budget) == (True, 850_000)

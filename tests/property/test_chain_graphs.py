@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.audit import requests
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.seal import Sealer
 from interlock.audit.verify import examine
 from interlock.domain.chain import Integrity

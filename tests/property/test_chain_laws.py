@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.audit import requests
 from interlock.audit.export import to_line
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.requests import Note
 from interlock.audit.seal import Sealer
 from interlock.audit.verify import examine

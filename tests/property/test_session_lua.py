@@ -16,6 +16,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.dag import violations
 from interlock.domain.errors import Refused
 from interlock.domain.session import Committed, SessionState
+from interlock.domain.standing import Standing
 from interlock.session.batcher import Batcher
 from interlock.session.connection import parse
 from interlock.session.store import MemoryStore, Store
@@ -70,6 +71,7 @@ COMMITS = st.fixed_dictionaries(
         "ceiling": seldom(BUDGETS),
         "policy": seldom(st.sampled_from(["halt-on HIGH", "halt-on MEDIUM"])),
         "hmac": seldom(st.sampled_from(["parent's", "none"])),
+        "chain": seldom(st.builds(Standing, BUDGETS | st.just(1_000_000), st.integers(0, 9))),
     }
 )
 STEPS = st.one_of(
@@ -171,6 +173,8 @@ class Pair:
         window, changed = given["window"], {"charge": Micros(given["charge"])}
         if given["ceiling"] is not None:
             changed["ceiling"] = Micros(given["ceiling"])
+        if given["chain"]:
+            changed["chain"] = given["chain"]
         if given["policy"]:
             changed["policy"] = policy(given["policy"])
         state = await self.state()

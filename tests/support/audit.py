@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -16,12 +17,13 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit import requests
 from interlock.audit.appender import Appender
-from interlock.audit.log import AuditLog, MemoryLog
-from interlock.audit.log_sql import SqliteLog
+from interlock.audit.log import AuditLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.seal import Sealer
 from interlock.audit.servicer import AuditServicer
-from interlock.audit.verify import key_of
+from interlock.audit.verify import examine, key_of
 from interlock.audit.wiring import readiness
+from interlock.domain import audit_events
 from interlock.domain.chain import KeyOf
 from interlock.runtime.channel import LocalChannel
 from interlock.runtime.keys import Keyring
@@ -58,7 +60,13 @@ class Ticking:
 
 
 def event(event_type: str = "DPE_COMPLETED", data: str = '{"a":1}', **fields: Any) -> audit_pb2.NewEvent:
-    fields.setdefault("severity", audit_pb2.SEVERITY_INFO)
+    """An event; required fields that *data* leaves out are filled in."""
+    known = audit_events.TYPES.get(event_type)
+    if known and not known.own and data.endswith("}"):
+        missing = {field: "x" for field in known.fields if f'"{field}"' not in data}
+        more = json.dumps(missing, separators=(",", ":"))[1:]
+        data = data[:-1] + ("," if missing and data != "{}" else "") + more if missing else data
+    fields.setdefault("severity", audit_events.SEVERITIES.index(known.severities[0]) + 1 if known else 2)
     return audit_pb2.NewEvent(event_type=event_type, data_json=data, **fields)
 
 
@@ -100,7 +108,6 @@ class Service:
 
     async def missing(self) -> Mapping[str, str]:
         """Return what the service's readiness says."""
-        assert isinstance(self.log, SqliteLog)
         return await readiness(self.servicer, self.appender, self.log)()
 
     async def seal(self, count: int, *, session: int = 1, **fields: Any) -> list[audit_pb2.AppendResponse]:
@@ -152,6 +159,12 @@ def build(
         assert outcome.error is None, outcome.error
         tips.append(outcome.value.window.hmac)
     return tips[1:]
+
+
+def verify_message(log: AuditLog, session: str, keyring: Keyring = KEYRING) -> tuple[str, list[str]]:
+    """Return the verdict on a session's chain, and the reasons of its faults."""
+    found = examine(log.chain(session), session, keyring)
+    return found.integrity.name, [fault.reason for fault in found.faults]
 
 
 class Attacker:

@@ -1,6 +1,6 @@
-"""A process with the real audit service, for tests that kill it: python -m tests.support.audit_child DATABASE MODE ...
+"""A process with the real audit service, for tests that kill it: python -m tests.support.audit_child PLACE MODE ...
 
-Every acknowledgement is one line on standard output, written after the service has answered:
+PLACE is a file or the URL of a PostgreSQL database; INTERLOCK_FAILPOINTS may say where it kills itself. Every acknowledgement is one line on standard output, written after the service has answered:
 ``E SESSION SEQUENCE N`` for an event and ``W SESSION NUMBER HMAC`` for a window.
 """
 
@@ -16,7 +16,11 @@ from pathlib import Path
 
 import structlog
 
+from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.log import AuditLog
+from interlock.audit.log_postgres import PostgresLog
 from interlock.audit.log_sql import SqliteLog
+from interlock.runtime import failpoints
 from tests.support.audit import Service, event, serving, session_id, window
 
 SESSIONS = 4
@@ -79,11 +83,26 @@ async def run_against_limit(service: Service) -> None:
     await record(service, 1, "after")
 
 
-async def main(database: str, mode: str, *arguments: str) -> None:
+async def run_erasing(service: Service) -> None:
+    """Seal two windows that said something, then erase them, and say so."""
+    for number, answer in enumerate(await service.seal(2, content="Said."), 1):
+        say("W", 1, number, answer.hmac)
+    request = audit_pb2.EraseSessionRequest(session_id=session_id(), approval_id="a", reviewer_id="r")
+    say("ERASED", (await service.stub.EraseSession(request)).erased)
+
+
+def a_log(place: Path | str) -> AuditLog:
+    """Return the log at a place."""
+    return PostgresLog(str(place)) if str(place).startswith("postgresql://") else SqliteLog(Path(place))
+
+
+async def main(place: str, mode: str, *arguments: str) -> None:
     # Neither on standard output, which is for acknowledgements, nor in a file, which may not grow.
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
-    run = {"run": run_until_killed, "shared": run_shared, "limit": run_against_limit}[mode]
-    async with serving(SqliteLog(Path(database))) as service:
+    failpoints.configure()
+    modes = {"run": run_until_killed, "shared": run_shared, "limit": run_against_limit, "erase": run_erasing}
+    run = modes[mode]
+    async with serving(a_log(place)) as service:
         await service.appender.submit(lambda writing: writing.touch())
         await run(service, *map(int, arguments))
 

@@ -22,7 +22,17 @@ _BARE = {name: value for name, value in os.environ.items() if not name.startswit
 
 ANY_PORT = {
     f"INTERLOCK_{name}_PORT": "0"
-    for name in ("SIDECAR_HTTP", "SIDECAR_GRPC", "SESSION", "POLICY", "DPE", "AUDIT", "METRICS")
+    for name in (
+        "SIDECAR_HTTP",
+        "SIDECAR_GRPC",
+        "SESSION",
+        "POLICY",
+        "DPE",
+        "AUDIT",
+        "OVERSIGHT",
+        "OVERSIGHT_HTTP",
+        "METRICS",
+    )
 }
 
 
@@ -41,9 +51,10 @@ def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 60) -> subpr
 class Process:
     """One ``interlock serve`` child. What it printed is in ``stdout`` and ``stderr`` files of its own."""
 
-    def __init__(self, folder: Path, name: str | None, env: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, name: str | None, env: Mapping[str, str], *, label: str = "") -> None:
         self.name, self.env, self.ports = name, dict(env), {}
-        self.out, self.err = folder / f"{name or 'mesh'}.out", folder / f"{name or 'mesh'}.err"
+        label = label or name or "mesh"
+        self.out, self.err = folder / f"{label}.out", folder / f"{label}.err"
         self._child: subprocess.Popen[bytes] | None = None
 
     def start(self) -> Process:
@@ -117,10 +128,10 @@ class Processes:
         self.folder, self.settings = folder, dict(settings or {})
         self.all: dict[str, Process] = {}
 
-    def process(self, name: str | None = None, **settings: Any) -> Process:
-        """Return a new, unstarted process of one service, or of the whole mesh."""
+    def process(self, name: str | None = None, *, label: str = "", **settings: Any) -> Process:
+        """Return a new, unstarted process of one service, or of the whole mesh; of several of one service each has a label."""
         env = environment(self.folder / "state", {**self.settings, **settings})
-        made = self.all[name or "mesh"] = Process(self.folder, name, env)
+        made = self.all[label or name or "mesh"] = Process(self.folder, name, env, label=label)
         return made
 
     def mesh(self, **settings: Any) -> Process:

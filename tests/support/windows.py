@@ -46,11 +46,13 @@ class Answering(Provider):
     by_step: dict[str, Any] = field(default_factory=dict)
     together: int = 0
     """Requests that were under way at the same time, at most."""
+    expected: int = 1
+    """How many of them the provider waits for, a second at most, before it answers."""
     _now: int = 0
 
     def reset(self) -> None:
         super().reset()
-        self.by_question, self.together = {}, 0
+        self.by_question, self.together, self.expected = {}, 0, 1
         self.by_step = {"plan": PLAN, "verify": NO_ISSUES, "summarise": "A summary."}
         self._reply = self._answer
 
@@ -58,7 +60,10 @@ class Answering(Provider):
         body = self.received[-1].body
         self._now += 1
         self.together = max(self.together, self._now)
-        await asyncio.sleep(0.02)  # long enough for those beside it to come in
+        for _ in range(50):  # long enough for those beside it to come in
+            await asyncio.sleep(0.02)
+            if self.together >= self.expected:
+                break
         self._now -= 1
         question, step = str(body["messages"][-1]["content"]), step_of(body)
         said = self.by_step.get(step, f"This answers it. {question}")

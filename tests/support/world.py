@@ -149,9 +149,9 @@ async def four_sidecars(
         found["dpe_address"] = f"127.0.0.1:{dpe_port}"
         sidecars = []
         for number in range(SIDECARS):
-            sidecars.append(processes.process("sidecar", **found).start())
-            processes.all[f"sidecar-{number}"] = processes.all.pop("sidecar")
+            sidecars.append(processes.process("sidecar", label=f"sidecar-{number}", **found).start())
         ports = [sidecar.wait().ports for sidecar in sidecars]
+        assert len({port["sidecar_http"] for port in ports}) == SIDECARS
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(found["audit_address"]))
         yield World(
             [f"http://127.0.0.1:{port['sidecar_http']}" for port in ports],

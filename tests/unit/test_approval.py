@@ -173,9 +173,23 @@ def test_a_reviewer_approves_only_the_actions_that_are_registered():
     """``actions`` narrows what a reviewer may do; what is not an action is refused at reading."""
     document = reviewers()
     document["reviewers"][REVIEWER]["actions"] = ["release"]
+    among = read_reviewers(document)
+    document["reviewers"][REVIEWER]["actions"] = ["replenish"]
 
+    assert refusal(approved(), among=among) == "APPROVAL_MISMATCH"
     with pytest.raises(Refused, match="REVIEWERS_INVALID"):
         read_reviewers(document)
+
+
+def test_what_cannot_be_undone_is_allowed_by_name_alone():
+    """A reviewer for whom no actions are named decides about delegations and held responses, and erases nothing."""
+    erasure = approved(action="erase", scope={"session": SESSION})
+    document = reviewers()
+    document["reviewers"][REVIEWER]["actions"] = ["erase"]
+
+    with pytest.raises(Refused, match="APPROVAL_MISMATCH"):
+        REGISTERED.verified(erasure, "erase", {"session": SESSION}, now_s=NOW_S)
+    assert read_reviewers(document).verified(erasure, "erase", {"session": SESSION}, now_s=NOW_S)
 
 
 GOOD_KEY = reviewers()["reviewers"][REVIEWER]["public_key"]

@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from interlock.audit import requests
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.seal import Sealer
 from interlock.audit.verify import ChainBroken
 from interlock.domain.chain import EventRecord, Integrity

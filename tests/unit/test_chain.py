@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.domain.chain import (
     EventRecord,
     Fault,

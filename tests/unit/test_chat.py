@@ -64,6 +64,8 @@ def test_nulls_say_nothing():
         (request(MESSAGES=[]), "UNKNOWN_PARAMETER", "MESSAGES"),
         (request(functions=[]), "UNKNOWN_PARAMETER", "functions"),
         (request(**{"x\r\ny": 1}), "UNKNOWN_PARAMETER", "?"),
+        (request(messages=None), "INVALID_PARAMETER", "messages"),
+        (request(model=None), "INVALID_PARAMETER", "model"),
         (request(model=3), "INVALID_PARAMETER", "model"),
         (request(model=""), "INVALID_PARAMETER", "model"),
         (request(model="m\u241f"), "INVALID_PARAMETER", "model"),

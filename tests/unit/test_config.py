@@ -117,7 +117,7 @@ def test_default_decrements():
     ("variable", "value", "told"),
     [
         ("REDIS_URL", "localhost:6379", "must start with redis://"),
-        ("AUDIT_URL", "postgres://x", "must start with sqlite:///"),
+        ("AUDIT_URL", "mysql://x", "must start with sqlite:///"),
         ("UPSTREAM_BASE_URL", "api.example.com/v1", "must be a URL that starts with http"),
         ("SESSION_ADDRESS", "session", "must be HOST:PORT"),
         ("DATA_REGION", "eu", "must be two capital letters"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from structlog.testing import capture_logs
 
 from interlock.domain.errors import Kind, Refused
 from interlock.sidecar.identity import ApiKeys, load_api_keys
@@ -80,3 +81,49 @@ def test_a_missing_list_is_refused(tmp_path):
     """A path that names no file does not mean: accept everybody."""
     with pytest.raises(Refused, match="API_KEYS_FILE_INVALID"):
         load_api_keys(tmp_path / "absent.yaml")
+
+
+def test_a_key_is_added_and_taken_away_without_a_restart(tmp_path):
+    """A list that changes is in force at the next look; one that cannot be used is told and the good one stays."""
+    path = file_of(tmp_path, f"team-a: {DIGEST}\n")
+    keys = load_api_keys(path)
+    path.write_text(f"team-b: {DIGEST}\n")
+    keys._listed.refresh()
+    assert keys.caller([f"Bearer {KEY}"]).scope == "team-b"
+    for bad in ("", "team-b: short\n", f"team-b: {DIGEST}\nteam-b: {'a' * 64}\n"):
+        path.write_text(bad)
+        keys._listed.refresh()
+        assert keys.caller([f"Bearer {KEY}"]).scope == "team-b"
+    path.write_text(f"team-c: {'a' * 64}\n")
+    keys._listed.refresh()
+
+    assert refusal(keys, f"Bearer {KEY}").reason == "API_KEY_INVALID"
+
+
+def test_a_list_that_everybody_may_change_is_refused(tmp_path):
+    """Who could write the list could let anybody in."""
+    path = file_of(tmp_path, f"team-a: {DIGEST}\n")
+    path.chmod(0o666)
+
+    with pytest.raises(Refused, match="API_KEYS_FILE_INVALID"):
+        load_api_keys(path)
+
+
+def test_a_list_that_everybody_may_read_is_told(tmp_path):
+    """A weak key could be found from its hash, so the operator hears of it."""
+    path = file_of(tmp_path, f"team-a: {DIGEST}\n")
+    path.chmod(0o644)
+    with capture_logs() as lines:
+        load_api_keys(path)
+
+    assert [line["event"] for line in lines] == ["api_keys.readable"]
+
+
+def test_a_name_may_have_two_keys_while_one_is_changed(tmp_path):
+    """Both keys have the same scope, so the sessions of the old one go on with the new one."""
+    other = hashlib.sha256(b"sk-new").hexdigest()
+    keys = load_api_keys(file_of(tmp_path, f"team-a: [{DIGEST}, {other}]\n"))
+
+    assert {keys.caller([f"Bearer {key}"]).scope for key in (KEY, "sk-new")} == {"team-a"}
+    with pytest.raises(Refused, match="the same key"):
+        load_api_keys(file_of(tmp_path, f"team-a: [{DIGEST}, {DIGEST}]\n"))

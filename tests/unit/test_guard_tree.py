@@ -14,6 +14,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import headers
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
+from interlock.domain.held import unpacked
 from interlock.sidecar import batch, events, hierarchy, requests, strategies
 from interlock.sidecar.admission import Admitted
 from interlock.sidecar.batch import Item
@@ -92,7 +93,7 @@ def test_the_settlement_says_how_the_window_hangs_together():
 
 
 @pytest.mark.req("DAG-6")
-@pytest.mark.parametrize("action", ["ACTION_HALT", "ACTION_HOLD", "ACTION_REJECT_QUALITY"])
+@pytest.mark.parametrize("action", ["ACTION_HALT", "ACTION_REJECT_QUALITY"])
 def test_an_answer_that_nobody_got_leaves_no_facts_behind(action):
     """Its facts count as unseen, so that asking once more packs them again; its deferred ones are not kept."""
     admitted, kept_back = an_admitted(), judged("HIGH", action)
@@ -100,6 +101,19 @@ def test_an_answer_that_nobody_got_leaves_no_facts_behind(action):
     record = requests.to_seal(admitted, kept_back, commit, [])
 
     assert (list(commit.facts_used), list(record.deferred_facts), record.content) == ([], [], "")
+
+
+@pytest.mark.req("OVR-2", "DAG-6")
+def test_an_answer_that_is_held_is_kept_with_what_it_says():
+    """A reviewer may still give it away; its facts count as unseen until then."""
+    admitted, held = an_admitted(), judged("HIGH", "ACTION_HOLD")
+    commit = requests.to_settle(admitted, a_call(), held)
+    hold = requests.to_hold(admitted, a_call(), held, seconds=60)
+    record = requests.to_seal(admitted, held, commit, [], hold)
+
+    assert (list(commit.facts_used), list(record.deferred_facts), record.content) == ([], [FACT], "x")
+    assert (unpacked(record.held).body, record.hold_s) == (held.answer.body, 60)
+    assert requests.to_hold(admitted, a_call(), judged("HIGH", "ACTION_HALT"), seconds=60) == {}
 
 
 def test_the_seal_keeps_the_pattern_and_what_was_deferred():

@@ -11,7 +11,7 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.log import MemoryLog
+from interlock.audit.log_memory import MemoryLog
 from interlock.audit.log_sql import SqliteLog
 from tests.support.audit import Attacker, Service, event, hash_of, serving, session_id, window_id
 from tests.support.trails import FIRST, HELPER, LEGAL, ROOT, TAX, Spoiled, grow
@@ -196,10 +196,7 @@ ATTACKS = {
         "DELEGATED of {LEGAL} by {ROOT}: NOT_RECORDED",
     ),
     "report of the consuming window changed": (
-        edit(
-            "UPDATE reports SET body = CAST(replace(body, 'linked_results', 'linked_resultz') AS BLOB) WHERE window_id = ?",
-            window_id(2, ROOT),
-        ),
+        edit("UPDATE reports SET body = zeroblob(99) WHERE window_id = ?", window_id(2, ROOT)),
         BROKEN,
         [(RESULT, LEGAL, "NOT_COVERED"), (RESULT, TAX, "NOT_COVERED")],
         "session {ROOT}: window 2: REPORT_HASH_MISMATCH",

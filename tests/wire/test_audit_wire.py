@@ -121,6 +121,7 @@ async def test_a_window_is_recorded_with_its_events_and_its_seal(wire):
         "parent_ids": [],
         "response_hash": hash_of(1),
         "report_hash": sealed.report_hash,
+        "sealed_report_hash": json.loads(events[2].data_json)["sealed_report_hash"],
         "risk_level": 3,
         "charge_micros": 150_000,
         "status": "COMPLETED",
@@ -345,7 +346,8 @@ async def test_record_appends_and_returns_the_last_sequence(wire):
 
     assert (first.sequence, third.sequence) == (1, 3)
     events = await wire.export()
-    assert (events[0].timestamp, events[0].data_json) == ("2026-05-25T09:00:00Z", '{"a":1,"b":2}')
+    assert events[0].timestamp == "2026-05-25T09:00:00Z"
+    assert events[0].data_json == '{"a":1,"b":2,"safety_policy_hash":"x","scope":"x","session_id":"x"}'
     assert events[1].timestamp.startswith("2026-05-25T10:00:00.")
     assert [e.window_id for e in events] == ["", window_id(1), window_id(1)]
 

@@ -7,29 +7,12 @@ import json
 import pytest
 
 from interlock.api.sidecar.v1 import sidecar_pb2
-from tests.support.provider import RunningProvider
+from tests.support import answering
 from tests.support.remedies import told
 from tests.support.sidecar import reason_of, running_sidecar, token_of
-from tests.support.windows import Answering, Merger, budget, dag, onward
+from tests.support.windows import Merger, budget, dag, onward
 
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running) -> Answering:
-    running.provider.reset()
-    return running.provider
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger()) as one:
-        yield one
+running, provider, sidecar = answering.running, answering.provider, answering.sidecar
 
 
 def body(question: str) -> dict:

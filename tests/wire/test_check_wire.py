@@ -18,6 +18,7 @@ from interlock.runtime.server import Server
 from tests.support.canary import API_KEY, MASTER_KEY, PASSWORD, found_in
 from tests.support.probe import Dependency, PolicyProbe, policy_service
 from tests.support.processes import environment, run
+from tests.support.tls import a_mesh_of_certificates, files
 from tests.support.valkey import free_port
 
 
@@ -68,7 +69,8 @@ async def test_fresh_machine_has_no_failure():
 
     assert [f for f in findings if f.status == "FAIL"] == []
     assert {f.group for f in findings} == {
-        "configuration", "keys", "embedded parts", "redis", "audit store", "models", "services", "upstream", "ports",
+        "configuration", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "services",
+        "upstream", "ports",
     }  # fmt: skip
 
 
@@ -164,7 +166,7 @@ async def test_redis_that_is_well(monkeypatch, redis_url):
 
 @pytest.mark.parametrize(
     ("setting", "value", "good", "status"),
-    [("maxmemory-policy", "allkeys-lru", "noeviction", "FAIL"), ("appendonly", "no", "yes", "WARN")],
+    [("maxmemory-policy", "allkeys-lru", "noeviction", "FAIL"), ("appendonly", "no", "yes", "FAIL")],
 )
 async def test_redis_that_could_lose_a_budget(monkeypatch, valkey, redis_url, setting, value, good, status):
     """A Redis that evicts fails, one without AOF is a warning; the hint has the command."""
@@ -272,3 +274,18 @@ def test_command_ends_with_0_otherwise(tmp_path):
     assert said.returncode == 0
     assert "hint: " in said.stdout
     assert "\x1b" not in said.stdout
+
+
+@pytest.mark.req("SVC-6")
+async def test_certificates_are_looked_at(tmp_path, monkeypatch):
+    """A good pair is shown with its end, one that ends soon warned of, a broken one fails and is said before the services."""
+    held = a_mesh_of_certificates(tmp_path / "certificates")
+    for name, path in files(held, "operator").items():
+        monkeypatch.setenv(f"INTERLOCK_{name.upper()}", str(path))
+    soon = [finding for finding in await examine() if finding.group == "certificates"]
+    (held / "operator.key").write_bytes((held / "audit.key").read_bytes())
+    broken = {(finding.group, finding.name): finding.status for finding in await examine()}
+
+    assert {(one.name, one.status.value) for one in soon} == {("mesh", "WARN"), ("fronts", "OK")}
+    assert broken["certificates", "mesh"].value == "FAIL"
+    assert broken["services", "all"].value == "SKIP"

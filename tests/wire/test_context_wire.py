@@ -5,28 +5,18 @@ from __future__ import annotations
 import pytest
 
 from interlock.domain.errors import unavailable
-from tests.support.provider import RunningProvider
+from tests.support import answering
 from tests.support.remedies import fields_of, told
 from tests.support.sidecar import DpeDouble, reason_of, running_sidecar, token_of
-from tests.support.windows import Answering, Merger, budget, dag, fan_in, fan_out, onward, window_of
+from tests.support.windows import Merger, budget, dag, fan_in, fan_out, onward, window_of
+
+running, provider = answering.running, answering.provider
 
 LONG = " ".join(f"Sentence {number} says that revenue was {number} million." for number in range(60))
 FACTS = [
     {"id": "high", "content": "The audit of May found no error at all in the books.", "importance": 0.9},
     {"id": "low", "content": "The office has eleven rooms and one of them is blue.", "importance": 0.1},
 ]
-
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running) -> Answering:
-    running.provider.reset()
-    return running.provider
 
 
 @pytest.fixture
@@ -188,7 +178,7 @@ async def test_a_fan_in_summarises_long_answers_side_by_side(sidecar, provider, 
     provider.by_step["summarise"] = "Revenue rose from 0 to 59 million."
     root = await sidecar.chat("All?")
     children = await fan_out(sidecar, root, "A?", "B?", "C?")
-    provider.together = 0
+    provider.together, provider.expected = 0, 2
     merged = await fan_in(sidecar, children, interlock={"token_budget": 900})
     edges = (await dag(sidecar, root))[window_of(merged)].edges
 

@@ -4,33 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.provider import RunningProvider
+from tests.support import answering
 from tests.support.remedies import fields_of, told
 from tests.support.sidecar import reason_of, running_sidecar, token_of
-from tests.support.windows import PLAN, Answering, Merger, budget, dag, onward
+from tests.support.windows import PLAN, Merger, budget, dag, onward
 from tests.support.world import agents_file
+
+running, provider, sidecar = answering.running, answering.provider, answering.sidecar
 
 HIERARCHICAL = {"crp-context-strategy": "hierarchical"}
 LAW, MONEY = "What of law?", "What of money?"
-
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running) -> Answering:
-    running.provider.reset()
-    return running.provider
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger()) as one:
-        yield one
 
 
 async def ask(sidecar, question: str = "All?", **more):
@@ -48,6 +31,7 @@ async def shape(sidecar, response) -> list[tuple[int, str, str]]:
 @pytest.mark.req("DAG-3", "HDR-4")
 async def test_one_call_is_planned_answered_side_by_side_and_put_together(sidecar, provider):
     """SPEC-008 §7.2 to §7.4: the synthesis is window 3 of 5, made from both parts."""
+    provider.expected = 2
     response = await ask(sidecar)
     asked = sidecar.dpe.of(response)
 

@@ -6,6 +6,7 @@ import asyncio
 import json
 import threading
 
+import httpx
 import pytest
 
 from interlock.api.session.v1 import session_pb2
@@ -97,6 +98,21 @@ async def test_hanging_up_before_the_answer_frees_the_session(sidecar, provider)
     assert [json.loads(e.data_json)["error_code"] for e in events if e.event_type == "DISPATCH_FAILED"] == [
         "CALLER_LEFT"
     ]
+
+
+@pytest.mark.req("SVC-4")
+async def test_a_call_that_outlasts_the_drain_is_told_why(tmp_path, upstream, provider):
+    """What is still waiting when the time to drain is over gets 503 with a reason, not a bare 500."""
+    provider.hangs()
+    async with httpx.AsyncClient(trust_env=False, timeout=30) as outside:
+        async with running_sidecar(tmp_path, upstream=upstream, drain_s=1) as sidecar:
+            body = {"model": "test-model", "messages": [{"role": "user", "content": "What is it?"}]}
+            call = asyncio.create_task(outside.post(f"{sidecar.http}/v1/chat/completions", json=body))
+            await asyncio.to_thread(provider.asked.wait, 10)
+        answered = await call
+
+    assert (answered.status_code, reason_of(answered)) == (503, "SHUTTING_DOWN")
+    assert answered.headers["retry-after"] == "1"
 
 
 @pytest.mark.req("SVC-9", "SVC-3")

@@ -107,9 +107,13 @@ async def test_every_round_is_on_record_and_the_last_one_is_charged(sidecar, scr
 
     assert [kind for kind, _ in events[1:]] == [
         "DISPATCH_STARTED", "DISPATCH_COMPLETED", "DPE_COMPLETED", "EU_AI_ACT_CLASSIFIED",
-        "RE_DISPATCH", "STRATEGY_UPGRADE", "DISPATCH_STARTED", "DISPATCH_COMPLETED",
-        "DISPATCH_STARTED", "DISPATCH_COMPLETED", "DPE_COMPLETED", "EU_AI_ACT_CLASSIFIED", "WINDOW_SEALED",
+        "RE_DISPATCH", "STRATEGY_UPGRADE", "AGENT_LOOP_ITERATION", "DISPATCH_STARTED", "DISPATCH_COMPLETED",
+        "AGENT_LOOP_ITERATION", "DISPATCH_STARTED", "DISPATCH_COMPLETED", "DPE_COMPLETED", "EU_AI_ACT_CLASSIFIED",
+        "WINDOW_SEALED",
     ]  # fmt: skip
+    looped = fields_of(events, "AGENT_LOOP_ITERATION")
+    assert [(one["phase"], one["iteration"]) for one in looped] == [("generate", 1), ("verify", 2)]
+    assert {one["budget_remaining"] for one in looped} == {"1.00"}
     assert again[0] | {"seed": 0} == {
         "round": 1, "remedies": ["upgrade"], "reason": ["risk_upgrade"], "original_risk": "HIGH",
         "original_score": 0.5, "strategy": "reflexive", "temperature": 0.2, "seed": 0, "tokens": 30,

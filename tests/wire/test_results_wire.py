@@ -9,29 +9,12 @@ import pytest
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
-from tests.support.provider import RunningProvider
+from tests.support import answering
 from tests.support.remedies import fields_of, told
-from tests.support.sidecar import reason_of, running_sidecar, token_of
-from tests.support.windows import Answering, Merger, dag, delegated, onward, report, result_of, window_of
+from tests.support.sidecar import reason_of, token_of
+from tests.support.windows import dag, delegated, onward, report, result_of, window_of
 
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
-
-
-@pytest.fixture
-def provider(running) -> Answering:
-    running.provider.reset()
-    return running.provider
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger()) as one:
-        yield one
+running, provider, sidecar = answering.running, answering.provider, answering.sidecar
 
 
 async def made_from(sidecar, parent, *results, **more):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.resources
 import os
 import sqlite3
@@ -30,7 +31,7 @@ _BOOTSTRAP = (
 def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float) -> sqlite3.Connection:
     """Open the one connection that writes, on the newest schema that this code knows.
 
-    WAL with synchronous FULL: a commit returns after the log file is on the disk (AUD-3). *busy_timeout_s* is how long a
+    WAL with synchronous FULL: a commit returns after the log file is on the disk (AUD-3). What is deleted is overwritten. *busy_timeout_s* is how long a
     transaction waits for another process's.
     """
     if create:
@@ -42,6 +43,7 @@ def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA trusted_schema = OFF")
+        connection.execute("PRAGMA secure_delete = ON")
         _migrate(connection, clock)
         _sync_folder(path.parent)
     except BaseException:
@@ -83,6 +85,17 @@ def _use_wal(connection: sqlite3.Connection, limit_s: float) -> None:
             time.sleep(0.05)
         else:
             return
+
+
+def forget(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
+    """Empty the write-ahead log, which holds pages as they were: what was erased is then in none of the log's files.
+
+    A reader in the middle of something holds it up; then the next time, or closing, does it. What was committed stays so.
+    """
+    connection.execute("PRAGMA busy_timeout = 250")
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    connection.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
 
 
 def _connect(path: Path, mode: str, timeout_s: float) -> sqlite3.Connection:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import struct
 from collections.abc import Iterator
 from typing import Any, Protocol, cast
 
@@ -11,9 +12,15 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.chain import EventRecord
 
 PAGE = 256
+SURELY_FLAT = 256
+"""Brackets that no depth can come of that is too much for a writer of JSON."""
 
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]")
-"""Control characters, line breaks that only some readers see, and what turns the writing direction (A-17)."""
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ud800-\udfff\ufe00-\ufe0f\ufeff"
+    "\ufff9-\ufffb\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
+"""Control characters, line breaks that only some readers see, what turns the writing direction, what nobody sees (A-17)."""
 
 
 class Pages(Protocol):
@@ -55,32 +62,57 @@ def to_line(event: EventRecord) -> str:
 
     ``data`` has the canonical text's order, so that the data hash can be computed from the parsed line again.
     """
-    line = {
+    return json_text(line_of(event))
+
+
+def line_of(event: EventRecord) -> dict[str, Any]:
+    """Return the fields of an event's line."""
+    return {
         "event_type": event.event_type,
         "timestamp": event.timestamp,
         "session_id": event.session_id,
         "window_id": event.window_id,
-        "severity": _severity(event.severity),
+        "severity": severity_name(event.severity),
         "sequence": event.sequence,
-        "data": _data(event.data_json),
+        "data": data_of(event.data_json),
         "hmac": event.hmac,
     }
-    return printable(json.dumps(line, ensure_ascii=False, separators=(",", ":")))
+
+
+def json_text(value: Any) -> str:
+    """Return compact JSON on one line that steers no terminal."""
+    return printable(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
 
 
 def printable(line: str) -> str:
     """Return *line* with everything that could fool a terminal or a log reader written as a JSON escape."""
-    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", line)
+    return _UNPRINTABLE.sub(_escaped, line)
 
 
-def _severity(number: int) -> str:
+def _escaped(found: re.Match[str]) -> str:
+    """Return a character as JSON escapes it; beyond U+FFFF as a surrogate pair."""
+    return "".join(
+        f"\\u{unit:04x}" for (unit,) in struct.iter_unpack(">H", found[0].encode("utf-16-be", "surrogatepass"))
+    )
+
+
+def included(event: EventRecord, least: int) -> bool:
+    """Return whether an export from severity *least* up holds an event: WARN and above always, and what is no severity."""
+    return not 0 < event.severity < min(least, audit_pb2.SEVERITY_WARN)
+
+
+def severity_name(number: int) -> str:
+    """Return the name of a severity; of a number that is none, the number."""
     names = audit_pb2.Severity
     return names.Name(cast("Any", number)).removeprefix("SEVERITY_") if number in names.values() else str(number)
 
 
-def _data(stored: str) -> Any:
+def data_of(stored: str) -> Any:
     """Return the data as JSON, or as text where somebody made it no JSON: an export leaves nothing out."""
     try:
-        return json.loads(stored)
+        value = json.loads(stored)
+        if stored.count("[") + stored.count("{") > SURELY_FLAT:
+            json.dumps([[value]])  # what could be read may still be too deep to be written
     except (ValueError, RecursionError):
         return stored
+    return value

@@ -1,18 +1,21 @@
-"""The port of the audit log, and its in-memory twin.
+"""The port of the audit log.
 
 A log is written by one thread, in transactions of many requests, and read by any thread. It keeps what it is given; what
-may be written is decided in ``seal.py``, inside the transaction.
+may be written is decided in ``seal.py``, inside the transaction. Every event has a position, 0, 1, 2 and so on over all
+sessions, in the order in which they were committed: the Merkle log (AUD-6).
 """
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from interlock.domain.chain import EventRecord, WindowRecord, content_hash
+from interlock.domain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Kind, Refused
+
+HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
+"""States of a held response; which one it is in follows from its decision, its hand-out and the time."""
 
 
 class StoreFailed(Refused):
@@ -22,6 +25,20 @@ class StoreFailed(Refused):
         super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
         self.hint = hint
         """What the operator may do; it may name a path, so it goes to logs and readiness, not to callers."""
+
+
+class Decided(Refused):
+    """A held response is decided once, and an approval decides once; of two at the same time one wins."""
+
+    def __init__(self) -> None:
+        super().__init__(Kind.CONFLICT, "HELD_ALREADY_DECIDED", "this response, or this approval, is decided already")
+
+
+class HandedOut(Refused):
+    """A held response leaves once."""
+
+    def __init__(self) -> None:
+        super().__init__(Kind.CONFLICT, "HELD_ALREADY_RELEASED", "this response was handed out already")
 
 
 @dataclass(frozen=True)
@@ -51,10 +68,77 @@ class Contents:
 
 @dataclass(frozen=True)
 class StoredReport:
-    """A report with the seal that vouches for it."""
+    """A report as it lies there, with the seal that vouches for it and the key that may open it; read by ``reports.py``."""
 
     window: WindowRecord
     body: bytes
+    key: ContentKey | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the Merkle log; its event is gone when retention truncated its session."""
+
+    position: int
+    event: EventRecord | None
+    leaf_hash: bytes
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A response that is or was held. ``sealed`` is empty once it was dropped; ``approved`` is None before a decision."""
+
+    window_id: str
+    session_id: str
+    sealed: bytes
+    held_at: str
+    expires_at: str
+    policy_hash: str
+    approved: bool | None = None
+    reviewer_id: str = ""
+    approval_id: str = ""
+    token: str = ""
+    decided_at: str = ""
+    decision_expires_at: str = ""
+    handed_out_at: str = ""
+
+    def status(self, now: str) -> str:
+        """Return which of ``HELD_STATUSES`` it is in at *now*; an approval ends with the hold, or by itself before."""
+        if self.handed_out_at:
+            return "RELEASED"
+        if self.approved is False:
+            return "REJECTED"
+        if now >= (min(self.expires_at, self.decision_expires_at) if self.approved else self.expires_at):
+            return "EXPIRED"
+        return "APPROVED" if self.approved else "PENDING"
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Events that a receiver would not take, by position, both ends included."""
+
+    sink: str
+    first: int
+    last: int
+    reason: str
+    at: str
+
+
+Checkpoint = tuple[int, str]
+"""Size of the log that it covers, and the signed note."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How much a session's erasure deleted."""
+
+    keys: int
+    contents: int
+    reports: int
+    held: int
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.contents or self.reports or self.held)
 
 
 class Writing(Protocol):
@@ -75,6 +159,9 @@ class Writing(Protocol):
     def holds(self, session_id: str, event_type: str) -> bool:
         """Return whether a session has an event of that type."""
 
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
+        """Return whether exactly that event is in a session."""
+
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""
 
@@ -93,8 +180,76 @@ class Writing(Protocol):
     def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
         """Add a window's encrypted content; once."""
 
+    def has_content(self, session_id: str, window_id: str) -> bool:
+        """Return whether a window's content is there."""
+
     def drop_content(self, session_id: str, window_id: str) -> bool:
-        """Delete a window's content, and return whether there was one."""
+        """Delete a window's content, and return whether there was one; its CONTENT_DROPPED event comes first."""
+
+    def log_size(self) -> int:
+        """Return how many entries the log has."""
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        """Return the leaf hashes from *start* up to, and without, *end*; fewer where the log ends before."""
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
+
+    def adopt_unlogged(self) -> int:
+        """Give positions to events that code without a Merkle log wrote, in their order, and return how many.
+
+        Done at the start of every transaction, so that an older process may go on beside this one.
+        """
+
+    def add_checkpoint(self, size: int, note: str) -> None:
+        """Add a signed checkpoint."""
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint that was added last."""
+
+    def add_held(
+        self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str
+    ) -> None:  # fmt: skip
+        """Add what a sealed window would be released as; once."""
+
+    def held(self, window_id: str) -> HeldRow | None:
+        """Return a held response."""
+
+    def add_decision(
+        self, window_id: str, *, approved: bool, reviewer_id: str, approval_id: str, token: str, decided_at: str,
+        expires_at: str,
+    ) -> None:  # fmt: skip
+        """Add a reviewer's decision. Raises ``Decided`` for a second one, and for an approval that was used."""
+
+    def add_handout(self, window_id: str, at: str) -> None:
+        """Note that a held response leaves. Raises ``HandedOut`` the second time."""
+
+    def drop_held(self, window_id: str) -> bool:
+        """Delete the bytes of a held response, and return whether they were there."""
+
+    def destroy_key(self, session_id: str) -> Erased:
+        """Delete a session's data key and all that it opens: contents, held responses, reports.
+
+        Refused by the store itself while the session has no CONTENT_ERASED event.
+        """
+
+    def truncate(self, session_id: str, up_to_sequence: int) -> int:
+        """Delete a session's events up to a sequence and its windows, reports and holds; return the events deleted.
+
+        Refused by the store itself without a later TRUNCATED event of the session. The leaf hashes stay.
+        """
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def set_cursor(self, sink: str, position: int) -> None:
+        """Note the position that a receiver is sent next."""
+
+    def add_dead_letter(self, sink: str, first: int, last: int, reason: str, at: str) -> None:
+        """Note that a receiver would not take the entries from *first* to *last*."""
+
+    def drop_dead_letter(self, sink: str, first: int) -> bool:
+        """Forget a dead letter, and return whether there was one."""
 
     def touch(self) -> None:
         """Make the transaction write something that means nothing, so that its commit shows whether writing works."""
@@ -111,14 +266,8 @@ class Outcome:
     error: Exception | None = None
 
 
-class AuditLog(Protocol):
-    """A durable, append-only log."""
-
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
-        """Run *works* in one transaction and return after it is durable.
-
-        A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.
-        """
+class LogReader(Protocol):
+    """What any thread, and any process beside the service, may read of a log."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session, with report hashes taken from the stored bytes."""
@@ -135,6 +284,54 @@ class AuditLog(Protocol):
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
 
+    def log_size(self) -> int:
+        """Return how many entries the Merkle log has."""
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """Return entries by position, from *start* up to, and without, *end*."""
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        """Return leaf hashes; fewer where the log ends before."""
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint that was added last."""
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return all checkpoints in the order in which they were added."""
+
+    def held(self, window_id: str) -> HeldRow | None:
+        """Return a held response."""
+
+    def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
+        """Return up to *limit* held responses behind the window *after*, the oldest first, without their bytes.
+
+        *status* is one of ``HELD_STATUSES`` at *now*; None: all. An empty *session_id*: of all sessions.
+        """
+
+    def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
+        """Return responses that are neither pending nor approved any more at *now* and whose bytes are still there."""
+
+    def cursor(self, sink: str) -> int:
+        """Return the position that a receiver is sent next; 0 at first."""
+
+    def dead_letters(self, sink: str) -> list[DeadLetter]:
+        """Return what a receiver would not take, in order."""
+
+    def session_ids(self, before: str, limit: int, *, after: str = "", erasable: bool) -> list[str]:
+        """Return up to *limit* sessions above *after*, by name, whose last event is older than *before*.
+
+        Those that are truncated are left out, with *erasable* those that are erased, and the log's own session.
+        """
+
+    def key_versions(self) -> set[int]:
+        """Return the versions of the master key that events, windows and data keys name."""
+
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""
 
@@ -142,128 +339,14 @@ class AuditLog(Protocol):
         """Let go of everything; a later call opens again."""
 
 
-@dataclass
-class _State:
-    events: dict[str, list[EventRecord]] = field(default_factory=dict)
-    windows: dict[str, WindowRecord] = field(default_factory=dict)
-    reports: dict[str, bytes] = field(default_factory=dict)
-    keys: dict[str, ContentKey] = field(default_factory=dict)
-    contents: dict[tuple[str, str], bytes] = field(default_factory=dict)
-
-    def copy(self) -> _State:
-        events = {key: list(of) for key, of in self.events.items()}
-        return _State(events, dict(self.windows), dict(self.reports), dict(self.keys), dict(self.contents))
-
-    def of_session(self, session_id: str) -> list[WindowRecord]:
-        mine = [w for w in self.windows.values() if w.session_id == session_id]
-        return sorted(mine, key=lambda w: (w.window_number, w.window_id))
-
-
-class _MemoryWriting:
-    """Works on a copy; the log takes it over when the request has gone through."""
-
-    def __init__(self, state: _State) -> None:
-        self.state = state
-
-    def head(self, session_id: str) -> tuple[int, str]:
-        return self.chain(session_id).head
-
-    def window(self, window_id: str) -> WindowRecord | None:
-        found = self.state.windows.get(window_id)
-        return found and replace(found, stored_report_hash="")
-
-    def is_continued(self, parent: WindowRecord) -> bool:
-        return any(parent.window_id in w.parent_ids for w in self.state.of_session(parent.session_id))
-
-    def root_id(self, session_id: str) -> str:
-        return next((w.window_id for w in self.state.of_session(session_id)), "")
-
-    def holds(self, session_id: str, event_type: str) -> bool:
-        return any(e.event_type == event_type for e in self.state.events.get(session_id, ()))
-
-    def chain(self, session_id: str) -> Chain:
-        windows = (
-            replace(w, stored_report_hash=content_hash(self.state.reports[w.window_id]))
-            for w in self.state.of_session(session_id)
-        )
-        return Chain(tuple(windows), tuple(self.state.events.get(session_id, ())))
-
-    def add_events(self, events: Sequence[EventRecord]) -> None:
-        for event in events:
-            own = self.state.events.setdefault(event.session_id, [])
-            if event.sequence != len(own) + 1:
-                raise ValueError("events follow one another without gaps")
-            own.append(event)
-
-    def add_window(self, window: WindowRecord, report: bytes) -> None:
-        trails = {w.trail_id for w in self.state.windows.values()}
-        if window.window_id in self.state.windows or window.trail_id in trails:
-            raise ValueError("the audit log is append-only")
-        self.state.windows[window.window_id] = window
-        self.state.reports[window.window_id] = report
-
-    def content_key(self, session_id: str) -> ContentKey | None:
-        return self.state.keys.get(session_id)
-
-    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
-        if self.state.keys.setdefault(session_id, (version, wrapped)) != (version, wrapped):
-            raise ValueError("a data key is written once")
-
-    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
-        if window_id not in self.state.windows or (session_id, window_id) in self.state.contents:
-            raise ValueError("a content is written once, with its window")
-        self.state.contents[session_id, window_id] = sealed
-
-    def drop_content(self, session_id: str, window_id: str) -> bool:
-        return self.state.contents.pop((session_id, window_id), None) is not None
-
-    def touch(self) -> None:
-        pass
-
-
-class MemoryLog:
-    """The twin: the same promises, less durability."""
-
-    def __init__(self) -> None:
-        self._state, self._lock = _State(), threading.RLock()
+class AuditLog(LogReader, Protocol):
+    """A durable, append-only log."""
 
     def commit(self, works: Sequence[Work]) -> list[Outcome]:
-        with self._lock:
-            return [self._one(work) for work in works]
+        """Run *works* in one transaction and return after it is durable.
 
-    def _one(self, work: Work) -> Outcome:
-        writing = _MemoryWriting(self._state.copy())
-        try:
-            value = work(writing)
-        except Exception as error:  # noqa: BLE001 - one request's failure is that request's outcome
-            return Outcome(error=error)
-        self._state = writing.state
-        return Outcome(value)
+        A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.
+        """
 
-    def chain(self, session_id: str) -> Chain:
-        with self._lock:
-            return _MemoryWriting(self._state).chain(session_id)
-
-    def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
-        return [e for e in self.chain(session_id).events if e.sequence > after][:limit]
-
-    def report(self, *, window_id: str = "", trail_id: str = "") -> StoredReport | None:
-        with self._lock:
-            found = [w for w in self._state.windows.values() if window_id == w.window_id or trail_id == w.trail_id]
-            return StoredReport(found[0], self._state.reports[found[0].window_id]) if found else None
-
-    def contents(self, session_id: str) -> Contents:
-        with self._lock:
-            mine = {window: held for (session, window), held in self._state.contents.items() if session == session_id}
-            return Contents(self._state.keys.get(session_id), mine)
-
-    def naming(self, root_session_id: str) -> list[str]:
-        with self._lock:
-            created = [e for of in self._state.events.values() for e in of if e.event_type == "SESSION_CREATED"]
-            return sorted({e.session_id for e in created if root_session_id in e.data_json})
-
-    def ping(self) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
+    def leads(self, task: str) -> bool:
+        """Return whether this process is the one that may run a background task now."""

@@ -14,14 +14,16 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.contents import CONTENT_DROPPED, Said, said
-from interlock.domain import ids
-from interlock.domain.chain import CHAIN_BROKEN, WINDOW_SEALED, canonical_json, content_hash
+from interlock.audit.contents import Said, said
+from interlock.domain import audit_events, ids
+from interlock.domain.chain import canonical_json, content_hash
 from interlock.domain.errors import exhausted, invalid
 from interlock.domain.risk import RiskLevel
 
 MAX_DATA_BYTES = 65_536
 MAX_CONTENT_BYTES = 4_194_304
+MAX_HELD_BYTES = 16_777_216
+LONGEST_HOLD_S = 2_592_000
 MAX_PARENTS = 1_000
 MAX_DEPTH = 64
 MAX_EVENTS = 512
@@ -32,7 +34,7 @@ PARENTS_OF = {"LINEAR": (0, 1), "FAN_OUT": (1, 1), "BRANCH": (1, 1), "FAN_IN": (
 
 A fan-in that goes on without the children that failed may be left with one (SPEC-004 §16.3).
 """
-OWN_TYPES = frozenset({WINDOW_SEALED, CHAIN_BROKEN, CONTENT_DROPPED})
+OWN_TYPES = audit_events.OWN_TYPES
 """Events that only this service writes: a caller's would speak for the chain."""
 
 _EVENT_TYPE = re.compile(r"[A-Z][A-Z0-9_]{2,63}", re.ASCII)
@@ -48,6 +50,15 @@ class Note:
     severity: int
     data_json: str
     timestamp: str
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What a held response would be released as, for how long it may be, and the policy that it was held under."""
+
+    held: bytes
+    seconds: int
+    policy_hash: str
 
 
 @dataclass(frozen=True)
@@ -70,6 +81,7 @@ class Draft:
     content: Said
     pattern: str
     request_hash: str
+    hold: Hold | None = None
 
 
 def draft(request: audit_pb2.AppendRequest) -> Draft:
@@ -92,14 +104,29 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
     pattern, kept = request.pattern or "LINEAR", _content(request)
     _check_parents(content, pattern)
     # What an older version did not know is hashed only where it is used: a repeated request keeps its hash.
-    later = {} if pattern == "LINEAR" else {"pattern": pattern}
+    later: dict[str, Any] = {} if pattern == "LINEAR" else {"pattern": pattern}
     later |= {"deferred_facts": kept.facts_hash} if kept.facts else {}
+    hold = _hold(request)
+    later |= {"hold": [content_hash(hold.held), str(hold.seconds), hold.policy_hash]} if hold else {}
     asked = canonical_json(
         {**content, **later, "content": kept.text, "notes": [vars(note) for note in content["notes"]]}
     )
     return Draft(
-        **content, content=kept, pattern=pattern, report_json=report_json, request_hash=content_hash(asked.encode())
-    )
+        **content, content=kept, pattern=pattern, report_json=report_json, request_hash=content_hash(asked.encode()),
+        hold=hold,
+    )  # fmt: skip
+
+
+def _hold(request: audit_pb2.AppendRequest) -> Hold | None:
+    if not request.held:
+        return None
+    if request.status != "HELD" or not 1 <= request.hold_s <= LONGEST_HOLD_S:
+        raise invalid(
+            "INVALID_HOLD", f"a window of status HELD is held for 1 to {LONGEST_HOLD_S} seconds", field="hold_s"
+        )
+    if len(request.held) > MAX_HELD_BYTES:
+        raise exhausted("HELD_TOO_LARGE", f"a held response has at most {MAX_HELD_BYTES} bytes, headers and all")
+    return Hold(request.held, request.hold_s, _hash("policy_hash", request.policy_hash))
 
 
 def _check_parents(content: dict[str, Any], pattern: str) -> None:
@@ -131,6 +158,7 @@ def _note(event: audit_pb2.NewEvent) -> Note:
     if not audit_pb2.SEVERITY_DEBUG <= event.severity <= audit_pb2.SEVERITY_CRITICAL:
         raise invalid("INVALID_SEVERITY", "a severity is one of DEBUG, INFO, WARN, ERROR, CRITICAL")
     data = json_object("data_json", event.data_json)
+    audit_events.check(event.event_type, event.severity, json.loads(data))
     return Note(event.event_type, int(event.severity), data, _timestamp(event.timestamp))
 
 

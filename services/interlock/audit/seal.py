@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.contents import CONTENT_DROPPED, Vault
+from interlock.audit.contents import CONTENT_DROPPED, HELD, Vault
 from interlock.audit.log import Writing
-from interlock.audit.requests import Draft, Note
+from interlock.audit.requests import Draft, Hold, Note
 from interlock.audit.verify import ChainBroken, require_sound
 from interlock.domain import ids
 from interlock.domain.chain import (
     CHAIN_BROKEN,
+    WINDOW_FAILED,
     WINDOW_SEALED,
     EventRecord,
     Fault,
@@ -26,8 +28,18 @@ from interlock.domain.chain import (
     window_hmac,
 )
 from interlock.domain.errors import Refused, conflict, invalid
+from interlock.domain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.standing import Standing
 from interlock.runtime.clock import Clock, iso8601
 from interlock.runtime.keys import HMAC, Keyring
+
+
+def standing_message(standing: Standing) -> audit_pb2.Standing:
+    """Return what a chain says of its session, as it is told."""
+    return audit_pb2.Standing(
+        session_budget_micros=standing.budget, sealed_windows=standing.sealed, started_sessions=standing.started
+    )
+
 
 Head = tuple[int, str]
 """Sequence and HMAC of a session's last event."""
@@ -42,6 +54,21 @@ class Sealed:
     integrity: Integrity
     root_window_id: str
     duplicate: bool
+
+    def message(self, standing: Standing | None = None) -> audit_pb2.AppendResponse:
+        """Return what a caller learns of a seal, and of the session when it is to be settled."""
+        window = self.window
+        return audit_pb2.AppendResponse(
+            hmac=window.hmac,
+            window_hmac=self.unchained_hmac,
+            timestamp=window.timestamp,
+            report_hash=window.report_hash,
+            trail_id=window.trail_id,
+            integrity=cast("Any", int(self.integrity)),
+            duplicate=self.duplicate,
+            root_window_id=self.root_window_id,
+            standing=standing_message(standing) if standing else None,
+        )
 
 
 @dataclass(frozen=True)
@@ -68,16 +95,26 @@ class Sealer:
         if before is not None:
             if before.request_hash != draft.request_hash:
                 raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is sealed with other content")
-            return self._sealed(writing, before, duplicate=True)
+            return self.sealed(writing, before, duplicate=True)
+        _check_kept(writing, draft.session_id)
+        _check_not_failed(writing, draft)
         _check_place(writing, draft)
         sealed = self._content(writing, draft)
-        window = replace(self._window(draft), content_hash=content_hash(sealed) if sealed else "")
+        report = self.vault.seal_report(writing, draft.session_id, draft.window_id, draft.report_json)
+        window = replace(
+            self._window(draft),
+            content_hash=content_hash(sealed) if sealed else "",
+            sealed_report_hash=content_hash(report),
+            stored_report_hash=content_hash(report),
+        )
         sealing = Note(WINDOW_SEALED, audit_pb2.SEVERITY_INFO, canonical_json(seal_data(window)), window.timestamp)
-        writing.add_window(window, draft.report_json)
+        writing.add_window(window, report)
         if sealed:
             writing.add_content(draft.session_id, draft.window_id, sealed)
+        if draft.hold:
+            self._hold(writing, draft, draft.hold)
         self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
-        return self._sealed(writing, window, duplicate=False)
+        return self.sealed(writing, window, duplicate=False)
 
     def record(self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note]) -> int:
         """Append events after the session's last one and return the last sequence."""
@@ -95,16 +132,28 @@ class Sealer:
         return sequence + len(events)
 
     def drop(self, writing: Writing, session_id: str, window_id: str) -> bool:
-        """Delete what a window said, and say so in the chain, or its absence would look like a theft."""
-        if not writing.drop_content(session_id, window_id):
+        """Delete what a window said, and say so in the chain, or its absence would look like a theft.
+
+        Of a window that is held nothing is deleted so: a reviewer's decision or the end of the hold sees to it.
+        """
+        window = writing.window(window_id)
+        if window is not None and window.status == HELD:
+            return False
+        if not writing.has_content(session_id, window_id):
             return False
         self.record(writing, session_id, window_id, (Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", ""),))
-        return True
+        return writing.drop_content(session_id, window_id)
 
     def _content(self, writing: Writing, draft: Draft) -> bytes:
         if not draft.content:
             return b""
         return self.vault.seal(writing, draft.session_id, draft.window_id, draft.content)
+
+    def _hold(self, writing: Writing, draft: Draft, hold: Hold) -> None:
+        """Keep what the window would be released as, encrypted, with the seal and never without it."""
+        kept = self.vault.lock_held(writing, draft.session_id, draft.window_id, hold.held)
+        expires_at = iso8601(self.clock() + hold.seconds * 1_000_000)
+        writing.add_held(draft.window_id, draft.session_id, kept, expires_at=expires_at, policy_hash=hold.policy_hash)
 
     def incident(self, writing: Writing, session_id: str, broken: ChainBroken) -> None:
         """Append one CHAIN_BROKEN event per session (SPEC-004 §16.4).
@@ -142,10 +191,11 @@ class Sealer:
                 report_hash=draft.report_hash,
                 parent_hmacs=draft.parent_hmacs,
             ),
-            stored_report_hash=draft.report_hash,
+            stored_report_hash="",
         )
 
-    def _sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
+    def sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
+        """Return a window of the log as its caller learns of it."""
         key = self.keyring.derive(window.key_version, window.session_id, HMAC)
         if key is None:
             raise ChainBroken(Fault("window", window.window_number, "KEY_UNKNOWN"))
@@ -159,7 +209,7 @@ class Sealer:
                 response_hash=window.response_hash,
                 report_hash=window.report_hash,
             ),
-            integrity=Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED,
+            integrity=_integrity(writing, window),
             root_window_id=writing.root_id(window.session_id),
             duplicate=duplicate,
         )
@@ -169,6 +219,28 @@ class Sealer:
         key = self.keyring.derive(version, session_id, HMAC)
         assert key is not None
         return version, key
+
+
+def _integrity(writing: Writing, window: WindowRecord) -> Integrity:
+    """Return the state of a chain that was verified: one window alone has nothing to chain from."""
+    if writing.holds(window.session_id, CONTENT_ERASED):
+        return Integrity.TRUNCATED
+    return Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED
+
+
+def _check_kept(writing: Writing, session_id: str) -> None:
+    """Refuse to continue a session whose contents or events are gone: no answer could be compared with what it said."""
+    if writing.holds(session_id, CONTENT_ERASED) or writing.holds(session_id, TRUNCATED):
+        raise conflict("CONTENT_ERASED", "the contents of this session were erased; it cannot be continued")
+
+
+def _check_not_failed(writing: Writing, draft: Draft) -> None:
+    """Refuse a part of a fan-out that is on record as failed: whoever waited for it went on without it."""
+    if draft.pattern != "FAN_OUT" or not writing.holds(draft.session_id, WINDOW_FAILED):
+        return
+    events = writing.chain(draft.session_id).events
+    if any(event.event_type == WINDOW_FAILED and event.window_id == draft.window_id for event in events):
+        raise conflict("WINDOW_FAILED", "this window is on record as failed; it cannot be sealed any more")
 
 
 def _check_place(writing: Writing, draft: Draft) -> None:

@@ -15,15 +15,22 @@ from prometheus_client import Counter, Histogram
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.audit import export, requests
 from interlock.audit.appender import Appender
-from interlock.audit.log import AuditLog, Chain, StoredReport, StoreFailed
+from interlock.audit.erasure import ErasureHandlers, no_session
+from interlock.audit.held import HeldHandlers
+from interlock.audit.log import AuditLog, Chain, StoreFailed
+from interlock.audit.proofs import ProofHandlers
+from interlock.audit.record import RecordHandlers, noted
+from interlock.audit.reports import report_message
 from interlock.audit.requests import Draft
-from interlock.audit.seal import Head, Sealed, Sealer
+from interlock.audit.seal import Sealed, Sealer, standing_message
+from interlock.audit.streaming import Streaming
 from interlock.audit.tree import Reader, Tree, walk_tree
 from interlock.audit.tree_messages import tree_message, verification_message
 from interlock.audit.verify import ChainBroken, examine, require_sound
 from interlock.domain import ids
-from interlock.domain.chain import Fault, Verification, WindowRecord, content_hash
-from interlock.domain.errors import Refused, exhausted, invalid, not_found
+from interlock.domain.chain import Verification, WindowRecord
+from interlock.domain.errors import exhausted, invalid, not_found
+from interlock.domain.standing import standing_of
 from interlock.runtime.errors import answers_refusals
 
 log = structlog.get_logger()
@@ -37,10 +44,14 @@ READ_LIMIT = 1024
 T = TypeVar("T")
 
 
-class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
+class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers, audit_pb2_grpc.AuditServiceServicer):
     """Reads in a few threads, writes through the appender; the event loop does neither."""
 
+    streaming: Streaming | None = None
+    """What keeps the sinks up with the log; ``None`` without any."""
+
     def __init__(self, audit_log: AuditLog, appender: Appender, sealer: Sealer) -> None:
+        super().__init__()
         self._log, self._appender, self._sealer = audit_log, appender, sealer
         self._keyring = sealer.keyring
         self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="audit-read")
@@ -55,15 +66,30 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     async def Append(self, request: audit_pb2.AppendRequest, context: Any) -> audit_pb2.AppendResponse:  # noqa: N802 - gRPC's name
         """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
         del context
+        self.require_anchored()
         with APPEND_SECONDS.time():
             async with self._noticing(request.session_id):
-                draft, head = await self.read(partial(self._prepare, request))
-                seal = partial(self._sealer.seal, draft=draft, verified=head)
-                return _answer(await self._appender.submit(seal, size=request.ByteSize()))
+                draft, chain = await self.read(partial(self._prepare, request))
+                standing = standing_of(chain.events, besides=draft.window_id)
+                seal = partial(self._sealer.seal, draft=draft, verified=chain.head)
+                sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
+                return sealed.message(standing)
 
-    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Head]:
+    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Chain]:
         draft = requests.draft(request)
-        return draft, self._sound(draft.session_id).head
+        if self.streaming is not None:
+            self.streaming.require()
+            self.streaming.notice(draft.notes)
+        return draft, self._sound(draft.session_id)
+
+    @answers_refusals(audit_pb2.GetStandingResponse)
+    async def GetStanding(self, request: audit_pb2.GetStandingRequest, context: Any) -> audit_pb2.GetStandingResponse:  # noqa: N802 - gRPC's name
+        """Read what a session's chain says of its budget, if it verifies."""
+        del context
+        session_id = ids.check("crp_sess_", request.session_id)
+        async with self._noticing(session_id):
+            chain = await self.read(partial(self._sound, session_id))
+        return audit_pb2.GetStandingResponse(standing=standing_message(standing_of(chain.events)))
 
     @answers_refusals(audit_pb2.RecordResponse)
     async def Record(self, request: audit_pb2.RecordRequest, context: Any) -> audit_pb2.RecordResponse:  # noqa: N802 - gRPC's name
@@ -74,7 +100,9 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         notes = requests.notes(request.events)
         if not notes:
             raise invalid("NO_EVENTS", "there is nothing to record")
-        record = partial(self._sealer.record, session_id=session_id, window_id=window_id, notes=notes)
+        record = partial(
+            noted, sealer=self._sealer, once=request.once, session_id=session_id, window_id=window_id, notes=notes
+        )
         return audit_pb2.RecordResponse(sequence=await self._appender.submit(record, size=request.ByteSize()))
 
     @answers_refusals(audit_pb2.GetWindowResponse)
@@ -102,7 +130,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         if found is None:
             raise not_found("REPORT_NOT_FOUND", "there is no report of that name")
         async with self._noticing(found.window.session_id):
-            return _report(found)
+            return await self.read(partial(report_message, found, self._log, self._keyring))
 
     @answers_refusals(audit_pb2.GetContentsResponse)
     async def GetContents(self, request: audit_pb2.GetContentsRequest, context: Any) -> audit_pb2.GetContentsResponse:  # noqa: N802 - gRPC's name
@@ -167,7 +195,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
                 yield audit_pb2.ExportResponse(event=export.to_message(event))
             after = page[-1].sequence
         if not after:
-            raise _no_session()
+            raise no_session()
 
     async def read(self, reading: Callable[[], T]) -> T:
         """Run *reading* in a reader thread; refused rather than queued without bound.
@@ -193,7 +221,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     def _examine(self, session_id: str) -> Verification:
         chain = self._log.chain(session_id)
         if not chain.events and not chain.windows:
-            raise _no_session()
+            raise no_session()
         return examine(chain, session_id, self._keyring)
 
     @contextlib.asynccontextmanager
@@ -214,24 +242,6 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
             log.warning("audit.incident.not_written", session_id=session_id, error=type(error).__name__)
 
 
-def _no_session() -> Refused:
-    return not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
-
-
-def _answer(sealed: Sealed) -> audit_pb2.AppendResponse:
-    window = sealed.window
-    return audit_pb2.AppendResponse(
-        hmac=window.hmac,
-        window_hmac=sealed.unchained_hmac,
-        timestamp=window.timestamp,
-        report_hash=window.report_hash,
-        trail_id=window.trail_id,
-        integrity=cast("Any", int(sealed.integrity)),
-        duplicate=sealed.duplicate,
-        root_window_id=sealed.root_window_id,
-    )
-
-
 def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
     return audit_pb2.GetWindowResponse(
         window_number=window.window_number,
@@ -244,17 +254,4 @@ def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
         status=window.status,
         settle_json=window.settle_json,
         trail_id=window.trail_id,
-    )
-
-
-def _report(found: StoredReport) -> audit_pb2.GetReportResponse:
-    window, stored_hash = found.window, content_hash(found.body)
-    if stored_hash != window.report_hash:
-        raise ChainBroken(Fault("window", window.window_number, "REPORT_HASH_MISMATCH"))
-    return audit_pb2.GetReportResponse(
-        session_id=export.text(window.session_id),
-        window_id=export.text(window.window_id),
-        report_json=found.body,
-        report_hash=stored_hash,
-        hmac=export.text(window.hmac),
     )

@@ -13,10 +13,12 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from interlock.audit.log import Chain, StoredReport
+from interlock.audit.reports import is_sealed, open_report
 from interlock.audit.verify import examine
 from interlock.domain import provenance
 from interlock.domain.chain import WINDOW_SEALED, Fault, Integrity, content_hash
 from interlock.domain.errors import Refused, exhausted, invalid, not_found
+from interlock.domain.marks import is_truncated
 from interlock.domain.provenance import Created, Result, Started, Trail
 from interlock.runtime.keys import Keyring
 
@@ -68,6 +70,8 @@ class Tree:
             return Integrity.BROKEN
         if Integrity.PARTIAL in states or faults:
             return Integrity.PARTIAL
+        if Integrity.TRUNCATED in states:
+            return Integrity.TRUNCATED
         windows = sum(trail.found.windows for trail in self.trails)
         return Integrity.VALID if windows > 1 else Integrity.UNVERIFIED
 
@@ -108,10 +112,14 @@ class Reader:
         """Yield the results in the reports, of those whose bytes are the ones that were sealed."""
         for window in chain.windows:
             stored = self.log.report(window_id=window.window_id)
-            if stored is None or f'"{_LINKED}"'.encode() not in stored.body:
+            if stored is None or not is_sealed(stored):
                 continue
-            if content_hash(stored.body) == window.report_hash:
-                for entry in _entries(_object(stored.body)):
+            try:
+                body = open_report(stored, self.keyring)
+            except Refused:
+                continue  # nothing is covered by what cannot be read
+            if f'"{_LINKED}"'.encode() in body and content_hash(body) == window.report_hash:
+                for entry in _entries(_object(body)):
                     yield window.window_id, provenance.result_of(entry)
 
 
@@ -149,7 +157,8 @@ def walk_tree(reader: Reader, root_id: str) -> Walk:
                 continue
             parent = yield from _read(reader, orphan.created.parent_session_id, known)
             if fault == provenance.NOT_LINKED or parent is None or session_id not in parent.started:
-                _add(tree, Link(provenance.DELEGATED, orphan.created.parent_session_id, session_id, "", "", fault))
+                told = "" if parent is not None and is_truncated(parent.found.marks) else fault
+                _add(tree, Link(provenance.DELEGATED, orphan.created.parent_session_id, session_id, "", "", told))
                 yield from _below(tree, reader, orphan, known)
     return tree
 
@@ -176,7 +185,8 @@ def _below(tree: Tree, reader: Reader, top: Trail, known: dict[str, Trail]) -> G
             _add(tree, _link(trail, window_id, step, child, tree.root_id), child)
             # A session that names another parent is that one's; a forged event must not pull it in here.
             place = (trail.session_id, tree.root_id)
-            if child is not None and (child.created.parent_session_id, child.created.root_session_id) == place:
+            found = child and (child.created.parent_session_id, child.created.root_session_id)
+            if child is not None and (found == place or is_truncated(child.found.marks)):
                 children.append(child)
         for window_id, result in provenance.unrecorded(trail):
             fault = provenance.RESULT_NOT_RECORDED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.export import text
+from interlock.audit.export import text, to_message
 from interlock.audit.tree import Link, Tree
 from interlock.domain.chain import Verification
 from interlock.domain.provenance import Trail
@@ -22,6 +22,7 @@ def verification_message(found: Verification) -> audit_pb2.VerifyResponse:
         ],
         chain_tip=text(found.chain_tip),
         charged_micros=found.charged_micros,
+        marks=map(to_message, found.marks),
     )
 
 

@@ -7,14 +7,20 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import cast
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.audit.appender import Appender
-from interlock.audit.log import StoreFailed
-from interlock.audit.log_sql import SqliteLog
+from interlock.audit.checkpoint_key import load_checkpoint_key
+from interlock.audit.checkpoints import Notary
+from interlock.audit.fence import Fence, Fenced
+from interlock.audit.log import AuditLog, StoreFailed
+from interlock.audit.opening import database_path, open_log
+from interlock.audit.retention import Retention
 from interlock.audit.seal import Sealer
 from interlock.audit.servicer import AuditServicer
-from interlock.domain.errors import Refused, invalid
+from interlock.audit.streaming import check_sinks, open_streaming
+from interlock.domain.errors import Refused
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.config import Settings
 from interlock.runtime.keys import load_keyring
@@ -27,35 +33,46 @@ DEPENDENCY = "audit_store"
 async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:
     """Open the audit service. It starts without its database too: not ready, refusing, and back by itself (SVC-9).
 
-    Refused only for what no waiting mends: a bad master key or an unusable ``audit_url``.
+    Refused only for what no waiting mends: a bad master key, an unusable ``audit_url``, a bad sinks file.
     """
     keyring = await asyncio.to_thread(load_keyring, settings)
-    path = database_path(settings)
+    key = await asyncio.to_thread(load_checkpoint_key, settings)
+    await asyncio.to_thread(check_sinks, settings)
+    audit_log = open_log(settings, clock=clock)
     if not settings.audit_url:
-        await asyncio.to_thread(_make_folder, path.parent)
-    audit_log = SqliteLog(path, clock=clock)
-    appender = Appender(audit_log)
-    servicer = AuditServicer(audit_log, appender, Sealer(keyring, clock, os.urandom))
+        await asyncio.to_thread(_make_folder, database_path(settings).parent)
+    fence = Fence()
+    appender = Appender(cast("AuditLog", Fenced(audit_log, fence)))
+    sealer = Sealer(keyring, clock, os.urandom)
+    servicer = AuditServicer(audit_log, appender, sealer)
     with contextlib.suppress(StoreFailed):
         await appender.submit(lambda writing: writing.touch())
+    notary = Notary(settings, audit_log, appender, key, fence, clock)
+    servicer.notary = notary
+    await notary.open()
+    streaming = open_streaming(settings, audit_log, appender, sealer)
+    servicer.streaming = streaming
+    streaming.start()
+    retention = Retention(settings, audit_log, appender, sealer, clock)
+    retention.start()
+    holds = asyncio.create_task(servicer.watch_holds(), name="audit-holds")
+
+    async def close() -> None:
+        holds.cancel()
+        await asyncio.gather(holds, return_exceptions=True)
+        await retention.close()
+        await streaming.close()
+        await notary.close()
+        await servicer.close()
+
     return Service(
         name="audit",
         full_name=audit_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name,
         servicer=servicer,
         register=audit_pb2_grpc.add_AuditServiceServicer_to_server,
         missing=readiness(servicer, appender, audit_log),
-        close=servicer.close,
+        close=close,
     )
-
-
-def database_path(settings: Settings) -> Path:
-    """Return the file of the audit log: that of ``audit_url``, or audit.db below ``state_dir``."""
-    if not settings.audit_url:
-        return settings.state_dir / "audit.db"
-    name = settings.audit_url.removeprefix("sqlite:///")
-    if not name or name.startswith(":") or "?" in name:
-        raise invalid("AUDIT_URL_INVALID", "audit_url is sqlite:/// and the path of a file")
-    return Path(name)
 
 
 def _make_folder(folder: Path) -> None:
@@ -65,7 +82,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def readiness(
-    servicer: AuditServicer, appender: Appender, audit_log: SqliteLog
+    servicer: AuditServicer, appender: Appender, audit_log: AuditLog
 ) -> Callable[[], Awaitable[Mapping[str, str]]]:
     """Return the service's ``missing``: can the log be read, and did writing work when it was last tried?"""
 
@@ -80,6 +97,8 @@ def readiness(
             return {DEPENDENCY: f"the audit log does not answer within {CHECK_TIMEOUT_S:g} s"}
         except Refused as refused:
             return {DEPENDENCY: f"{refused.reason}: {refused.message}"}
-        return {DEPENDENCY: f"{failure.reason}: {failure.hint}"} if failure else {}
+        if failure:
+            return {DEPENDENCY: f"{failure.reason}: {failure.hint}"}
+        return servicer.notary.missing() if servicer.notary else {}
 
     return missing

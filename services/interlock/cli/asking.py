@@ -11,6 +11,7 @@ import grpc
 from interlock.domain.errors import Refused
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
+from interlock.runtime.tls import channel_to
 
 A = TypeVar("A", bound=Any)
 
@@ -25,7 +26,7 @@ async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Chan
     size = settings.max_message_bytes
     # Calls inside the mesh never take the proxy that the environment names.
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))
-    async with grpc.aio.insecure_channel(address, options=options) as channel:
+    async with channel_to(service, settings, address, options) as channel:
         try:
             return await ask(service, call(channel))
         except Refused as refused:

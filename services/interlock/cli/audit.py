@@ -5,21 +5,22 @@ Read-only, so it works beside a running service and without one.
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from itertools import chain
 from pathlib import Path
-from typing import BinaryIO
 
 import typer
 
-from interlock.audit.export import printable, read, to_line
+from interlock.audit.export import printable
 from interlock.audit.log import StoreFailed
-from interlock.audit.log_sql import SqliteReader
+from interlock.audit.opening import open_reader, place
 from interlock.audit.tree import Reader, walk_tree, walked
 from interlock.audit.verify import examine
-from interlock.audit.wiring import database_path
+from interlock.cli import audit_stream
+from interlock.cli.audit_erase import erase, migrate
+from interlock.cli.audit_export import export
+from interlock.cli.audit_offline import ANCHOR, OFFLINE, PUBLIC_KEY, fsck, verify_offline
+from interlock.cli.audit_proofs import acknowledge_truncation, bundle, checkpoint, prove
 from interlock.cli.audit_tree import as_json, print_tree, tree_as_json
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
 from interlock.domain import ids
@@ -31,30 +32,45 @@ from interlock.runtime.keys import Keyring, load_keyring
 app = typer.Typer(no_args_is_help=True, help="Verify and export the audit chain of a session.")
 
 SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+OPTIONAL_SESSION = typer.Argument("", help="Session id, crp_sess_ and 32 hex digits; not with --offline.")
 TREE = typer.Option(False, "--tree", help="The session is the root of an agent tree: walk all sessions below it too.")
-FILE = typer.Option(None, "--output", help="File to write. Absent: standard output.")
+for command in (checkpoint, prove, bundle, fsck, export, erase, migrate):
+    app.command()(command)
+app.add_typer(audit_stream.app, name="stream")
+app.command(name="acknowledge-truncation")(acknowledge_truncation)
 
 
 @app.command()
-def verify(session_id: str = SESSION, tree: bool = TREE, output: Output = Format.TEXT) -> None:
+def verify(  # noqa: PLR0917 - each is an option of the command
+    session_id: str = OPTIONAL_SESSION,
+    tree: bool = TREE,
+    offline: Path | None = OFFLINE,
+    anchor: Path | None = ANCHOR,
+    public_key: Path | None = PUBLIC_KEY,
+    output: Output = Format.TEXT,
+) -> None:
     """Check every HMAC, hash, number and link of a session's trail, from the stored bytes.
 
     With --tree: of every session that it delegated to, and so on down, and what each parent recorded of its children
     against their own trails (SPEC-012 §8.2). The first break is named.
 
-    Exit 0: VALID, or UNVERIFIED where one window alone has nothing to chain from. 1: BROKEN or PARTIAL. 2: no such
-    session, or it cannot be told.
+    With --offline instead of a session: the whole log in a bundle, by the log's public key alone (docs/audit.md).
+
+    Exit 0: VALID, UNVERIFIED where one window alone has nothing to chain from, or TRUNCATED where a signed mark says what was
+    erased or removed by retention. 1: BROKEN or PARTIAL. 2: no such session, or it cannot be told.
     """
+    if offline is not None:
+        verify_offline(offline, anchor, public_key, output)
     if tree:
         _verify_tree(session_id, output)
         return
     with _refusals(as_json=output is Format.JSON):
         settings = load()
-        with closing(_reader(settings)) as reader:
+        with closing(open_reader(settings)) as reader:
             keyring = _keyring(settings)
             stored = reader.chain(ids.check("crp_sess_", session_id))
             if not stored.events and not stored.windows:
-                raise _unknown(reader)
+                raise _unknown(settings)
         found = examine(stored, session_id, keyring)
     if output is Format.JSON:
         print_json({"session_id": session_id, **as_json(found)})
@@ -66,64 +82,23 @@ def verify(session_id: str = SESSION, tree: bool = TREE, output: Output = Format
 def _verify_tree(root_id: str, output: Format) -> None:
     with _refusals(as_json=output is Format.JSON):
         settings = load()
-        with closing(_reader(settings)) as log:
+        with closing(open_reader(settings)) as log:
             found = walked(walk_tree(Reader(log, _keyring(settings)), ids.check("crp_sess_", root_id)))
     if output is Format.JSON:
         print_json(tree_as_json(found))
     else:
         print_tree(found)
-    raise typer.Exit(0 if found.integrity in {Integrity.VALID, Integrity.UNVERIFIED} else NEGATIVE)
+    raise typer.Exit(0 if found.integrity in {Integrity.VALID, Integrity.UNVERIFIED, Integrity.TRUNCATED} else NEGATIVE)
 
 
-@app.command()
-def export(session_id: str = SESSION, file: Path | None = FILE) -> None:
-    """Write a session's events as NDJSON (SPEC-011 §4.1): one event a line, in order.
-
-    Exit 0: written. 2: no such session, or it cannot be read or written.
-    """
-    with _refusals(as_json=False), closing(_reader(load())) as reader:
-        events = read(reader, ids.check("crp_sess_", session_id))
-        first = next(events, None)
-        if first is None:
-            raise _unknown(reader)
-        lines = map(to_line, chain([first], events))
-        if file is None:
-            _write(sys.stdout.buffer, lines)
-        else:
-            _write_file(file, lines)
-
-
-def _write(stream: BinaryIO, lines: Iterable[str]) -> None:
-    stream.writelines(line.encode() + b"\n" for line in lines)
-    stream.flush()
-
-
-def _write_file(file: Path, lines: Iterable[str]) -> None:
-    try:
-        with file.open("wb") as stream:
-            _write(stream, lines)
-    except OSError as error:
-        raise unavailable("FILE_NOT_WRITTEN", f"{file}: {type(error).__name__}", retry_after_ms=0) from None
-
-
-def _reader(settings: Settings) -> SqliteReader:
-    path = database_path(settings)
-    if not path.is_file():
-        raise not_found(
-            "AUDIT_LOG_NOT_FOUND",
-            f"there is no audit log at {path}",
-            hint="say where it is with INTERLOCK_AUDIT_URL or INTERLOCK_STATE_DIR",
-        )
-    return SqliteReader(path)
-
-
-def _unknown(reader: SqliteReader) -> Refused:
-    return not_found("SESSION_NOT_FOUND", f"{reader.path} has nothing of that session")
+def _unknown(settings: Settings) -> Refused:
+    return not_found("SESSION_NOT_FOUND", f"{place(settings)} has nothing of that session")
 
 
 def _keyring(settings: Settings) -> Keyring:
     """Return the keys, without making a master key where there is none: it could have sealed nothing."""
-    if settings.master_key is None and not (settings.state_dir / "master.key").is_file():
+    own = (settings.state_dir / "master.key").is_file()
+    if settings.master_key is None and settings.master_keys_file is None and not own:
         raise unavailable(
             "MASTER_KEY_MISSING",
             "there is no master key to check the chain with",
@@ -148,6 +123,10 @@ def _as_text(session_id: str, found: Verification) -> str:
         f"{found.integrity.name}  {session_id}",
         f"  {found.windows} windows, {found.events} events, {found.charged_micros / 1_000_000:.6f} charged",
         f"  tip {printable(found.chain_tip) or '(none)'}",
+        *(
+            f"  {mark.event_type} by event {mark.sequence} at {printable(mark.timestamp)}: {printable(mark.data_json)}"
+            for mark in found.marks
+        ),
         *(
             f"  {fault.what} {fault.index}: {fault.reason}  {printable(fault.window_id)}".rstrip()
             for fault in found.faults

@@ -17,7 +17,13 @@ from interlock.domain.provenance import DELEGATED, MEANING, SUB_AGENT_RESULT, Tr
 
 WIDE = 240
 
-STYLES = {Integrity.VALID: "green", Integrity.UNVERIFIED: "green", Integrity.PARTIAL: "yellow", Integrity.BROKEN: "red"}
+STYLES = {
+    Integrity.VALID: "green",
+    Integrity.UNVERIFIED: "green",
+    Integrity.PARTIAL: "yellow",
+    Integrity.BROKEN: "red",
+    Integrity.TRUNCATED: "yellow",
+}
 
 
 def as_json(found: Verification) -> dict[str, Any]:
@@ -28,6 +34,11 @@ def as_json(found: Verification) -> dict[str, Any]:
         "windows": found.windows,
         "chain_tip": printable(found.chain_tip),
         "charged_micros": found.charged_micros,
+        "marks": [
+            {"sequence": mark.sequence, "event_type": mark.event_type, "timestamp": printable(mark.timestamp)}
+            | {"data": printable(mark.data_json)}
+            for mark in found.marks
+        ],
         "faults": [
             {"what": fault.what, "index": fault.index, "reason": fault.reason}
             | ({"window_id": printable(fault.window_id)} if fault.window_id else {})

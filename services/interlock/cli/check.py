@@ -15,6 +15,7 @@ import typer
 from interlock.cli import probes
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.cli.probes import Finding, Status
+from interlock.cli.probes_audit import audit_store
 from interlock.domain.errors import Refused
 from interlock.runtime.config import Settings, load
 
@@ -67,9 +68,10 @@ async def examine() -> list[Finding]:
     groups = [
         _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
         _blocking("keys", lambda: probes.keys(settings)),
+        _blocking("certificates", lambda: probes.certificates(settings)),
         _blocking("embedded parts", lambda: probes.embedded(settings)),
         _bounded("redis", _all(probes.redis(settings))),
-        _blocking("audit store", lambda: probes.audit_store(settings)),
+        _blocking("audit store", lambda: audit_store(settings)),
         _blocking("models", lambda: probes.models(settings)),
         running,
         _bounded("upstream", _all(probes.upstream(settings))),

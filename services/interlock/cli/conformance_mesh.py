@@ -21,8 +21,8 @@ from google.protobuf import json_format
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit.log import Chain
 from interlock.audit.log_sql import SqliteReader
+from interlock.audit.opening import database_path
 from interlock.audit.verify import examine
-from interlock.audit.wiring import database_path
 from interlock.cli.conformance_domain import Expectations, Vector
 from interlock.demo.mesh import Mesh
 from interlock.demo.provider import Replay, RunningProvider

@@ -23,7 +23,8 @@ COMMANDS = {
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows; draw its graph."),
     "audit": ("interlock.cli.audit", "app", "Verify and export the audit chain of a session."),
     "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
-    "oversight": ("interlock.cli.oversight", "app", "Make reviewers' keys and approvals."),
+    "oversight": ("interlock.cli.oversight", "app", "Decide about held responses; reviewers' keys."),
+    "keys": ("interlock.cli.keys", "app", "Make, rotate and check master keys; make development certificates."),
     "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models that judge."),
     "conformance": (
         "interlock.cli.conformance",
@@ -96,7 +97,7 @@ def interlock(
     """
     from interlock.runtime import logging
 
-    logging.configure("warning")  # standard output is the command's own
+    logging.configure("warning", cache=False)  # standard output is the command's own
     if config is not None:
         os.environ["INTERLOCK_CONFIG_FILE"] = str(config)
 

@@ -6,30 +6,29 @@ import asyncio
 import importlib
 import importlib.util
 import os
-import shutil
-import sqlite3
 import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-import grpc
-
 from interlock.domain.errors import Refused
 from interlock.runtime.config import Settings, unknown_variables, without_password
+from interlock.runtime.front_tls import open_front_tls
 from interlock.runtime.keys import load_keyring
 from interlock.runtime.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.server import address
+from interlock.runtime.tls import channel_to, open_tls, require_private
 from interlock.runtime.web import listen
 
 UPSTREAM_LIMIT_S = 3.0
 REDIS_LIMIT_S = 2.0
-LEAST_FREE_BYTES = 200_000_000
 OLDEST_REDIS = (7, 0)
+SOON_DAYS = 7
 
 T = TypeVar("T")
 
@@ -60,7 +59,7 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
     yield line("settings", Status.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
     for name in unknown_variables(environment):
         yield line(name, Status.WARN, "no setting has this name", "see docs/configuration.md for all names")
-    if problem := _unwritable(settings.state_dir):
+    if problem := unwritable(settings.state_dir):
         yield line("state_dir", Status.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
     else:
         yield line("state_dir", Status.OK, str(settings.state_dir))
@@ -84,7 +83,7 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield _refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
 
 
-def _unwritable(folder: Path) -> str:
+def unwritable(folder: Path) -> str:
     """Return why *folder* cannot be written or made; empty when it can."""
     there = next(path for path in [folder.absolute(), *folder.absolute().parents] if path.exists())
     if not there.is_dir():
@@ -103,12 +102,58 @@ def _refusable(line: Callable[..., Finding], name: str, look: Callable[[], Any],
 def keys(settings: Settings) -> Iterator[Finding]:
     """The master key: there, strong and private. None is made here."""
     line, path = partial(Finding, "keys"), settings.state_dir / "master.key"
+    if settings.master_keys_file is not None:
+        yield from _versions(line, settings, settings.master_keys_file)
+        return
     if settings.master_key is None and not path.exists():
         yield line("master key", Status.OK, f"none yet; the first start makes {path}")
         return
     yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
     if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
         yield line("master key file", Status.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
+
+
+def _versions(line: Callable[..., Finding], settings: Settings, path: Path) -> Iterator[Finding]:
+    from interlock.cli.keys_used import versions_used
+    from interlock.runtime import keys_file
+
+    def look() -> None:
+        keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
+
+    yield _refusable(line, "master keys", look, "strong enough, private, none older than used")
+    try:
+        missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
+    except Refused as refused:
+        yield line("versions", Status.SKIP, refused.message, "the file of keys and the audit log come first")
+        return
+    if missing:
+        hint = "put them back: what they sealed cannot be verified or read without them"
+        yield line("versions", Status.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
+    else:
+        yield line("versions", Status.OK, "all that audit data need")
+
+
+def certificates(settings: Settings) -> Iterator[Finding]:
+    """Certificates of the mesh and of the fronts: fitting, valid, and there where other machines could listen."""
+    line = partial(Finding, "certificates")
+    for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
+        try:
+            held = look(settings)
+        except Refused as refused:
+            yield line(name, Status.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+            continue
+        if held:
+            yield _certificate(line, name, held.now().expires_at)
+        else:
+            yield _refusable(line, name, partial(require_private, settings, front=name == "fronts"), "plain text")
+
+
+def _certificate(line: Callable[..., Finding], name: str, ends: datetime) -> Finding:
+    days = (ends - datetime.now(UTC)).days
+    status = Status.OK if days >= SOON_DAYS else Status.WARN
+    return line(
+        name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "put a new one in its place; nothing restarts"
+    )
 
 
 def embedded(settings: Settings) -> Iterator[Finding]:
@@ -129,7 +174,9 @@ async def redis(settings: Settings) -> AsyncIterator[Finding]:
 
     line = partial(Finding, "redis")
     if settings.redis_url.startswith("memory://"):
-        yield line("server", Status.WARN, "sessions live in one process and end with it", "set INTERLOCK_REDIS_URL")
+        yield line(
+            "server", Status.WARN, "sessions live in one process; the next one rebuilds them", "set INTERLOCK_REDIS_URL"
+        )
         return
     url = settings.redis_url or running_url(settings.state_dir)
     if not url:
@@ -139,12 +186,22 @@ async def redis(settings: Settings) -> AsyncIterator[Finding]:
     from redis.exceptions import RedisError
 
     shown = without_password(url)
+    if url.startswith(("sentinel://", "sentinels://")):
+        named = await _master_url(url)
+        if named is None:
+            hint = "start the sentinels, or correct INTERLOCK_REDIS_URL; calls are refused until one names a master"
+            yield line("sentinels", Status.FAIL, f"{shown}: none names the master", hint)
+            return
+        url = named
+        yield line("sentinels", Status.OK, f"{shown} names {without_password(url)}")
     async with from_url(url, socket_timeout=REDIS_LIMIT_S, socket_connect_timeout=REDIS_LIMIT_S) as client:
         try:
             info = await client.info("server")
             yield line("server", Status.OK, f"{shown} answers")
             yield _redis_version(line, info)
-            async for finding in _redis_settings(line, client):
+            async for finding in _redis_settings(
+                line, client, Status.WARN if settings.allow_unfit_store else Status.FAIL
+            ):
                 yield finding
         except (RedisError, OSError) as error:
             hint = "start it, or correct INTERLOCK_REDIS_URL; calls are refused until it is back"
@@ -159,7 +216,24 @@ def _redis_version(line: Callable[..., Finding], info: Mapping[str, Any]) -> Fin
     return line("version", Status.OK, f"{name} {text}")
 
 
-async def _redis_settings(line: Callable[..., Finding], client: Any) -> AsyncIterator[Finding]:
+async def _master_url(url: str) -> str | None:
+    """Return the URL of the master that sentinels name; ``None`` where none does."""
+    from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+    from interlock.session.connection import parse
+    from interlock.session.sentinel import master_of
+
+    address = parse(url)
+    place = await master_of(address.sentinels, address) if address.sentinels else None
+    if place is None:
+        return None
+    options = {name: value for name, value in parse_qsl(urlsplit(url).query) if name.startswith("ssl_")}
+    user = f"{quote(address.username)}:{quote(address.password)}@" if address.password else ""
+    query = f"?{urlencode(options)}" if options else ""
+    return f"{'rediss' if address.tls else 'redis'}://{user}{place[0]}:{place[1]}/{address.db}{query}"
+
+
+async def _redis_settings(line: Callable[..., Finding], client: Any, worst: Status) -> AsyncIterator[Finding]:
     from redis.exceptions import ResponseError
 
     try:
@@ -173,56 +247,12 @@ async def _redis_settings(line: Callable[..., Finding], client: Any) -> AsyncIte
         yield line("maxmemory-policy", Status.OK, "noeviction")
     else:
         hint = "CONFIG SET maxmemory-policy noeviction: an evicted key must not look like a full budget"
-        yield line("maxmemory-policy", Status.FAIL, str(eviction), hint)
+        yield line("maxmemory-policy", worst, str(eviction), hint)
     if durable == "yes":
         yield line("appendonly", Status.OK, "AOF is on")
     else:
         hint = "CONFIG SET appendonly yes: without it a restart loses the open sessions"
-        yield line("appendonly", Status.WARN, "AOF is off", hint)
-
-
-def audit_store(settings: Settings) -> Iterator[Finding]:
-    """The database of the audit log: there or to be made, readable, in WAL mode, with room."""
-    from interlock.audit.database import open_reader
-    from interlock.audit.wiring import database_path
-
-    line = partial(Finding, "audit store")
-    try:
-        path = database_path(settings)
-    except Refused as refused:
-        yield line("database", Status.FAIL, refused.message, "correct INTERLOCK_AUDIT_URL")
-        return
-    if problem := _unwritable(path.parent):
-        yield line("folder", Status.FAIL, problem, "make it writable, or set INTERLOCK_AUDIT_URL")
-        return
-    yield from _room(line, path)
-    if not path.exists():
-        yield line("database", Status.OK, f"none yet; the first start makes {path}")
-        return
-    try:
-        reader = open_reader(path)
-        mode = reader.execute("PRAGMA journal_mode").fetchone()[0]
-        reader.close()
-    except (sqlite3.Error, OSError) as error:
-        yield line(
-            "database", Status.FAIL, f"{path}: {type(error).__name__}", "restore it from a copy, or move it away"
-        )
-        return
-    if not os.access(path, os.W_OK):
-        yield line("database", Status.FAIL, f"{path} is not writable", f"chmod u+w {path}")
-    elif mode != "wal":
-        hint = "it is set at start; something else opened the file since"
-        yield line("journal mode", Status.WARN, f"{mode} and not wal", hint)
-    else:
-        yield line("database", Status.OK, f"{path}, WAL")
-
-
-def _room(line: Callable[..., Finding], path: Path) -> Iterator[Finding]:
-    there = next(folder for folder in path.absolute().parents if folder.exists())
-    free = shutil.disk_usage(there).free
-    if free < LEAST_FREE_BYTES:
-        hint = "make room: what cannot be sealed is not released"
-        yield line("disk", Status.WARN, f"{free // 1_000_000} MB free on {there}", hint)
+        yield line("appendonly", worst, "AOF is off", hint)
 
 
 def models(settings: Settings) -> Iterator[Finding]:
@@ -236,14 +266,25 @@ def models(settings: Settings) -> Iterator[Finding]:
         settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir
     ):
         status = Status.OK if verdict.ok else Status.FAIL
-        yield line(verdict.slot, status, "as pinned" if verdict.ok else "cannot be used", verdict.hint)
+        yield line(verdict.slot, status, _fitness(verdict), verdict.hint)
+
+
+def _fitness(verdict: Any) -> str:
+    if verdict.ok and verdict.hint:
+        return f"not compared: {verdict.hint}"
+    return "as pinned" if verdict.ok else "cannot be used"
 
 
 async def services(settings: Settings) -> AsyncIterator[Finding]:
     """Every service at its configured address: running, ours, and ready."""
+    try:
+        open_tls(settings)
+    except Refused as refused:
+        yield Finding("services", "all", Status.SKIP, refused.message, "the certificates come first")
+        return
     places = {name: getattr(settings, f"{name}_address") for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
-    states = await asyncio.gather(*(_peer_at(name, where) for name, where in places.items()))
+    states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
     for (name, where), (state, missing) in zip(places.items(), states, strict=True):
         if state is Peer.READY:
             yield Finding("services", name, Status.OK, f"ready on {where}")
@@ -261,8 +302,8 @@ def _start_hint(name: str, where: str) -> str:
     return hint_for(Peer.SILENT, name, where)
 
 
-async def _peer_at(name: str, where: str) -> tuple[Peer, dict[str, str]]:
-    async with grpc.aio.insecure_channel(where, options=[("grpc.enable_http_proxy", 0)]) as channel:
+async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]]:
+    async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
         return await peer(name, channel)
 
 

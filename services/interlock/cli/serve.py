@@ -6,6 +6,7 @@ import asyncio
 import gc
 import importlib
 import os
+import resource
 import signal
 import socket
 import sys
@@ -23,7 +24,7 @@ from prometheus_client import disable_created_metrics
 
 from interlock.cli.output import DEFECT, OK, Format, Output, print_json, print_refusal
 from interlock.domain.errors import Refused, unavailable
-from interlock.runtime import logging, telemetry
+from interlock.runtime import failpoints, integrity, logging, telemetry
 from interlock.runtime.config import Settings, load, unknown_variables, without_password
 from interlock.runtime.errors import internal
 from interlock.runtime.health import Readiness, missing_of
@@ -52,6 +53,7 @@ class Part(StrEnum):
     DPE = "dpe"
     AUDIT = "audit"
     SIDECAR = "sidecar"
+    OVERSIGHT = "oversight"
 
 
 def serve(
@@ -67,8 +69,11 @@ def serve(
     """
     settings = load()
     logging.configure(settings.log_level)
+    # A core dump would hold keys, prompts and answers in plain (reliability.md A-43).
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
+        failpoints.configure()
         code = uvloop.run(_Process(settings, name, as_json=output is Format.JSON).run())
     except Refused as refused:
         code = print_refusal(refused, as_json=output is Format.JSON)
@@ -101,6 +106,7 @@ class _Process:
             telemetry.configure(self.settings, service=self.name or "mesh")
             self._ends.push_async_callback(asyncio.to_thread, telemetry.shutdown)
             try:
+                await asyncio.to_thread(integrity.require, verified=self.settings.require_verified_code)
                 readiness = await (self._start_mesh() if self.name is None else self._start_one(self.name))
                 await self._tell_ready(await readiness())
             except asyncio.CancelledError:
@@ -118,16 +124,20 @@ class _Process:
         services = {name: await self._open(name) for name in MESH}
         inner: list[Readiness] = []
         readiness = self._until_stopped(lambda: missing_of(inner))
-        sidecar = await self._open_sidecar(Mesh.local(**services), readiness, listener)
+        mesh = Mesh.local(**services)
+        sidecar = await self._open_sidecar(mesh, readiness, listener)
         self._ends.push_async_callback(self._drain)
         for name, service in services.items():
             inner.append((await self._serve_grpc(name, service)).readiness)
+        await self._serve_oversight(mesh, readiness)
         await self._serve_fronts(sidecar, listener)
         return readiness
 
     async def _start_one(self, name: Part) -> Ready:
         if name is Part.SIDECAR:
             return await self._start_sidecar()
+        if name is Part.OVERSIGHT:
+            return await self._start_oversight()
         self._probe_ports(name)
         listener = self._metrics_listener()
         if name is Part.SESSION:
@@ -148,6 +158,36 @@ class _Process:
         self._ends.push_async_callback(self._drain)
         await self._serve_fronts(sidecar, listener)
         return readiness
+
+    async def _start_oversight(self) -> Ready:
+        mesh = Mesh.remote(self.settings)
+        self._ends.push_async_callback(mesh.close)
+        readiness = self._until_stopped(mesh.missing)
+        self._ends.push_async_callback(self._drain)
+        await self._serve_oversight(mesh, readiness)
+        return readiness
+
+    async def _serve_oversight(self, mesh: Mesh, readiness: Ready) -> None:
+        """Serve the reviewers on listeners of their own: nothing that an agent reaches decides (A-48)."""
+        from interlock.oversight.wiring import open_oversight
+
+        self._or_aside("oversight").close()
+        listener = self._or_aside("oversight_http")
+        port = listener.getsockname()[1]
+        opened = open_oversight(self.settings, mesh, readiness, http_port=port)
+        await self._serve_grpc("oversight", opened.service)
+        await self._serve_http("oversight_http", opened.http_app, listener, front=True)
+
+    def _or_aside(self, name: str) -> socket.socket:
+        """Listen on a port of the settings; a default that another mesh on this machine has gives way to any free one."""
+        try:
+            return self._listener(name)
+        except Refused:
+            if f"{name}_port" in self.settings.model_fields_set:
+                raise
+            log.info("port.moved", name=name, port=getattr(self.settings, f"{name}_port"))
+            self.settings = self.settings.model_copy(update={f"{name}_port": 0})
+            return self._listener(name)
 
     async def _embed_valkey(self) -> None:
         if self.settings.redis_url:
@@ -175,7 +215,7 @@ class _Process:
         from interlock.sidecar.wiring import open_sidecar
 
         if not self.settings.public_base_url:
-            base = f"http://{address(self.settings.host, listener.getsockname()[1])}"
+            base = f"{self._scheme}://{address(self.settings.host, listener.getsockname()[1])}"
             self.settings = self.settings.model_copy(update={"public_base_url": base})
         sidecar = await open_sidecar(self.settings, mesh, readiness)
         self._ends.push_async_callback(sidecar.close)
@@ -184,7 +224,7 @@ class _Process:
     async def _serve_fronts(self, sidecar: Sidecar, listener: socket.socket) -> None:
         largest = self.settings.max_body_bytes + FRONT_MARGIN_BYTES
         self._fronts.append(await self._serve_grpc("sidecar_grpc", sidecar.service, largest_request=largest))
-        self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener))
+        self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener, front=True))
 
     async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> Server:
         port = getattr(self.settings, f"{name}_port")
@@ -194,8 +234,8 @@ class _Process:
         self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
         return server
 
-    async def _serve_http(self, name: str, app: Any, listener: socket.socket) -> WebServer:
-        web = WebServer(app, self.settings, listener)
+    async def _serve_http(self, name: str, app: Any, listener: socket.socket, *, front: bool = False) -> WebServer:
+        web = WebServer(app, self.settings, listener, front=front)
         self.ports[name] = await web.start()
         self._servers.append(web)
         self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
@@ -206,6 +246,10 @@ class _Process:
         await asyncio.gather(*(server.leave() for server in self._servers if isinstance(server, Server)))
         await asyncio.gather(*(front.drain() for front in self._fronts))
         await asyncio.gather(*(server.drain() for server in self._servers if server not in self._fronts))
+
+    @property
+    def _scheme(self) -> str:
+        return "https" if self.settings.front_cert_file else "http"
 
     def _until_stopped(self, readiness: Ready) -> Ready:
         async def missing() -> Mapping[str, str]:
@@ -262,7 +306,7 @@ class _Process:
         if "sidecar_http" not in self.ports:
             self._say("ready" if not missing else "serving, and not ready yet")
             return
-        base = f"http://{address(self.settings.host, self.ports['sidecar_http'])}/v1"
+        base = f"{self._scheme}://{address(self.settings.host, self.ports['sidecar_http'])}/v1"
         self._say(f"{'serving, and not ready yet' if missing else 'ready'}: OPENAI_BASE_URL={base}")
         if not self.settings.upstream_base_url:
             self._say("note: INTERLOCK_UPSTREAM_BASE_URL is not set; until it is, chat completions are refused")

@@ -4,15 +4,14 @@
 one approval has one text. The signature is made by the reviewer's own key over a tag and the payload; who is a reviewer,
 and the signature itself, are checked elsewhere. That an approval is used once, the session's state sees to, by its id.
 
-An approval names one action and exactly what that action needs to be pinned to. Another action, such as the release of a
-held response by its window and hashes, is another row of ``SCOPES``.
+An approval names one action and exactly what that action needs to be pinned to: the rows of ``SCOPES``.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,9 +26,20 @@ LONGEST = 4_096
 LONGEST_LIFE_S = 86_400
 CLOCK_SKEW_S = 60
 
-DELEGATE = "delegate"
-SCOPES: Mapping[str, tuple[str, ...]] = {DELEGATE: ("session", "agent")}
-"""Action → what an approval of it is pinned to: a delegation to the session that delegates and the type of the child."""
+DELEGATE, RELEASE, REJECT, ERASE, ACKNOWLEDGE = "delegate", "release", "reject", "erase", "acknowledge-truncation"
+SCOPES: Mapping[str, tuple[str, ...]] = {
+    DELEGATE: ("session", "agent"),
+    RELEASE: ("session", "window", "response", "policy"),
+    REJECT: ("session", "window", "response", "policy"),
+    ERASE: ("session",),
+    ACKNOWLEDGE: ("size",),
+}
+"""Action → what an approval of it is pinned to.
+
+A delegation to the session that delegates and the type of the child; a decision about a held response to its session, its
+window, the hash of exactly what the reviewer saw and that of the policy that it was held under; an erasure to the session;
+the acceptance of a truncated log to the size that was anchored.
+"""
 
 REVIEWER = re.compile(r"[A-Za-z0-9._@+-]{1,128}", re.ASCII)
 _ID = re.compile(r"crp_appr_[0-9a-f]{32}", re.ASCII)
@@ -109,6 +119,15 @@ def require(approval: Approval, action: str, scope: Mapping[str, str], *, now_s:
         raise unauthenticated("APPROVAL_FROM_FUTURE", "the approval was made later than now; check the clocks")
     if now_s >= approval.expires_at:
         raise unauthenticated("APPROVAL_EXPIRED", "the approval has expired; ask the reviewer for another one")
+
+
+def is_caller(reviewer: str, callers: Iterable[str]) -> bool:
+    """Tell whether a reviewer is one of the *callers*, by its whole name or by what stands before the @, in any case.
+
+    Callers are named by their API keys' names and their agent types: nobody approves what they asked for (A-30).
+    """
+    names = {name.casefold() for name in callers if name}
+    return bool(names & {reviewer.casefold(), reviewer.partition("@")[0].casefold()})
 
 
 def _approval(payload: bytes) -> Approval:

@@ -1,7 +1,6 @@
 """The audit chain: HMACs over fields that cannot be confused, and the check of a stored chain (SPEC-011 §2 and §3).
 
-Every HMAC covers its fields joined by U+241F, so that no two lists of fields give the same bytes (reliability.md A-28);
-a field that could hide a boundary is refused. Two chains run through a session: one over its windows, whose HMAC is the
+Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (reliability.md A-28). Two chains run through a session: one over its windows, whose HMAC is the
 value of CRP-Provenance-HMAC, and one over its events. Each sealed window has one WINDOW_SEALED event that repeats what
 the window's HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
 
@@ -21,6 +20,7 @@ from enum import IntEnum
 from typing import Any, Literal
 
 from interlock.domain.errors import Refused, invalid
+from interlock.domain.marks import marks_of
 
 SEPARATOR = "\u241f"
 EVENT_TAG = "crp-event-v1"
@@ -30,6 +30,7 @@ WHOLE_BUDGET_MICROS = 1_000_000
 
 WINDOW_SEALED = "WINDOW_SEALED"
 CHAIN_BROKEN = "CHAIN_BROKEN"
+WINDOW_FAILED = "WINDOW_FAILED"
 
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for a version that is not at hand."""
@@ -74,6 +75,8 @@ class WindowRecord:
     stored_report_hash: str
     content_hash: str = ""
     """Hash of the encrypted content kept beside the chain; empty when none was kept."""
+    sealed_report_hash: str = ""
+    """Hash of the report's stored bytes, which are encrypted; empty where they are the report itself."""
 
 
 class Integrity(IntEnum):
@@ -83,6 +86,7 @@ class Integrity(IntEnum):
     BROKEN = 2
     PARTIAL = 3
     UNVERIFIED = 4
+    TRUNCATED = 5
 
 
 @dataclass(frozen=True)
@@ -113,10 +117,14 @@ class Verification:
     windows: int
     charged_micros: int
     chain_tip: str
+    marks: Sequence[EventRecord] = ()
+    """The events that say what was erased or truncated: what is left verifies, and is not all."""
 
     @property
     def integrity(self) -> Integrity:
         """Return the verdict; one window alone has nothing to chain from and is UNVERIFIED."""
+        if not self.faults and self.marks:
+            return Integrity.TRUNCATED
         if not self.faults:
             return Integrity.VALID if self.windows > 1 else Integrity.UNVERIFIED
         return Integrity.PARTIAL if all(f.reason in ONLY_MISSING for f in self.faults) else Integrity.BROKEN
@@ -202,8 +210,8 @@ def _ambiguous() -> Refused:
 
 def seal_data(window: WindowRecord) -> dict[str, Any]:
     """Return the data of a window's WINDOW_SEALED event: everything of the record, long texts by their hash."""
-    kept = {"content_hash": window.content_hash} if window.content_hash else {}
-    return kept | {
+    kept = {"content_hash": window.content_hash, "sealed_report_hash": window.sealed_report_hash}
+    return {name: value for name, value in kept.items() if value} | {
         "window_number": window.window_number,
         "parent_ids": list(window.parent_ids),
         "response_hash": window.response_hash,
@@ -226,15 +234,15 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
     Events are taken by sequence, never by time. The module's docstring says what this cannot see.
     """
     ordered = sorted(events, key=lambda event: event.sequence)
-    seals = _seals(ordered)
-    found = (*event_faults(ordered, key_of), *_window_faults(windows, seals, key_of))
+    seals, marks = _seals(ordered), marks_of(ordered)
+    chained_on = event_faults(ordered, key_of, sequence=marks.sequence, previous=marks.head)
+    erased = {e.window_id for e in ordered if e.event_type == WINDOW_SEALED and e.sequence < marks.erased_before}
+    found = _window_faults(windows, seals, key_of)
     return Verification(
-        faults=found,
-        events=len(events),
-        windows=len(windows),
-        charged_micros=_charged(windows, seals),
-        chain_tip=_tip(windows, seals),
-    )
+        faults=(*chained_on, *(f for f in found if f.reason != "MISSING_REPORT" or f.window_id not in erased)),
+        events=len(events), windows=len(windows), charged_micros=_charged(windows, seals) + marks.charged_micros,
+        chain_tip=_tip(windows, seals) or marks.chain_tip, marks=marks.found,
+    )  # fmt: skip
 
 
 def _tip(windows: Sequence[WindowRecord], seals: Seals) -> str:
@@ -327,7 +335,7 @@ def _faults_of(window: WindowRecord, known: Mapping[str, WindowRecord], seals: S
     yield from _link_faults(window, known, seals, key_of)
     if not window.stored_report_hash:
         yield "MISSING_REPORT"
-    elif window.stored_report_hash != window.report_hash:
+    elif window.stored_report_hash != (window.sealed_report_hash or window.report_hash):
         yield "REPORT_HASH_MISMATCH"
     found = seals.get(window.window_id, ())
     if not found:

@@ -44,7 +44,7 @@ PREFERENCES = frozenset({"crp-context-if-match", "crp-context-session-id"})
 """Request headers whose wish may go unmet without harm: checked, then left alone. The token names the session (§12.3)."""
 
 APPROVAL = "crp-oversight-token"
-"""Request header that is read where a delegation may need a person's approval, and refused everywhere else."""
+"""Request header that is read where a delegation or a release may need a person's approval, and refused elsewhere."""
 
 NOT_SUPPORTED: Mapping[str, str] = {"crp-context-acceptance": "context acceptance"}
 """Request headers of features that do not exist yet. Ignoring one would lose a protection, so it is refused by name."""
@@ -128,7 +128,8 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Aske
     if "only-if-ckf" in cache:
         raise _unsupported("crp-context-cache", "only-if-ckf: a knowledge fabric")
     if APPROVAL in one and not delegating:
-        raise _unsupported(APPROVAL, "the release of held responses")
+        message = f"{APPROVAL} approves a delegation or the release of a held response; this call is neither"
+        raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
     risk = _one_of(one, "crp-accept-risk", [level.name for level in RiskLevel], fold=str.upper)
     seed = _matching(one, "crp-llm-reproducibility-seed", r"[0-9]{1,18}")
     depth = _matching(one, "crp-agent-loop-depth", r"[0-9]{1,9}", "a whole number")

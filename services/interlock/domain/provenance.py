@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from interlock.domain.chain import Integrity, Verification
+from interlock.domain.marks import is_erased, is_truncated
 
 SESSION_CREATED = "SESSION_CREATED"
 SUB_AGENT_STARTED = "SUB_AGENT_STARTED"
@@ -137,6 +138,8 @@ def delegation_fault(parent: Trail, started: Started, child: Trail | None, *, ro
     """Return why a delegation does not hold; empty when it does."""
     if child is None:
         return CHILD_MISSING
+    if is_truncated(child.found.marks):
+        return _own_fault(child)  # who made it is gone with its first event; its parent's record stands
     if fault := _kinship_fault(parent, child, root_id):
         return fault
     if (child.created.grant_id, child.created.agent_type) != (started.grant_id, started.agent_type):
@@ -148,11 +151,14 @@ def result_fault(parent: Trail, window_id: str, result: Result, child: Trail | N
     """Return why a consumed result does not hold; empty when it does (SPEC-012 §8.2, steps 3 to 5)."""
     if child is None:
         return CHILD_MISSING
+    if is_truncated(child.found.marks):
+        return _own_fault(child)
     fault = _kinship_fault(parent, child, root_id)
     if not fault and result.session_id not in parent.started:
         fault = NOT_DELEGATED
     fault = fault or _own_fault(child) or _value_fault(result, child)
-    return fault or ("" if (window_id, result) in parent.covered else NOT_COVERED)
+    covered = (window_id, result) in parent.covered or is_erased(parent.found.marks)
+    return fault or ("" if covered else NOT_COVERED)
 
 
 def _value_fault(result: Result, child: Trail) -> str:

@@ -10,6 +10,7 @@ from interlock.domain.budget import FULL, Micros
 from interlock.domain.dag import LINEAR, Edge, Limits, Node, Seal
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.lineage import History
+from interlock.domain.standing import WHOLE, Standing
 
 
 class Status(IntEnum):
@@ -126,6 +127,11 @@ class Outcome:
         return state_of(self.session_budget)
 
     @property
+    def moved(self) -> bool:
+        """Whether the audit trail has more to say of it than its seal does."""
+        return self.before is not self.after or bool(self.ancestors) or self.status is not Status.ACTIVE
+
+    @property
     def transitions(self) -> tuple[Transition, ...]:
         """Steps of the breaker that the commit caused."""
         return transitions(self.before, self.after)
@@ -136,7 +142,8 @@ class SessionState:
     """All that is known of one session; ``outcomes`` lies beside ``nodes``.
 
     ``cap`` holds every path down to what ancestors' rules left: no window starts above it. ``expired`` are leases that
-    ran out and whose windows may have been sealed.
+    ran out and whose windows may have been sealed. ``untold`` are windows whose moves nobody acknowledged as recorded.
+    ``late`` are windows that a restore settled and that nothing continues: whether their answers were given is not known.
     """
 
     terms: Terms
@@ -153,6 +160,8 @@ class SessionState:
     approvals: frozenset[str] = frozenset()
     facts: tuple[str, ...] = ()
     replaced: frozenset[PolicyText] = frozenset()
+    untold: tuple[WindowId, ...] = ()
+    late: frozenset[WindowId] = frozenset()
 
     @property
     def tip(self) -> Node | None:
@@ -228,10 +237,17 @@ class Opened:
     parents: tuple[Parent, ...]
     path_budget: Micros
     session_budget: Micros
-    unsettled: WindowId | None
+    lapsed: Lease | None
+    """A lease that ran out, whose window is to be looked at now."""
     left_out: tuple[WindowId, ...]
     facts: tuple[str, ...]
     history: History
+    untold: tuple[WindowId, ...] = ()
+
+    @property
+    def unsettled(self) -> WindowId | None:
+        """The window of that lease: it may have been sealed."""
+        return self.lapsed.window_id if self.lapsed else None
 
     @property
     def number(self) -> int:
@@ -264,6 +280,8 @@ class CommitWindow:
     facts: tuple[str, ...] = ()
     accumulate: bool = False
     parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
+    chain: Standing = WHOLE
+    """What the audit chain says of the session, this window left out: a store that says more was set back."""
 
 
 @dataclass(frozen=True)
@@ -290,12 +308,14 @@ class Committed:
 
 @dataclass(frozen=True)
 class FailWindow:
-    """A window that will never be sealed, and why."""
+    """A window that will never be sealed, and why. Without its lease *pattern* and *parent_ids* say where it stood."""
 
     session_id: SessionId
     root_session_id: SessionId
     window_id: WindowId
     reason: str
+    pattern: str = LINEAR
+    parent_ids: tuple[WindowId, ...] = ()
 
 
 @dataclass(frozen=True)

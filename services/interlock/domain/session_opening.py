@@ -37,17 +37,17 @@ def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionSta
         raise refusal("POLICY_HASH_MISMATCH")
     ids = tuple(sorted(parent.window_id for parent in parents))
     lease = Lease(ask.window_id, ask.now_ms + ask.lease_ms, ask.pattern, ids)
-    live, waiting, named = _leases(state, ask)
+    live, waiting, lapsed = _leases(state, ask)
     check_limits(state, _number(parents), (*live, *waiting, lease))
     if state.status is not Status.ACTIVE:
         raise refusal("SESSION_TERMINATED")
     check_width(state, lease, (*live, *waiting))
     _check_flight(live, lease, ask.now_ms)
-    return replace(state, leases=(*live, lease), expired=waiting), _opened(state, ask, parents, left_out, named)
+    return replace(state, leases=(*live, lease), expired=waiting), _opened(state, ask, parents, left_out, lapsed)
 
 
 def _opened(
-    state: SessionState, ask: OpenWindow, parents: Parents, left_out: tuple[WindowId, ...], named: WindowId | None
+    state: SessionState, ask: OpenWindow, parents: Parents, left_out: tuple[WindowId, ...], lapsed: Lease | None
 ) -> Opened:
     path = Micros(min([ask.token_budget, start_of(state, parents)]))
     places = [at for at, node in enumerate(state.nodes) if node in parents]
@@ -58,10 +58,11 @@ def _opened(
         parents=tuple(sorted((_told(node) for node in parents), key=lambda parent: parent.window_id)),
         path_budget=path,
         session_budget=Micros(min(state.budget, path)),
-        unsettled=named,
+        lapsed=lapsed,
         left_out=left_out,
         facts=state.facts,
         history=history_of(steps_of(state.nodes), places),
+        untold=state.untold,
     )
 
 
@@ -140,6 +141,7 @@ def _parent(state: SessionState, ask: OpenWindow) -> Parents:
         raise refusal("CONTINUATION_MISMATCH", ask.token_window, number)
     if target is None:
         if state.nodes:
+            _check_late(state, ask, [node for node in state.nodes if not node.parent_ids])
             raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
         if ask.pattern != LINEAR:
             raise refusal("PATTERN_NEEDS_PARENT")
@@ -149,8 +151,16 @@ def _parent(state: SessionState, ask: OpenWindow) -> Parents:
         if not patterns:
             raise refusal("NOTHING_TO_BRANCH_FROM")
     elif [pattern for pattern in patterns if not pattern == ask.pattern == FAN_OUT]:
+        _check_late(state, ask, state.below(target.window_id))
         raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
     return (target,)
+
+
+def _check_late(state: SessionState, ask: OpenWindow, below: Iterable[Node]) -> None:
+    """Name the line that a restore settled: whoever asks for its place again never got its answer."""
+    for node in below:
+        if ask.pattern == node.pattern == LINEAR and node.window_id in state.late:
+            raise refusal("WINDOW_SETTLED_LATE", node.window_id)
 
 
 def _target(state: SessionState, ask: OpenWindow) -> Node | None:
@@ -212,7 +222,7 @@ def _given(state: SessionState, ask: OpenWindow) -> Parents:
     return given
 
 
-def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tuple[Lease, ...], WindowId | None]:
+def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tuple[Lease, ...], Lease | None]:
     """Return the leases of others that are held, those that ran out, and the window to look at now.
 
     Each opening names another one of those that ran out, so that all of them are looked at in turn.
@@ -221,8 +231,7 @@ def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tu
     live = tuple(lease for lease in others if lease.until_ms > ask.now_ms)
     over = [lease for lease in others if lease.until_ms <= ask.now_ms and lease.pattern != VOID]
     waiting = over + [lease for lease in state.expired if lease.window_id != ask.window_id]
-    named = waiting[0].window_id if waiting else None
-    return live, _kept(waiting[1:] + waiting[:1]), named
+    return live, _kept(waiting[1:] + waiting[:1]), waiting[0] if waiting else None
 
 
 def _kept(waiting: list[Lease]) -> tuple[Lease, ...]:

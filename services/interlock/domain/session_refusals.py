@@ -26,6 +26,22 @@ def _lost(*_: Any) -> Refused:
     )
 
 
+def _unverified(*_: Any) -> Refused:
+    # Not said to agents: the sidecar has the session verified against the audit log and asks again (ADR 0012).
+    return unavailable(
+        "SESSION_STATE_UNVERIFIED",
+        "the store was restarted, or is another one; the session is verified before its next use",
+    )
+
+
+def _late(window: str, _: Any) -> Refused:
+    return conflict(
+        "WINDOW_SETTLED_LATE",
+        "the next window was sealed and settled; its answer may not have been given",
+        window_id=window,
+    )
+
+
 def _depleted(left: int, _: int) -> Refused:
     return halted(
         "BUDGET_DEPLETED",
@@ -95,6 +111,8 @@ def _constant(make: Callable[..., Refused], reason: str, message: str) -> Callab
 
 _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "SESSION_STATE_LOST": _lost,
+    "SESSION_STATE_UNVERIFIED": _unverified,
+    "WINDOW_SETTLED_LATE": _late,
     "BUDGET_DEPLETED": _depleted,
     "MAX_WINDOWS_EXCEEDED": _limited(
         "MAX_WINDOWS_EXCEEDED", "max_windows", "a session has at most {} windows in a row; this would be number {}"
@@ -157,5 +175,8 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
         )
     },
 }
+
+RECOVERABLE = frozenset({"SESSION_STATE_LOST", "SESSION_STATE_UNVERIFIED"})
+"""Refusals after which the session may be rebuilt from the audit log; their metadata names it and its root."""
 
 REASONS = frozenset(_MAKE)

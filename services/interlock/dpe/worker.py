@@ -7,6 +7,7 @@ takes over what is queued (reliability.md A-23).
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import queue
 import threading
@@ -175,7 +176,14 @@ def _clock_of_this_thread() -> Callable[[], float]:
     """Return the CPU clock of the calling thread, readable from others; the wall clock where there is none."""
     try:
         clock = time.pthread_getcpuclockid(threading.get_ident())
-        time.clock_gettime(clock)
+        seen = time.clock_gettime(clock)
     except (AttributeError, OSError):
         return time.monotonic
-    return lambda: time.clock_gettime(clock)
+
+    def read() -> float:
+        nonlocal seen
+        with contextlib.suppress(OSError):  # the thread has ended: its answer is on the way
+            seen = time.clock_gettime(clock)
+        return seen
+
+    return read

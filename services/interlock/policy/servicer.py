@@ -5,7 +5,6 @@ It keeps no state but what it reads: the registry of agent types and the reviewe
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ import structlog
 from prometheus_client import Counter
 
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
+from interlock.domain import approval
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
 from interlock.domain.decision import Situation, Verdict, decide
@@ -26,7 +26,7 @@ from interlock.domain.remedies import Progress
 from interlock.domain.risk import RiskLevel
 from interlock.policy.agents import Agents
 from interlock.policy.report import findings_of, member
-from interlock.policy.reviewers import NOBODY, Reviewers
+from interlock.policy.reviewers import NOBODY, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
 from interlock.runtime.errors import answers_refusals
 
@@ -46,21 +46,19 @@ CACHED_POLICIES = 1024
 
 
 class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
-    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root.
-
-    *reviewers* returns the reviewers as they are registered now.
-    """
+    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root."""
 
     def __init__(
         self,
         default: Policy,
         *,
         agents: Agents | None = None,
-        reviewers: Callable[[], Reviewers] = lambda: NOBODY,
+        reviewers: Registered | None = None,
         clock: Clock = system_clock,
     ) -> None:
         self._default, self._agents = default, agents or Agents(None, required=False)
-        self._reviewers, self._clock = reviewers, clock
+        self._reviewers = reviewers or Registered(lambda: NOBODY, by_rpc=False)
+        self._clock = clock
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 
     @answers_refusals(policy_pb2.ParseResponse)
@@ -154,14 +152,44 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     ) -> policy_pb2.VerifyApprovalResponse:
         """Verify a reviewer's approval for what it is presented for."""
         del context
-        scope = {"session": request.session_id, "agent": request.agent_type}
+        scope = dict(request.scope)
+        if request.action == approval.DELEGATE:
+            scope = {"session": request.session_id, "agent": request.agent_type}
         now_s = self._clock() // 1_000_000
-        found = self._reviewers().verified(request.token, request.action, scope, now_s=now_s)
+        found = self._reviewers.now().verified(request.token, request.action, scope, now_s=now_s)
         return policy_pb2.VerifyApprovalResponse(
             approval_id=found.approval_id,
             reviewer_id=found.reviewer,
             expires_at=iso8601(found.expires_at * 1_000_000),
         )
+
+    @answers_refusals(policy_pb2.RegisterReviewerResponse)
+    async def RegisterReviewer(  # noqa: N802 - the proto's
+        self, request: policy_pb2.RegisterReviewerRequest, context: Any
+    ) -> policy_pb2.RegisterReviewerResponse:
+        """Register a reviewer in this process's memory."""
+        del context
+        replaced = self._reviewers.register(request.reviewer)
+        log.info("reviewer.registered", name=request.reviewer.reviewer_id, action="replaced" if replaced else "added")
+        return policy_pb2.RegisterReviewerResponse(replaced=replaced)
+
+    @answers_refusals(policy_pb2.ListReviewersResponse)
+    async def ListReviewers(  # noqa: N802 - the proto's
+        self, request: policy_pb2.ListReviewersRequest, context: Any
+    ) -> policy_pb2.ListReviewersResponse:
+        """List who may approve what."""
+        del request, context
+        return policy_pb2.ListReviewersResponse(reviewers=self._reviewers.list())
+
+    @answers_refusals(policy_pb2.RemoveReviewerResponse)
+    async def RemoveReviewer(  # noqa: N802 - the proto's
+        self, request: policy_pb2.RemoveReviewerRequest, context: Any
+    ) -> policy_pb2.RemoveReviewerResponse:
+        """Take a reviewer out who was registered by RPC."""
+        del context
+        removed = self._reviewers.remove(request.reviewer_id)
+        log.info("reviewer.removed", name=request.reviewer_id, outcome="removed" if removed else "absent")
+        return policy_pb2.RemoveReviewerResponse(removed=removed)
 
     @answers_refusals(policy_pb2.DecideResponse)
     async def Decide(  # noqa: N802 - the proto's

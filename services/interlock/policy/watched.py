@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import structlog
-import yaml
 from prometheus_client import Counter, Gauge
 
 from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.runtime import strict_yaml
 
 log = structlog.get_logger()
 
@@ -121,31 +121,6 @@ def _unreadable(path: Path, why: str) -> Refused:
     return unavailable("FILE_UNREADABLE", f"{path}: {why}", retry_after_ms=0)
 
 
-class _Strict(yaml.SafeLoader):
-    """YAML without what two readers could read differently: a key twice, or a value that stands elsewhere."""
-
-    def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("an alias")
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: Any, deep: bool = False) -> Any:  # noqa: FBT001, FBT002 - PyYAML's signature
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for position, key in enumerate(keys):
-            if key in keys[:position]:
-                raise yaml.MarkedYAMLError(
-                    problem=f"the key {key!r:.80} twice", problem_mark=node.value[position][0].start_mark
-                )
-        return super().construct_mapping(node, deep)
-
-
 def document_of(content: bytes, path: Path) -> Any:
-    """Return the one YAML document of a file; refused with FILE_MALFORMED, naming line and column."""
-    try:
-        return yaml.load(content.decode(), Loader=_Strict)  # noqa: S506 - a subclass of the safe loader
-    except (UnicodeDecodeError, RecursionError, TypeError) as error:
-        raise invalid("FILE_MALFORMED", f"{path}: {type(error).__name__}") from None
-    except yaml.YAMLError as error:
-        mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None) or str(error)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise invalid("FILE_MALFORMED", f"{path}{where}: {problem}") from None
+    """Return the one YAML document of a file that holds no secret; refused with FILE_MALFORMED, saying what is wrong where."""
+    return strict_yaml.document_of(content, path, secret=False)

@@ -12,7 +12,7 @@ from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy import NOTHING, Policy
 from interlock.domain.policy_text import parse
 from interlock.policy.agents import Agents
-from interlock.policy.reviewers import NOBODY, Reviewers, read_reviewers
+from interlock.policy.reviewers import NOBODY, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
 from interlock.runtime.clock import Clock, system_clock
@@ -34,7 +34,10 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
         servicer=PolicyServicer(
             _default_policy(settings.default_policy),
             agents=registry,
-            reviewers=(lambda: NOBODY) if reviewers is None else (lambda: reviewers.now.value),
+            reviewers=Registered(
+                (lambda: NOBODY) if reviewers is None else (lambda: reviewers.now.value),
+                by_rpc=settings.reviewers_by_rpc,
+            ),
             clock=clock,
         ),
         register=policy_pb2_grpc.add_PolicyServiceServicer_to_server,

@@ -21,6 +21,12 @@ from pydantic_settings import (
 
 from interlock.domain.errors import invalid
 from interlock.domain.regulatory import DOMAINS, canonical_domain
+from interlock.runtime import failpoints
+from interlock.runtime.checkpointing import Checkpointing
+from interlock.runtime.outgoing import Outgoing
+from interlock.runtime.protection import Protection
+from interlock.runtime.retaining import Retaining
+from interlock.runtime.storing import SessionStoring
 
 CONFIG_FILE = "INTERLOCK_CONFIG_FILE"
 _HINT = "see docs/configuration.md"
@@ -29,7 +35,7 @@ Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 
 
-class Settings(BaseSettings):
+class Settings(SessionStoring, Protection, Outgoing, Checkpointing, Retaining):
     """Settings of every Interlock process. Each field says what it does, its unit, and what absence means."""
 
     model_config = SettingsConfigDict(env_prefix="INTERLOCK_", extra="forbid", frozen=True, yaml_file_encoding="utf-8")
@@ -43,13 +49,10 @@ class Settings(BaseSettings):
         default=None,
         description="Key that the sidecar presents to the provider. Absent: the caller's own bearer token is passed on.",
     )
-    redis_url: str = Field(
-        default="",
-        description="Redis or Valkey that holds the sessions, redis:// or rediss:// or unix://. Absent: an embedded "
-        "Valkey below state_dir. memory:// keeps sessions in this one process and loses them at its end.",
-    )
     audit_url: str = Field(
-        default="", description="Database of the audit log, sqlite:///PATH. Absent: audit.db below state_dir."
+        default="",
+        description="Database of the audit log, sqlite:///PATH or postgresql://ROLE@HOST/DATABASE. Absent: audit.db below "
+        "state_dir.",
     )
     state_dir: Path = Field(
         default=Path(".interlock"), description="Folder for embedded state and the generated master key."
@@ -61,8 +64,8 @@ class Settings(BaseSettings):
     )
     api_keys_file: Path | None = Field(
         default=None,
-        description="YAML file of accepted API keys: a mapping of name to the key's SHA-256 in hex. Absent: any bearer "
-        "token is accepted, and its hash is the session's scope.",
+        description="YAML file of accepted API keys: a mapping of name to the key's SHA-256 in hex, or to a list of them. Read "
+        "again when it changes. Absent: any bearer token is accepted, and its hash is the session's scope.",
     )
 
     host: str = Field(default="127.0.0.1", description="Address that every server binds.")
@@ -72,6 +75,8 @@ class Settings(BaseSettings):
     policy_port: Port = Field(default=7082, description="Port of the policy service. 0: any free port.")
     dpe_port: Port = Field(default=7083, description="Port of the dpe service. 0: any free port.")
     audit_port: Port = Field(default=7084, description="Port of the audit service. 0: any free port.")
+    oversight_port: Port = Field(default=7085, description="Port of the oversight service. 0: any free port.")
+    oversight_http_port: Port = Field(default=7075, description="Port of the reviewers' page. 0: any free port.")
     metrics_port: Port = Field(
         default=9464, description="Port of /metrics for services without HTTP. 0: any free port."
     )
@@ -79,6 +84,17 @@ class Settings(BaseSettings):
     policy_address: str = Field(default="127.0.0.1:7082", description="Where a separate sidecar finds policy.")
     dpe_address: str = Field(default="127.0.0.1:7083", description="Where a separate sidecar finds dpe.")
     audit_address: str = Field(default="127.0.0.1:7084", description="Where a separate sidecar finds audit.")
+    oversight_address: str = Field(
+        default="127.0.0.1:7085", description="Where `interlock oversight` finds the oversight service."
+    )
+    oversight_base_url: str = Field(
+        default="",
+        description="Base URL of the reviewers' page as reviewers open it, such as https://review.example.com; requests for "
+        "another host are refused. Absent: 127.0.0.1, localhost and [::1] with the page's own port.",
+    )
+    oversight_view_s: int = Field(
+        default=900, ge=60, le=28_800, description="How long a reviewer stays signed in to look at the queue, seconds."
+    )
     public_base_url: str = Field(
         default="",
         description="Base of the URIs in CRP-Provenance-Report-URI and CRP-Compliance-Audit-Trail-URI. Absent: the HTTP "
@@ -106,6 +122,17 @@ class Settings(BaseSettings):
         description="YAML file of reviewers and their Ed25519 public keys, whose approvals CRP-Oversight-Token carries. Read "
         "again when it changes. Absent: nobody can approve anything.",
     )
+    reviewers_by_rpc: bool = Field(
+        default=False,
+        description="Whether RegisterReviewer may add reviewers beside those of reviewers_file, in memory. Only where mutual "
+        "TLS says who calls: whoever reaches the policy port otherwise could make itself a reviewer.",
+    )
+    hold_expires_s: int = Field(
+        default=86_400,
+        ge=1,
+        le=2_592_000,
+        description="How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted.",
+    )
     agent_cache_s: Seconds = Field(
         default=3, description="How long a sidecar keeps the agent type of a key before it asks policy again, seconds."
     )
@@ -126,6 +153,13 @@ class Settings(BaseSettings):
     max_delegations: int = Field(
         default=20, ge=0, le=1000, description="Sub-agents that one session may start; an agent type may allow fewer."
     )
+    max_roots_per_minute: int = Field(
+        default=0,
+        ge=0,
+        le=1_000_000,
+        description="Root sessions that one key may begin in a minute, counted in the session store; more are refused with "
+        "ROOT_SESSIONS_EXCEEDED, since every root has a full budget. Callers without a key count as one. 0: no bound.",
+    )
     grant_lifetime_s: int = Field(
         default=120, ge=1, le=3600, description="Life of a delegation grant that is asked for without one, seconds."
     )
@@ -144,6 +178,10 @@ class Settings(BaseSettings):
         default=10,
         description="CPU time that one stage of an analysis may use for its text, seconds; more is refused with "
         "STAGE_DEADLINE_EXCEEDED.",
+    )
+    head_timeout_s: Seconds = Field(
+        default=20,
+        description="Time for the head of an HTTP request, from the connection or from its first byte, seconds.",
     )
     drain_s: Seconds = Field(default=10, description="Time for calls in flight after a stop signal, seconds.")
     max_in_flight: int = Field(
@@ -232,21 +270,14 @@ class Settings(BaseSettings):
             raise ValueError("must be two capital letters, such as EU, or empty")
         return value
 
-    @field_validator("redis_url")
-    @classmethod
-    def _known_redis_scheme(cls, value: str) -> str:
-        if value and not value.startswith(("redis://", "rediss://", "unix://", "memory://")):
-            raise ValueError("must start with redis://, rediss://, unix:// or memory://")
-        return value
-
-    @field_validator("upstream_base_url", "public_base_url", "otlp_endpoint")
+    @field_validator("upstream_base_url", "public_base_url", "oversight_base_url", "otlp_endpoint")
     @classmethod
     def _http_url(cls, value: str) -> str:
         if value and not re.fullmatch(r"https?://[^\s/]+\S*", value):
             raise ValueError("must be a URL that starts with http:// or https://")
         return value
 
-    @field_validator("session_address", "policy_address", "dpe_address", "audit_address")
+    @field_validator("session_address", "policy_address", "dpe_address", "audit_address", "oversight_address")
     @classmethod
     def _host_and_port(cls, value: str) -> str:
         if not re.fullmatch(r"\S+:\d{1,5}", value):
@@ -271,8 +302,8 @@ class Settings(BaseSettings):
     @field_validator("audit_url")
     @classmethod
     def _known_audit_scheme(cls, value: str) -> str:
-        if value and not value.startswith("sqlite:///"):
-            raise ValueError("must start with sqlite:///")
+        if value and not value.startswith(("sqlite:///", "postgresql://", "postgres://")):
+            raise ValueError("must start with sqlite:/// or postgresql://")
         return value
 
     @classmethod
@@ -307,13 +338,14 @@ def load(config_file: Path | None = None) -> Settings:
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return the INTERLOCK_* variables that no setting has: a typing error would be passed over in silence."""
-    known = {f"INTERLOCK_{name.upper()}" for name in Settings.model_fields} | {CONFIG_FILE}
+    known = {f"INTERLOCK_{name.upper()}" for name in Settings.model_fields} | {CONFIG_FILE, failpoints.VARIABLE}
     return sorted(name for name in environment if name.upper().startswith("INTERLOCK_") and name.upper() not in known)
 
 
 def without_password(url: str) -> str:
     """Return *url* as it may be shown."""
-    return re.sub(r"(?<=://)[^/@\s]*@", "***@", url)
+    shown = re.sub(r"(?<=://)[^/@\s]*@", "***@", url)
+    return re.sub(r"(?i)(?<=[?&])((?:ssl)?password)=[^&\s]*", r"\1=***", shown)
 
 
 def _from_file(config_file: Path) -> Settings:

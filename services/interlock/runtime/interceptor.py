@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
 
+from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
+from interlock.runtime.callers import Gate
 from interlock.runtime.calls import DEADLINE, Call, Method, method_of
 from interlock.runtime.errors import to_status
 
@@ -18,10 +21,14 @@ _INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Wraps every method once and remembers it: one layer, because each one costs every call."""
+    """Wraps every method once and remembers it: one layer, because each one costs every call.
 
-    def __init__(self, default_timeout_s: float) -> None:
+    *gate* says who may call what; without one, as on plain text, everybody who reaches the port may.
+    """
+
+    def __init__(self, default_timeout_s: float, gate: Gate | None = None) -> None:
         self._default_timeout_s = default_timeout_s
+        self._gate = gate
         self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
 
     async def intercept_service(
@@ -41,7 +48,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def _wrap(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         if path.startswith(_INFRASTRUCTURE):
-            wrapped: grpc.RpcMethodHandler[Any, Any] = handler
+            wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
             return wrapped
         make, answer = (
             (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_of(path)))
@@ -50,11 +57,45 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         )
         return make(answer, handler.request_deserializer, handler.response_serializer)
 
+    def _admit(self, method: Method, context: Any) -> None:
+        if self._gate is not None:
+            self._gate.admit(method.service, method.name, context.auth_context())
+
+    def _gated(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return *handler* of health or reflection for those who may ask; how it streams stays as it is."""
+        method = method_of(path)
+        kind = f"{'stream' if handler.request_streaming else 'unary'}_{'stream' if handler.response_streaming else 'unary'}"
+        behaviour = getattr(handler, kind)
+
+        async def admitted(context: Any) -> None:
+            try:
+                self._admit(method, context)
+            except Refused as refused:
+                await context.abort_with_status(to_status(refused))
+
+        async def answer(request: Any, context: Any) -> Any:
+            await admitted(context)
+            return await behaviour(request, context)
+
+        async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+            await admitted(context)
+            async for message in behaviour(request, context):
+                yield message
+
+        make = getattr(grpc, f"{kind}_rpc_method_handler")
+        made: grpc.RpcMethodHandler[Any, Any] = make(
+            stream if inspect.isasyncgenfunction(behaviour) else answer,
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+        return made
+
     def _unary(self, behaviour: Callable[[Any, Any], Awaitable[Any]], method: Method) -> Callable[..., Any]:
         async def answer(request: Any, context: Any) -> Any:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
+                        self._admit(method, context)
                         return call.answered(await behaviour(request, context))
                 except (Exception, asyncio.CancelledError) as error:
                     await _report(call, context, error, out_of_time=limit.expired())
@@ -67,6 +108,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
+                        self._admit(method, context)
                         async with contextlib.aclosing(behaviour(request, context)) as messages:  # type: ignore[type-var]
                             async for message in messages:
                                 yield message

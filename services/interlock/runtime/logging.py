@@ -41,7 +41,7 @@ SAFE_KEYS = frozenset({
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
     "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
-    "what", "operation", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
+    "what", "operation", "caller", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
     "port", "pid", "count", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
@@ -56,7 +56,7 @@ _UNITS = ("_ms", "_s", "_us", "_micros", "_bytes", "_count", "_total", "_port", 
 
 _SECRETS = re.compile(
     r"eyJ[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]{8,}){1,2}"  # session tokens and JWTs: base64url of {"
-    r"|\b(?:sk|pk|rk|ghp|xox[abp])[-_][A-Za-z0-9_-]{8,}"  # provider and forge keys
+    r"|\b(?:sk|pk|rk|ghp|xox[abp]|whsec)[-_][A-Za-z0-9_-]{8,}"  # provider and forge keys
     r"|(?i:bearer|basic)\s+[A-Za-z0-9._~+/=-]{6,}"
     r"|(?<=://)[^/\s@]+@"  # user and password of a URL
     r"|(?<!sha256:)(?<![0-9a-f])[0-9a-f]{64,}"  # a master key; hashes carry their prefix

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +20,8 @@ from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.channel import LocalChannel, TracedChannel
 from interlock.runtime.config import Settings
 from interlock.runtime.health import MISSING_KEY
+from interlock.runtime.rotating import RotatingChannel
+from interlock.runtime.tls import Tls, open_tls
 
 if TYPE_CHECKING:
     from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
@@ -75,7 +77,8 @@ class Mesh:
         addresses = {name: getattr(settings, f"{name}_address") for name in NAMES}
         size = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
         options = [*_OPTIONS, *((name, settings.max_message_bytes) for name in size)]
-        channels = {name: grpc.aio.insecure_channel(addresses[name], options=options) for name in NAMES}
+        tls = open_tls(settings)
+        channels = {name: _channel(tls, name, addresses[name], options, settings) for name in NAMES}
 
         async def missing() -> Mapping[str, str]:
             found = await asyncio.gather(*(_unhealthy(name, channels[name], addresses[name]) for name in NAMES))
@@ -86,6 +89,12 @@ class Mesh:
 
         traced = {name: TracedChannel(channel) for name, channel in channels.items()}
         return cls(**_stubs(traced), missing=missing, close=close)
+
+
+def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
+    if tls is None:
+        return grpc.aio.insecure_channel(where, options=options)
+    return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
 
 
 def _stubs(channels: Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +119,7 @@ class Peer(Enum):
     SILENT = "silent"
 
 
-async def peer(name: str, channel: grpc.aio.Channel) -> tuple[Peer, dict[str, str]]:
+async def peer(name: str, channel: Any) -> tuple[Peer, dict[str, str]]:
     """Ask the service *name* for its health; with it comes what it misses, dependency → hint, where it says so."""
     request = health_pb2.HealthCheckRequest(service=f"interlock.api.{name}.v1.{name.capitalize()}Service")
     call = health_pb2_grpc.HealthStub(channel).Check(request, timeout=HEALTH_TIMEOUT_S)
@@ -132,7 +141,7 @@ def _named(metadata: Any) -> dict[str, str]:
     return {}
 
 
-async def _unhealthy(name: str, channel: grpc.aio.Channel, where: str) -> dict[str, str]:
+async def _unhealthy(name: str, channel: Any, where: str) -> dict[str, str]:
     state, missing = await peer(name, channel)
     if state is Peer.READY:
         return {}

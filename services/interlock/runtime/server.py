@@ -10,14 +10,20 @@ from grpc_health.v1 import health, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
 
 from interlock.domain.errors import unavailable
+from interlock.runtime.callers import Gate
 from interlock.runtime.config import Settings
+from interlock.runtime.front_tls import open_front_tls
 from interlock.runtime.health import HealthFront, Readiness
 from interlock.runtime.interceptor import CallInterceptor
 from interlock.runtime.service import Service
+from interlock.runtime.tls import CONNECTION_AGE_MS, open_tls, require_private
 
 REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
 MAX_METADATA_BYTES = 16_384
 MAX_CONCURRENT_STREAMS = 1024
+
+FRONTS = frozenset({"sidecar"})
+"""Services that agents call: they show an API key and no certificate of the mesh."""
 
 
 def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
@@ -55,9 +61,14 @@ class Server:
         self.readiness = Readiness(self.services)
         self._settings = settings
         self._health = HealthFront(self.services, self.readiness)
+        self._front = any(service.name in FRONTS for service in self.services)
+        self._credentials, gate = self._front_credentials() if self._front else self._mesh_credentials()
         self._server = grpc.aio.server(
-            interceptors=(CallInterceptor(settings.request_timeout_s),),
-            options=options(settings, largest_request or settings.max_message_bytes),
+            interceptors=(CallInterceptor(settings.request_timeout_s, gate),),
+            options=[
+                *options(settings, largest_request or settings.max_message_bytes),
+                *([("grpc.max_connection_age_ms", CONNECTION_AGE_MS)] if self._credentials else []),
+            ],
         )
 
     async def start(self) -> int:
@@ -71,10 +82,25 @@ class Server:
         await self._server.start()
         return self.port
 
+    def _mesh_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
+        tls = open_tls(self._settings)
+        if tls is None:
+            return None, None
+        tls.require(service.name for service in self.services)
+        return tls.server_credentials(), Gate(tls.trust_domain)
+
+    def _front_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
+        tls = open_front_tls(self._settings)
+        return (tls.server_credentials() if tls else None), None
+
     def _bound(self) -> int:
+        require_private(self._settings, front=self._front)
         wanted = address(self._settings.host, self.port)
         try:
-            port = self._server.add_insecure_port(wanted)
+            if self._credentials is None:
+                port = self._server.add_insecure_port(wanted)
+            else:
+                port = self._server.add_secure_port(wanted, self._credentials)
         except RuntimeError:
             port = 0
         if port == 0:

@@ -16,9 +16,13 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from interlock.runtime.config import Settings
+from interlock.runtime.front_tls import FrontTls, open_front_tls
+from interlock.runtime.http_protocol import guarded
 from interlock.runtime.server import address, port_in_use
+from interlock.runtime.tls import require_private
 
 KEEP_ALIVE_S = 75
+TICKS_A_SECOND = 10
 
 
 def listen(settings: Settings, port: int, name: str) -> socket.socket:
@@ -40,21 +44,26 @@ def listen(settings: Settings, port: int, name: str) -> socket.socket:
 class WebServer:
     """Serves one ASGI application on a listening socket until it is drained."""
 
-    def __init__(self, app: Any, settings: Settings, listener: socket.socket) -> None:
+    def __init__(self, app: Any, settings: Settings, listener: socket.socket, *, front: bool = False) -> None:
+        """*front*: people or agents reach it, so it has the fronts' certificate, and no plain text beyond this machine."""
         self._listener = listener
+        tls = open_front_tls(settings) if front else None
+        if front:
+            require_private(settings, front=True)
         self._server = _Quiet(
             uvicorn.Config(
                 app,
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                http="httptools",
+                http=guarded(settings.head_timeout_s),
                 ws="none",
                 loop="none",
                 # Longer than the idle time of usual clients, so that none writes into a connection that is closing.
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, round(settings.drain_s)),
-            )
+            ),
+            tls,
         )
         self._task: asyncio.Task[None] | None = None
 
@@ -76,9 +85,10 @@ class WebServer:
 
 
 class _Quiet(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
+    def __init__(self, config: uvicorn.Config, tls: FrontTls | None) -> None:
         super().__init__(config)
         self.settled = asyncio.Event()
+        self._tls = tls
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -87,12 +97,20 @@ class _Quiet(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start, and say so either way. An application that fails here must not end the process in mid-air."""
+        if self._tls:
+            self.config.ssl = self._tls.context()
         try:
             await super().startup(sockets)
         except SystemExit:
             raise RuntimeError("the application's start failed; the log has the place") from None
         finally:
             self.settled.set()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Let new connections have the certificate as it is now, about once a second."""
+        if self._tls and counter % TICKS_A_SECOND == 0:
+            self._tls.follow()
+        return await super().on_tick(counter)
 
 
 def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlette:

@@ -39,6 +39,7 @@ def session_message(state: SessionState) -> session_pb2.Session:
         safety_mode=terms.safety_mode,
         accumulate_sum=terms.accumulate,
         leaf_ids=leaves(state.nodes),
+        untold_window_ids=state.untold,
     )
 
 
@@ -130,6 +131,10 @@ def opened_message(window: WindowId, opened: Opened, decrements: Decrements) -> 
         max_dag_nodes=terms.limits.max_dag_nodes,
         max_fan_out=terms.limits.max_fan_out,
         degradation=cast("Any", int(opened.history.degradation)),
+        key_version=terms.key_version,
+        untold_window_ids=opened.untold,
+        unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
+        unsettled_parent_ids=opened.lapsed.parent_ids if opened.lapsed else (),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import binascii
+import contextlib
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,8 @@ import hiredis
 
 from interlock.domain.errors import Refused
 from interlock.session.connection import Address, Connection, code_of, connect, store_unavailable
+from interlock.session.fitness import CHECK_EVERY_S, Server, learn
+from interlock.session.sentinel import connect_master, follow
 
 SLOTS = 16_384
 REDIRECTIONS = 5
@@ -42,6 +45,9 @@ class Link:
         self._address = address
         self._timeout_s = timeout_s
         self._connecting: asyncio.Task[Connection | Refused] | None = None
+        self._learning: asyncio.Task[Server | Refused] | None = None
+        self._watching: asyncio.Task[None] | None = None
+        self._following: asyncio.Task[None] | None = None
 
     async def ready(self) -> Connection:
         """Return the connection that all callers share while it is being made. One who leaves does not end it."""
@@ -55,23 +61,70 @@ class Link:
             raise store_unavailable(made.metadata["error"])
         return made
 
+    async def known(self, connection: Connection) -> Server:
+        """Return who is at the other end of *connection*, and look again every minute; asked once for all callers."""
+        if connection.server:
+            return connection.server
+        if self._learning is None or self._learning.done():
+            self._learning = asyncio.create_task(self._learn(connection))
+        learned = await asyncio.shield(self._learning)
+        if isinstance(learned, Refused):
+            raise store_unavailable(learned.metadata["error"])
+        return learned
+
+    async def _learn(self, connection: Connection) -> Server | Refused:
+        try:
+            server = await learn(connection)
+        except Refused as refused:
+            return refused
+        connection.server = server
+        if self._watching is None or self._watching.done():
+            self._watching = asyncio.create_task(self._watch())
+        return server
+
+    async def _watch(self) -> None:
+        """Notice settings that change, and a history that was replaced under an open connection."""
+        while (connection := self.connection) and not connection.closed:
+            await asyncio.sleep(CHECK_EVERY_S)
+            with contextlib.suppress(Refused):
+                await refresh(connection)
+
     async def close(self) -> None:
         """Close the connection; calls that wait are refused."""
-        if self._connecting:
-            await asyncio.wait([self._connecting])  # bounded by its own time limit
+        for task in (self._watching, self._following):
+            if task:
+                task.cancel()
+        for made in (self._connecting, self._learning):
+            if made:
+                await asyncio.wait([made])  # bounded by its own time limit
         if self.connection:
             self.connection.abort("CLOSED")
 
     async def _connect(self) -> Connection | Refused:
         try:
-            return await connect(self._address, timeout_s=self._timeout_s)
+            if not self._address.sentinels:
+                return await connect(self._address, timeout_s=self._timeout_s)
+            connection, place = await connect_master(self._address, timeout_s=self._timeout_s)
         except Refused as refused:
             return refused
+        if self._following:
+            self._following.cancel()
+        self._following = asyncio.create_task(follow(self._address, connection, place))
+        return connection
 
     def _made(self, task: asyncio.Task[Connection | Refused]) -> None:
         self._connecting = None
         if not task.cancelled() and isinstance(made := task.result(), Connection):
             self.connection = made
+
+
+async def refresh(connection: Connection) -> Server:
+    """Ask a server again who it is; a connection whose server took over another history is given up."""
+    server, before = await learn(connection), connection.server
+    if before and before.epoch != server.epoch:
+        connection.abort("CONNECTION_LOST")
+    connection.server = server
+    return server
 
 
 class Routes:
@@ -102,6 +155,7 @@ class Routes:
             link = self._named(target)
             try:
                 connection = await link.ready()
+                await link.known(connection)
                 if how == "MOVED":
                     self._slots[int(slot)] = link
                     self._learn(connection)

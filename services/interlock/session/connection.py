@@ -6,15 +6,20 @@ A pool of connections, one per call, costs several times as much (bench/settle.p
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections import deque
-from dataclasses import dataclass, field
-from typing import Any, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import hiredis
 from redis.asyncio.connection import SSLConnection, parse_url
 
 from interlock.domain.errors import Refused, invalid, unavailable
+
+if TYPE_CHECKING:
+    from interlock.session.fitness import Server
 
 _OPTIONS = frozenset({
     "connection_class", "host", "port", "path", "db", "username", "password",
@@ -22,9 +27,22 @@ _OPTIONS = frozenset({
 })  # fmt: skip
 
 
+_PLACE = re.compile(r"(?P<host>[A-Za-z0-9_.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>\d{1,5})", re.ASCII)
+_MASTER = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
+
+
 def store_unavailable(error: str) -> Refused:
     """Return the one refusal for a store that cannot answer; *error* is a constant word for operators."""
     return unavailable("SESSION_STORE_UNAVAILABLE", "the session store cannot answer now", error=error)
+
+
+@dataclass(frozen=True)
+class Sentinels:
+    """The sentinels of one master, by its name."""
+
+    places: tuple[tuple[str, int], ...]
+    master: str
+    password: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -38,13 +56,19 @@ class Address:
     username: str
     password: str = field(repr=False)
     tls: ssl.SSLContext | None
+    sentinels: Sentinels | None = None
+    """Who knows which server it is now; ``None`` for a server of that very address."""
 
 
 def parse(url: str) -> Address:
     """Return the address in a ``redis://``, ``rediss://`` or ``unix://`` URL. Refused with REDIS_URL_INVALID.
 
     TLS always verifies the server's certificate and name, against ``ssl_ca_certs`` when it is given.
+    ``sentinel://[user:password@]host:port,host:port/master-name`` is a master that sentinels name; with ``sentinels://`` they
+    and the master speak TLS. Options beside those of ``redis://``: ``db`` and ``sentinel_password``.
     """
+    if url.startswith(("sentinel://", "sentinels://")):
+        return _sentinels(url)
     try:
         found: dict[str, Any] = dict(parse_url(url))
         tls = _tls(found) if found.get("connection_class") is SSLConnection else None
@@ -62,6 +86,22 @@ def parse(url: str) -> Address:
         password=found.get("password") or "",
         tls=tls,
     )
+
+
+def _sentinels(url: str) -> Address:
+    parts = urlsplit(url)
+    options = dict(parse_qsl(parts.query, keep_blank_values=True))
+    password, db = options.pop("sentinel_password", ""), options.pop("db", "0")
+    user, _, hosts = parts.netloc.rpartition("@")
+    places = [_PLACE.fullmatch(place) for place in hosts.split(",")]
+    master = parts.path.removeprefix("/")
+    if not all(places) or not _MASTER.fullmatch(master) or not db.isdecimal() or parts.fragment:
+        raise _unusable("it must be sentinel://host:port,host:port/master-name")
+    scheme = "rediss" if parts.scheme == "sentinels" else "redis"
+    query = f"?{urlencode(options)}" if options else ""
+    base = parse(f"{scheme}://{user + '@' if user else ''}localhost/{db}{query}")
+    known = tuple((place["host"].strip("[]"), int(place["port"])) for place in places if place)
+    return replace(base, sentinels=Sentinels(known, master, password))
 
 
 def _unusable(why: str) -> Refused:
@@ -124,6 +164,10 @@ class Connection(asyncio.Protocol):
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, timeout_s: float) -> None:
         self.closed = False
+        self.chosen = False
+        """Whether sentinels named this server: another one may be the master by now."""
+        self.server: Server | None = None
+        """Who is at the other end; learned before the first script runs."""
         self._loop = loop
         self._timeout_s = timeout_s
         self._reader = hiredis.Reader()
@@ -140,6 +184,10 @@ class Connection(asyncio.Protocol):
         if self.closed:
             raise store_unavailable("CONNECTION_LOST")
         reply: asyncio.Future[Any] = self._loop.create_future()
+        if self.server and str(command[0]).startswith("EVAL"):
+            # Behind the keys, before the arguments: lua/common.lua takes it off.
+            first = 3 + int(command[2])
+            command = (*command[:first], self.server.epoch, *command[first:])
         packed = hiredis.pack_command(command)
         if not self._unsent:
             self._loop.call_soon(self._flush)

@@ -13,17 +13,20 @@ from interlock.domain import token as tokens
 from interlock.domain.breaker import state_of, strategy_under
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.dag import COMPLETED, Node
-from interlock.domain.errors import Refused, exhausted, forbidden, unavailable
+from interlock.domain.errors import Refused, exhausted, forbidden
 from interlock.domain.grant import Grant
 from interlock.domain.ids import ENTROPY_BYTES, SessionId
 from interlock.domain.session import Delegated, ParentView, SessionState
 from interlock.domain.session_refusals import refusal
 from interlock.domain.session_rule import new_session
 from interlock.domain.session_tree import check_delegation
+from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
 from interlock.runtime.keys import GRANT
 from interlock.session import metrics
 from interlock.session.ledger import Ledger, Wanted
+from interlock.session.ownership import check_own
+from interlock.session.recording import key_unknown, naming
 
 MOST_SESSIONS = 1000
 """Sessions that one picture of a tree shows at most."""
@@ -87,12 +90,14 @@ class Delegation:
         """Mint a grant for one child of the session of a token; everything is looked at again when it is used."""
         token = self._ledger.verify(asked.token, asked.scope)
         root = tokens.root_of(token)
-        view = await self._store.view(
-            root, token.session_id, pointer=token.continuation_id, approval_id=asked.approval_id
-        )
-        gone = view is None or token.window > view.top
-        if view is None or gone or (token.continuation_id and view.pointed_hmac != token.chain_tip):
-            raise refusal("SESSION_STATE_LOST")
+        with naming(root, token.session_id):
+            view = await self._store.view(
+                root, token.session_id, pointer=token.continuation_id, approval_id=asked.approval_id
+            )
+            gone = view is None or token.window > view.top
+            if view is None or gone or (token.continuation_id and view.pointed_hmac != token.chain_tip):
+                raise refusal("SESSION_STATE_LOST")
+        check_own(token, view.terms)
         check_delegation(view, approved=bool(asked.approval_id))
         budget = Micros(min(view.budget, token.budget, asked.ceiling))
         if budget <= OPEN_AT:
@@ -111,7 +116,7 @@ class Delegation:
         )
         key = self._key(version, token.session_id)
         if key is None:
-            raise unavailable("SIGNING_KEY_UNKNOWN", "the master key of this session is not here", retry_after_ms=0)
+            raise key_unknown()
         metrics.DELEGATIONS.labels("granted").inc()
         log.info("delegation.granted", session_id=token.session_id, agent_type=asked.agent_type, depth=grant.loop_depth)
         return grants.mint(grant, key), Inherited(grant, view)
@@ -120,18 +125,19 @@ class Delegation:
         """Verify a grant and return what a child under it inherits. It uses nothing up."""
         grant = grants.verify(text, self._key, now_us=self._ledger.clock(), agent_type=agent_type)
         grants.check_named(grant, parent=parent, loop_depth=loop_depth)
-        view = await self._store.view(
-            grant.root_session_id,
-            grant.parent_session_id,
-            grant_id=grant.grant_id,
-            approval_id=grant.approval_id,
-        )
-        if view is None:
-            raise refusal("SESSION_STATE_LOST")
+        with naming(grant.root_session_id, grant.parent_session_id):
+            view = await self._store.view(
+                grant.root_session_id,
+                grant.parent_session_id,
+                grant_id=grant.grant_id,
+                approval_id=grant.approval_id,
+            )
+            if view is None:
+                raise refusal("SESSION_STATE_LOST")
         check_delegation(view, approved=bool(grant.approval_id))
         return Inherited(grant, view)
 
-    async def start(self, text: str, wanted: Wanted, *, parent_policy_hash: str) -> tuple[SessionState, str]:
+    async def start(self, text: str, wanted: Wanted, *, parent_policy_hash: str) -> tuple[SessionState, str, Grant]:
         """Create the child that a grant is for, and return it with the token of its first window."""
         inherited = await self.read(text, agent_type=wanted.agent.agent_type)
         grant, parent = inherited.grant, inherited.parent.terms
@@ -150,7 +156,10 @@ class Delegation:
             approval_id=grant.approval_id,
             parent_policy_hash=parent_policy_hash,
         )
-        state = replace(state, budget=await self._started(state, ask))
+        await failpoints.reached("session.before_start")
+        with naming(grant.root_session_id, parent.session_id):
+            state = replace(state, budget=await self._started(state, ask))
+        await failpoints.reached("session.after_start")
         token = self._ledger.first_token(state)
         metrics.SESSIONS.labels("started").inc()
         metrics.DELEGATIONS.labels("started").inc()
@@ -162,7 +171,7 @@ class Delegation:
             depth=terms.loop_depth,
             safety_budget_micros=state.budget,
         )
-        return state, token
+        return state, token, grant
 
     async def _started(self, state: SessionState, ask: Delegated) -> Micros:
         """Start a child; when the connection was lost, once more: its id is new, so one that is there is this one."""
@@ -189,10 +198,15 @@ class Delegation:
         Refused with RESULT_NOT_LINKED unless each is a COMPLETED window of a child of it, named once (AGT-4). Sessions of
         others and sessions that do not exist are one answer.
         """
-        if await self._store.view(root, session) is None:
-            raise refusal("SESSION_NOT_FOUND")
-        ids = list(dict.fromkeys(child for child, _ in wanted))
-        found = dict(zip(ids, await asyncio.gather(*(self._store.read(root, child) for child in ids)), strict=True))
+        with naming(root, session):
+            parent = await self._store.read(root, session)
+            if parent is None:
+                raise refusal("SESSION_NOT_FOUND")
+            ids = list(dict.fromkeys(child for child, _ in wanted))
+            states = await asyncio.gather(*(self._store.read(root, child) for child in ids))
+            if any(state is None and child in parent.children for child, state in zip(ids, states, strict=True)):
+                raise refusal("SESSION_STATE_LOST")
+        found = dict(zip(ids, states, strict=True))
         results: list[Result] = []
         for place, (child, hmac) in enumerate(wanted):
             state = found[child]
@@ -215,7 +229,7 @@ class Delegation:
             below = [child for state in level for child in state.children]
             if len(found) + len(below) > MOST_SESSIONS:
                 raise exhausted("TREE_TOO_LARGE", f"more than {MOST_SESSIONS} sessions; ask for a session further down")
-            states = await asyncio.gather(*(self._store.read(root, child) for child in below))
+            states = await asyncio.gather(*(self._store.read(root, child, verified=False) for child in below))
             level = [state for state in states if state]
             found += level
         return found

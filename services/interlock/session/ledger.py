@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import hmac
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 import structlog
@@ -17,11 +18,8 @@ from interlock.domain import token as tokens
 from interlock.domain.breaker import state_of, strategy_under
 from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
 from interlock.domain.dag import LINEAR, Limits
-from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId, WindowId, mint
-from interlock.domain.policy import NOTHING, Policy, canonical, policy_hash
-from interlock.domain.policy_order import merge, relaxations
-from interlock.domain.policy_text import parse
 from interlock.domain.session import (
     AgentTerms,
     Committed,
@@ -33,12 +31,16 @@ from interlock.domain.session import (
     SessionState,
     Terms,
 )
+from interlock.domain.session_policy import is_tighter, tightened
 from interlock.domain.session_refusals import refusal
 from interlock.domain.session_rule import new_session
 from interlock.domain.token import Token
+from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
-from interlock.runtime.keys import SIGN, Keyring
-from interlock.session import metrics
+from interlock.runtime.keys import CONTINUE, SIGN, Keyring
+from interlock.session import metrics, roots
+from interlock.session.ownership import check_own
+from interlock.session.recording import key_unknown, naming
 from interlock.session.store import Store
 
 POLICY_ATTEMPTS = 8
@@ -58,6 +60,7 @@ class Rules:
     max_loop_depth: int
     max_delegations: int
     accumulate: bool
+    max_roots_per_minute: int = 0
 
 
 @dataclass(frozen=True)
@@ -104,9 +107,12 @@ class Ledger:
         """Create a root session with a full budget, or its ceiling, and return it with the token of its first window."""
         if wanted.ceiling <= OPEN_AT:
             raise refusal("BUDGET_DEPLETED", wanted.ceiling)
+        await roots.admit(self.store, wanted.scope, most=self.rules.max_roots_per_minute, now_us=self.clock())
         state = new_session(self.terms(wanted, None), wanted.policy, wanted.ceiling)
         token = self.first_token(state)
+        await failpoints.reached("session.before_start")
         await self.store.start(state)
+        await failpoints.reached("session.after_start")
         metrics.SESSIONS.labels("started").inc()
         log.info("session.started", session_id=state.terms.session_id, safety_budget_micros=state.budget)
         return state, token
@@ -159,14 +165,25 @@ class Ledger:
             continuation_ids=presented.continuation_ids,
             partial=presented.partial,
         )
-        opened = await self._leased(ask)
+        await failpoints.reached("session.before_open")
+        with naming(ask.root_session_id, ask.session_id):
+            opened = await self._leased(ask)
+        try:
+            check_own(token, opened.terms)
+        except Refused:
+            self._return(ask)
+            raise
+        await failpoints.reached("session.after_open")
         log.info("window.opened", session_id=ask.session_id, window_id=ask.window_id, number=opened.number)
         return ask.window_id, opened
 
     async def commit(self, ask: CommitWindow) -> tuple[Committed, str]:
         """Settle a sealed window and return what it did with the token of the next one."""
+        await failpoints.reached("session.before_settle")
         begun = time.perf_counter()
-        committed = await self._committed(ask)
+        with naming(ask.root_session_id, ask.session_id):
+            committed = await self._committed(ask)
+        await failpoints.reached("session.after_settle")
         metrics.SETTLE.observe(time.perf_counter() - begun)
         metrics.note_settled(ask.seal, committed)
         outcome = committed.outcome
@@ -192,13 +209,20 @@ class Ledger:
         )
         return committed, token
 
-    def next_continuation(self) -> ContinuationId:
-        """Return a fresh continuation id; a commit keeps it unless it was the last window."""
-        return ContinuationId(self.mint("crp_cont_"))
+    def continuation_of(self, session: SessionId, window: WindowId, key_version: int) -> ContinuationId:
+        """Return the continuation id of a window; a commit keeps it unless it was the last window.
+
+        128 bits of an HMAC: nobody guesses it, and a session that is rebuilt knows the pointers that it gave out.
+        """
+        key = self.keyring.derive(key_version or self.keyring.current, session, CONTINUE)
+        if key is None:
+            raise key_unknown()
+        return ContinuationId("crp_cont_" + hmac.digest(key, window.encode(), "sha256")[:ENTROPY_BYTES].hex())
 
     async def fail(self, ask: FailWindow) -> bool:
         """Give up a window that will never be sealed; it stays in the DAG as FAILED."""
-        failed = await self.store.fail(ask)
+        with naming(ask.root_session_id, ask.session_id):
+            failed = await self.store.fail(ask)
         log.info(
             "window.failed", session_id=ask.session_id, window_id=ask.window_id, reason=ask.reason, released=failed
         )
@@ -206,9 +230,15 @@ class Ledger:
 
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
         """Give the lease of a window back that was never sealed."""
-        released = await self.store.abandon(root, session, window)
+        with naming(root, session):
+            released = await self.store.abandon(root, session, window)
         log.info("window.abandoned", session_id=session, window_id=window, released=released)
         return released
+
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        with naming(root, session):
+            return await self.store.acknowledge(root, session, windows)
 
     async def read(self, *, session: SessionId | None, root: SessionId | None, token: str, scope: str) -> SessionState:
         """Return a session named by token or id; another caller's session does not exist for this one."""
@@ -219,11 +249,15 @@ class Ledger:
             session, root = verified.session_id, tokens.root_of(verified)
         if session is None:
             raise invalid("SESSION_NOT_NAMED", "give a session id or a token")
-        state = await self.store.read(root or session, session)
-        if state is None and root is None and (known := await self.store.root_of(session)):
-            state = await self.store.read(known, session)
-        if state is None:
-            raise refusal("SESSION_STATE_LOST" if token else "SESSION_NOT_FOUND")
+        # Without a token somebody looks on: what is stored is shown, whatever the server went through.
+        with naming(root or session, session):
+            state = await self.store.read(root or session, session, verified=bool(token))
+            if state is None and root is None and (known := await self.store.root_of(session)):
+                state = await self.store.read(known, session, verified=False)
+            if state is None:
+                raise refusal("SESSION_STATE_LOST" if token else "SESSION_NOT_FOUND")
+        if token:
+            check_own(verified, state.terms)
         if scope and state.terms.scope != scope:
             raise refusal("SESSION_NOT_FOUND")
         return state
@@ -232,10 +266,12 @@ class Ledger:
         """End the session of a token for good; the answer says whether it ended now."""
         verified = self.verify(token, scope)
         session, root = verified.session_id, tokens.root_of(verified)
-        changed = await self.store.terminate(root, session)
-        state = await self.store.read(root, session)
-        if state is None:
-            raise refusal("SESSION_STATE_LOST")
+        await self.read(session=session, root=root, token=token, scope=scope)
+        with naming(root, session):
+            changed = await self.store.terminate(root, session)
+            state = await self.store.read(root, session)
+            if state is None:
+                raise refusal("SESSION_STATE_LOST")
         if changed:
             metrics.SESSIONS.labels("terminated").inc()
             log.info("session.terminated", session_id=session)
@@ -262,7 +298,7 @@ class Ledger:
             view = await self.store.view(ask.root_session_id, ask.session_id)
             if view is None:
                 raise refusal("SESSION_STATE_LOST")
-            ask = replace(ask, policy=_tightened(view.policy, asked), policy_base=view.policy.hash)
+            ask = replace(ask, policy=tightened(view.policy, asked), policy_base=view.policy.hash)
         raise refusal("POLICY_MOVED")
 
     async def _leased(self, ask: OpenWindow) -> Opened:
@@ -290,7 +326,7 @@ class Ledger:
         state = await self.store.read(ask.root_session_id, ask.session_id)
         for policy in state.replaced if state else ():
             digest = "sha256:" + hashlib.sha256(policy.text.encode()).hexdigest()
-            if state and digest == policy.hash == ask.token_policy_hash and _is_tighter(policy, state.policy):
+            if state and digest == policy.hash == ask.token_policy_hash and is_tighter(policy, state.policy):
                 return replace(ask, token_policy_hash=state.policy.hash)
         raise refused
 
@@ -336,7 +372,7 @@ class Ledger:
     ) -> str:
         key = self._key(terms.key_version, terms.session_id)
         if key is None:
-            raise unavailable("SIGNING_KEY_UNKNOWN", "the master key of this session is not here", retry_after_ms=0)
+            raise key_unknown()
         now = self.clock() // 1_000_000
         token = Token(
             session_id=terms.session_id,
@@ -356,19 +392,3 @@ class Ledger:
             key_version=terms.key_version,
         )
         return tokens.mint(token, key)
-
-
-def _is_tighter(before: PolicyText, after: PolicyText) -> bool:
-    return before.text == after.text or not relaxations(_parsed(before), _parsed(after))
-
-
-def _tightened(present: PolicyText, asked: PolicyText) -> PolicyText:
-    """Return *asked* when it is as tight as *present* in everything, else the join of both."""
-    if _is_tighter(present, asked):
-        return asked
-    text = canonical(merge(_parsed(present), _parsed(asked)))
-    return PolicyText(text, policy_hash(text))
-
-
-def _parsed(policy: PolicyText) -> Policy:
-    return parse(policy.text) if policy.text else NOTHING

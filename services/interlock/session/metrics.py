@@ -20,6 +20,9 @@ SESSIONS = Counter(
 )
 TRANSITIONS = Counter("interlock_breaker_transitions_total", "Steps of the circuit breaker.", ["from", "to"])
 CASCADES = Counter("interlock_budget_cascades_total", "Ancestor sessions whose budget a settled window lowered.")
+ROOTS_REFUSED = Counter(
+    "interlock_roots_refused_total", "Root sessions refused because a key began too many in a minute."
+)
 DELEGATIONS = Counter("interlock_delegations_total", "Delegations by what happened: granted, started.", ["event"])
 SETTLE = Histogram(
     "interlock_settle_duration_seconds",

@@ -146,7 +146,7 @@ def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
 
 def opened_from(reply: Sequence[Any], pattern: str) -> Opened:
     """Return the lease in a reply of ``open.lua``."""
-    terms_data, text, digest, nodes, dag, facts, path, budget, unsettled, told, left_out = reply
+    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold = reply
     if dag.count(b";") != nodes:
         raise ValueError("the windows of a session are not all there")
     terms = terms_from_json(terms_data)
@@ -161,10 +161,11 @@ def opened_from(reply: Sequence[Any], pattern: str) -> Opened:
         ),
         path_budget=Micros(path),
         session_budget=Micros(budget),
-        unsettled=WindowId(unsettled.decode()) if unsettled else None,
+        lapsed=next(iter(_leases(lapsed)), None),
         left_out=tuple(WindowId(each.decode()) for each in left_out),
         facts=_words(facts),
         history=_history(dag, nodes, [outcome.index - 1 for outcome in found]),
+        untold=tuple(WindowId(each) for each in _words(untold)),
     )
 
 
@@ -242,7 +243,94 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
         approvals=frozenset(name for name, _ in _named(fields, "a:")),
         facts=_words(fields["facts"]),
         replaced=frozenset(PolicyText(data.decode(), name) for name, data in _named(fields, "o:")),
+        untold=tuple(WindowId(each) for each in _words(fields.get("untold", b""))),
+        late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
     )
+
+
+def fields_of(state: SessionState) -> dict[str, str]:
+    """Return all fields of a session's hash but its epoch, as the scripts would have written them."""
+    terms, nodes = state.terms, state.nodes
+    sealed = [node for node in nodes if not node.failed]
+    continued = {parent for node in sealed for parent in node.parent_ids}
+    fields = {
+        "terms": terms_to_json(terms),
+        "ancestors": ",".join(terms.ancestors),
+        "max_windows": str(terms.limits.max_windows),
+        "max_nodes": str(terms.limits.max_dag_nodes),
+        "max_fan_out": str(terms.limits.max_fan_out),
+        "sum": str(int(terms.accumulate)),
+        "policy": state.policy.text,
+        "policy_hash": state.policy.hash,
+        "status": str(int(state.status)),
+        "budget": str(state.budget),
+        "cap": str(state.cap),
+        "tip": sealed[-1].window_id if sealed else "",
+        "top": str(state.tip_number),
+        "nodes": str(len(nodes)),
+        "open": str(sum(node.continuation_id is not None and node.window_id not in continued for node in sealed)),
+        "dag": _dag(nodes),
+        "lease": _leases_text(state.leases),
+        "unsettled": _leases_text(state.expired),
+        "facts": ",".join(state.facts),
+        "kids": ",".join(state.children),
+        "untold": ",".join(state.untold),
+        "late": ",".join(
+            f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
+        ),
+    }
+    for node, outcome in zip(nodes, state.outcomes, strict=True):
+        fields[f"r:{node.window_id}"] = _outcome_text(outcome, terms.ancestors)
+        fields[f"w:{node.window_id}"] = _record_text(node)
+        if node.continuation_id:
+            fields[f"c:{node.continuation_id}"] = node.window_id
+        letter = ("f" if node.pattern == FAN_OUT else "x") if node.failed else LETTERS[node.pattern]
+        for parent in node.parent_ids:
+            fields[f"k:{parent}"] = fields.get(f"k:{parent}", "") + letter
+    fields |= {f"g:{grant}": child for grant, child in state.grants}
+    fields |= {f"a:{approval}": "" for approval in state.approvals}
+    return fields | {f"o:{policy.hash}": policy.text for policy in state.replaced}
+
+
+def _dag(nodes: Sequence[Node]) -> str:
+    place = {node.window_id: at for at, node in enumerate(nodes, 1)}
+    entries = []
+    for at, node in enumerate(nodes, 1):
+        parents = ".".join(str(place[parent]) for parent in node.parent_ids)
+        tier = NONE if node.failed else node.seal.quality_tier
+        how = f"{tier}{STATUS_LETTERS[node.seal.status]}{LETTERS[node.pattern]}"
+        entries.append(f"{node.window_id.removeprefix(_WINDOW)} {how}{'' if parents == str(at - 1) else parents};")
+    return "".join(entries)
+
+
+def _outcome_text(outcome: Outcome, ancestors: Sequence[SessionId]) -> str:
+    effects = {
+        effect.session_id: f"{effect.before}:{effect.after}:{int(effect.status)}" for effect in outcome.ancestors
+    }
+    words = (
+        outcome.index, outcome.path_budget, outcome.session_budget, int(outcome.before), int(outcome.status),
+        outcome.charge, outcome.hmac or NONE, outcome.continuation_id or NONE, outcome.number,
+        ",".join(effects[ancestor] for ancestor in ancestors) if effects else NONE,
+    )  # fmt: skip
+    return " ".join(map(str, words))
+
+
+def _record_text(node: Node) -> str:
+    record: dict[str, Any] = {"number": node.window_number, "parents": node.parent_ids}
+    if node.failed:
+        return orjson.dumps({**record, "failure": node.failure}).decode()
+    record["seal"] = node.seal
+    return orjson.dumps({**record, "edges": node.edges} if node.edges else record).decode()
+
+
+def _leases_text(leases: Sequence[Lease]) -> str:
+    return ",".join(
+        f"{lease.window_id} {lease.until_ms} {LETTERS[lease.pattern]} {_joined(lease.parent_ids)}" for lease in leases
+    )
+
+
+def _joined(ids: Sequence[WindowId]) -> str:
+    return "+".join(ids) or NONE
 
 
 def _named(fields: Mapping[str, bytes], prefix: str) -> list[tuple[str, bytes]]:

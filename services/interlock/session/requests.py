@@ -19,6 +19,7 @@ from interlock.domain.risk import RiskLevel
 from interlock.domain.session import CommitWindow, FailWindow, PolicyText
 from interlock.domain.session_opening import FACTS_KEPT
 from interlock.domain.session_refusals import refusal
+from interlock.domain.standing import Standing
 from interlock.session.ledger import Presented
 
 TOKEN_LIMIT = 8192
@@ -29,6 +30,7 @@ LONGEST_LEASE_MS = 3_600_000
 DEFAULT_STRATEGY = "push"
 MOST_PARENTS = 1000
 MOST_ANCESTORS = 100
+MOST_ACKNOWLEDGED = 1000
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|\+00:00)", re.ASCII)
@@ -126,6 +128,16 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
         facts=tuple(_fact(fact) for fact in _at_most("facts_used", request.facts_used, FACTS_KEPT)),
         accumulate=request.accumulate,
         parent_charge=Micros(within("parent_charge_micros", request.parent_charge_micros, 0, LARGEST_CHARGE)),
+        chain=_chain(request),
+    )
+
+
+def _chain(request: session_pb2.CommitWindowRequest) -> Standing:
+    """Return what the audit chain says of the session; a caller that does not tell is not compared with."""
+    budget = request.chain_budget_micros if request.HasField("chain_budget_micros") else FULL
+    return Standing(
+        Micros(within("chain_budget_micros", budget, 0, FULL)),
+        within("chain_windows", request.chain_windows, 0, 2**31 - 1),
     )
 
 
@@ -175,12 +187,22 @@ def fail_of(request: session_pb2.FailWindowRequest) -> FailWindow:
     """Return what a FailWindow gives up."""
     if not _REASON.fullmatch(request.reason):
         raise wrong("reason", "a constant reason of 1 to 64 capitals, digits and underscores")
+    parents = tuple(sorted(window_of(parent) for parent in request.parent_ids))
     return FailWindow(
         session_id=session_of(request.session_id),
         root_session_id=session_of(request.root_session_id),
         window_id=window_of(request.window_id),
         reason=request.reason,
+        pattern=pattern_of(request.pattern),
+        parent_ids=_each_once("parent_ids", parents, MOST_PARENTS),
     )
+
+
+def acknowledged_of(request: session_pb2.AcknowledgeMovesRequest) -> tuple[WindowId, ...]:
+    """Return the windows that an AcknowledgeMoves names."""
+    if not request.window_ids:
+        raise wrong("window_ids", "one window or more")
+    return tuple(window_of(window) for window in _at_most("window_ids", request.window_ids, MOST_ACKNOWLEDGED))
 
 
 def session_of(value: str) -> SessionId:

@@ -11,6 +11,8 @@ from interlock.runtime.errors import answers_refusals
 from interlock.session import answers, requests, tree_requests
 from interlock.session.delegation import Delegation
 from interlock.session.ledger import Ledger
+from interlock.session.recording import record_of
+from interlock.session.restoring import Restoring
 
 
 class SessionServicer(session_pb2_grpc.SessionServiceServicer):
@@ -19,6 +21,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._delegation = Delegation(ledger)
+        self._restoring = Restoring(ledger)
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(
@@ -26,11 +29,14 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.StartSessionResponse:
         """Create a session under a policy that is already resolved: a root, or a child with a grant."""
         wanted, base = tree_requests.wanted_of(request), tree_requests.parent_hash_of(request)
+        grant_id = approval_id = ""
         if request.grant:
-            state, token = await self._delegation.start(request.grant, wanted, parent_policy_hash=base)
+            state, token, grant = await self._delegation.start(request.grant, wanted, parent_policy_hash=base)
+            grant_id, approval_id = grant.grant_id, grant.approval_id
         else:
             state, token = await self._ledger.start(wanted)
-        return session_pb2.StartSessionResponse(session=answers.session_message(state), token=token)
+        record = record_of(state, self._ledger.keyring, grant_id=grant_id, approval_id=approval_id)
+        return session_pb2.StartSessionResponse(session=answers.session_message(state), token=token, record_json=record)
 
     @answers_refusals(session_pb2.OpenWindowResponse)
     async def OpenWindow(self, request: session_pb2.OpenWindowRequest, context: Any) -> session_pb2.OpenWindowResponse:
@@ -44,7 +50,9 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self, request: session_pb2.CommitWindowRequest, context: Any
     ) -> session_pb2.CommitWindowResponse:
         """Charge a sealed window and advance the session, once per window id."""
-        ask = requests.commit_of(request, self._ledger.next_continuation())
+        session, window = requests.session_of(request.session_id), requests.window_of(request.window_id)
+        version = requests.within("key_version", request.key_version, 0, 2**31 - 1)
+        ask = requests.commit_of(request, self._ledger.continuation_of(session, window, version))
         committed, token = await self._ledger.commit(ask)
         return answers.committed_message(committed, token, max_age_s=self._ledger.rules.token_lifetime_s)
 
@@ -61,6 +69,30 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
         released = await self._ledger.abandon(root, session, requests.window_of(request.window_id))
         return session_pb2.AbandonWindowResponse(released=released)
+
+    @answers_refusals(session_pb2.AcknowledgeMovesResponse)
+    async def AcknowledgeMoves(
+        self, request: session_pb2.AcknowledgeMovesRequest, context: Any
+    ) -> session_pb2.AcknowledgeMovesResponse:
+        """Note that what settlements moved is on record."""
+        root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
+        count = await self._ledger.acknowledge(root, session, requests.acknowledged_of(request))
+        return session_pb2.AcknowledgeMovesResponse(acknowledged=count)
+
+    @answers_refusals(session_pb2.RestoreTreeResponse)
+    async def RestoreTree(
+        self, request: session_pb2.RestoreTreeRequest, context: Any
+    ) -> session_pb2.RestoreTreeResponse:
+        """Rebuild the sessions of a tree from what the audit chain says."""
+        restored, verified = await self._restoring.restore(request)
+        return session_pb2.RestoreTreeResponse(restored=restored, verified=verified)
+
+    @answers_refusals(session_pb2.RestoreTreesResponse)
+    async def RestoreTrees(
+        self, request: session_pb2.RestoreTreesRequest, context: Any
+    ) -> session_pb2.RestoreTreesResponse:
+        """Rebuild several trees, each by itself."""
+        return await self._restoring.restore_all(request)
 
     @answers_refusals(session_pb2.DelegateResponse)
     async def Delegate(self, request: session_pb2.DelegateRequest, context: Any) -> session_pb2.DelegateResponse:

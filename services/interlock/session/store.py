@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from interlock.domain.budget import Micros
@@ -19,7 +19,15 @@ from interlock.domain.session import (
 )
 from interlock.domain.session_opening import open_window
 from interlock.domain.session_refusals import refusal
-from interlock.domain.session_rule import States, abandon_window, commit_window, fail_window, terminate
+from interlock.domain.session_restore import merged
+from interlock.domain.session_rule import (
+    States,
+    abandon_window,
+    acknowledge,
+    commit_window,
+    fail_window,
+    terminate,
+)
 from interlock.domain.session_tree import start_child, view_of
 
 
@@ -66,12 +74,30 @@ class Store(Protocol):
         """End a session; the answer says whether it ended now."""
         ...
 
-    async def read(self, root: SessionId, session: SessionId) -> SessionState | None:
-        """Return all of a session's state. No budget is ever enforced on it."""
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        ...
+
+    async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
+        """Merge what the audit chain says of a session with what is stored, and mark it as verified.
+
+        *ended* tells that its client ended it. The answer says whether anything was written but that mark. A budget never rises by it.
+        """
+        ...
+
+    async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
+        """Return all of a session's state. No budget is ever enforced on it.
+
+        Refused with SESSION_STATE_UNVERIFIED for one that was not verified under this server, unless *verified* is false.
+        """
         ...
 
     async def root_of(self, session: SessionId) -> SessionId | None:
         """Return the root of a child session whose root the caller does not know, for operators."""
+        ...
+
+    async def count_root(self, digest: str, minute: int) -> int:
+        """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
         ...
 
     async def missing(self) -> Mapping[str, str]:
@@ -84,10 +110,14 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Sessions of this one process, lost at its end: ``memory://``. It runs the domain's rule as it is."""
+    """Sessions of this one process: ``memory://``. At its end they are lost, and rebuilt from the audit log when asked for.
+
+    It runs the domain's rule as it is.
+    """
 
     def __init__(self) -> None:
         self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
+        self._roots: dict[tuple[str, int], int] = {}
 
     async def start(self, state: SessionState) -> None:
         """Keep a new session."""
@@ -147,13 +177,33 @@ class MemoryStore:
         self._keep(state)
         return changed
 
-    async def read(self, root: SessionId, session: SessionId) -> SessionState | None:
-        """Return a session's state."""
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record."""
+        state, count = acknowledge(self._tree(root).get(session), windows)
+        self._keep(state)
+        return count
+
+    async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
+        """Merge what the audit chain says with what is there."""
+        stored = self._tree(rebuilt.terms.root_session_id).get(rebuilt.terms.session_id)
+        state = merged(stored, rebuilt, ended=ended)
+        self._keep(state)
+        return state != stored
+
+    async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
+        """Return a session's state; this server never changes."""
+        del verified
         return self._tree(root).get(session)
 
     async def root_of(self, session: SessionId) -> SessionId | None:
         """Return the root of a child session."""
         return next((root for root, tree in self._trees.items() if session in tree), None)
+
+    async def count_root(self, digest: str, minute: int) -> int:
+        """Count one more root session of a caller; what belongs to earlier minutes is forgotten."""
+        self._roots = {key: count for key, count in self._roots.items() if key[1] >= minute}
+        self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
+        return self._roots[digest, minute]
 
     async def missing(self) -> Mapping[str, str]:
         """Miss nothing."""

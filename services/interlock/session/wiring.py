@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Mapping
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.domain.budget import Decrements, micros
@@ -17,6 +18,7 @@ from interlock.session.connection import parse
 from interlock.session.ledger import Ledger, Rules
 from interlock.session.servicer import SessionServicer
 from interlock.session.store import MemoryStore, Store
+from interlock.session.store_clock import StoreClock
 from interlock.session.store_redis import RedisStore
 
 FULL_NAME = session_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name
@@ -31,13 +33,20 @@ async def open_service(settings: Settings) -> Service:
     rules = rules_of(settings)
     keyring = load_keyring(settings)
     store = open_store(settings)
-    ledger = Ledger(store, keyring, rules, clock=system_clock, entropy=secrets.token_bytes)
+    clock = StoreClock(store.now_us) if isinstance(store, RedisStore) else None
+    ledger = Ledger(store, keyring, rules, clock=clock or system_clock, entropy=secrets.token_bytes)
+
+    async def missing() -> Mapping[str, str]:
+        if clock is not None:
+            await clock.follow()
+        return await store.missing()
+
     return Service(
         name="session",
         full_name=FULL_NAME,
         servicer=SessionServicer(ledger),
         register=session_pb2_grpc.add_SessionServiceServicer_to_server,
-        missing=store.missing,
+        missing=missing,
         close=ledger.close,
     )
 
@@ -58,6 +67,7 @@ def rules_of(settings: Settings) -> Rules:
         max_loop_depth=settings.max_loop_depth,
         max_delegations=settings.max_delegations,
         accumulate=settings.budget_accumulate == "sum",
+        max_roots_per_minute=settings.max_roots_per_minute,
     )
 
 
@@ -67,5 +77,10 @@ def open_store(settings: Settings) -> Store:
         raise unavailable("REDIS_URL_MISSING", "redis_url is not set and no embedded Valkey runs", retry_after_ms=0)
     if settings.redis_url.startswith("memory://"):
         return MemoryStore()
-    batcher = Batcher(parse(settings.redis_url), timeout_s=min(TIMEOUT_S, settings.rpc_timeout_s))
+    batcher = Batcher(
+        parse(settings.redis_url),
+        timeout_s=min(TIMEOUT_S, settings.rpc_timeout_s),
+        allow_unfit=settings.allow_unfit_store,
+        wait_replicas=settings.redis_wait_replicas,
+    )
     return RedisStore(batcher, token_lifetime_s=settings.token_lifetime_s)

@@ -6,7 +6,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 import structlog
-from google.protobuf import json_format
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
@@ -14,17 +13,20 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, state_of
 from interlock.domain.budget import OPEN_AT, Micros, as_decimal
-from interlock.domain.errors import Kind, Refused, conflict, forbidden, invalid, unauthenticated, unavailable
+from interlock.domain.errors import Kind, Refused, forbidden, invalid, unauthenticated, unavailable
 from interlock.domain.headers import APPROVAL, FAN_IN, FAN_OUT, Asked
+from interlock.runtime import failpoints
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
-from interlock.sidecar import events, propagation, tree
+from interlock.sidecar import propagation
+from interlock.sidecar.aftermath import Aftermath
 from interlock.sidecar.agents import Agents, allowed_by, check_strategy, check_type
 from interlock.sidecar.delegation import Delegations, may_begin_below
 from interlock.sidecar.identity import Caller
 from interlock.sidecar.policies import Policies, check_layers, stricter
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.recovery import Recovering
 from interlock.sidecar.starting import Origin, Starting, check_depth, check_residency, nothing_to_spend
 from interlock.sidecar.waiting import Deadline, insist
 
@@ -66,8 +68,9 @@ class Admission:
         # No lease outlives the call that took it by more than one step.
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
         self._agents, self._policies = Agents(settings, mesh), Policies(mesh, settings.rpc_timeout_s)
-        self._starting = Starting(settings, mesh, self._policies, self.record)
-        self.delegations = Delegations(settings, mesh, self.record)
+        self.aftermath, self.recovering = Aftermath(settings, mesh), Recovering.over(settings, mesh)
+        self._starting = Starting(settings, mesh, self._policies, self.record, self.recovering)
+        self.delegations = Delegations(settings, mesh, self.record, self.recovering)
 
     async def admit(self, caller: Caller, asked: Asked, known: Known, deadline: Deadline) -> Admitted:
         """Return the lease of the call's window; a call without a token starts a session, its own or a sub-agent's.
@@ -133,7 +136,8 @@ class Admission:
         """Open the next window, bring the session up to date and tighten its policy; a refusal gives the lease back."""
         opened = await self._open(caller.scope, asked, asked.session_token or "", known, deadline)
         try:
-            await self._replay_unsettled(opened, known, deadline)
+            await self.aftermath.tell_again(opened.session_id, opened.untold_window_ids, deadline)
+            await self.aftermath.unsettled(opened, known, deadline)
             if opened.ancestor_session_ids:
                 check_layers(asked, mode=opened.safety_mode, policy_text=opened.policy_text)
             return opened, await self._policies.resolve(asked, opened.policy_text, agent, known, deadline)
@@ -180,24 +184,6 @@ class Admission:
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=noted)
         await insist(lambda: ask("audit", self._mesh.audit.Record(request, timeout=deadline.within(self._timeout_s))))
 
-    async def cascaded(
-        self,
-        settled: session_pb2.CommitWindowResponse,
-        commit: session_pb2.CommitWindowRequest,
-        deadline: Deadline,
-    ) -> None:
-        """Write what a settlement did to the sessions above into the trail of each, from the parent up (BRK-4, BRK-5).
-
-        They are durable when this returns. A quality that falls is worth a line too (SPEC-004 §13.2).
-        """
-        for ancestor in settled.ancestors:
-            await self.record(ancestor.session_id, "", tree.cascaded(ancestor, commit), deadline)
-        if settled.degradation:
-            log.warning(
-                "quality.degraded", session_id=commit.session_id, window_id=commit.window_id,
-                pattern=propagation.word(session_pb2.Degradation, settled.degradation),
-            )  # fmt: skip
-
     async def give_back(self, opened: session_pb2.OpenedWindow) -> None:
         """Return a lease whose window was never sealed. If that fails, the lease runs out by itself."""
         request = session_pb2.AbandonWindowRequest(
@@ -236,16 +222,20 @@ class Admission:
             nonce=asked.nonce or "",
             lease_ms=self._lease_ms,
         )
+        await failpoints.reached("sidecar.before_open")
         timeout = deadline.within(self._timeout_s)
         try:
             opened = (await ask("session", self._mesh.session.OpenWindow(request, timeout=timeout))).window
         except Refused as refused:
             if refused.reason == "CONTINUATION_NOT_FOUND":
                 refused.metadata["continuation_id"] = ", ".join(asked.continuation_ids)
+            if refused.reason == "WINDOW_SETTLED_LATE":
+                await self.aftermath.late(refused, known, deadline)
             await self._explain(refused, scope, token, known)
             raise
         known.session_id, known.window_id = opened.session_id, opened.window_id
         known.learn(propagation.of_opened(opened))
+        await failpoints.reached("sidecar.after_open")
         return opened
 
     async def _explain(self, refused: Refused, scope: str, token: str, known: Known) -> None:
@@ -266,6 +256,7 @@ class Admission:
                     "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
                 }
             )
+            await self.aftermath.tell_again(session.session_id, session.untold_window_ids, Deadline(self._timeout_s))
             if session.windows:
                 await self._explain_by(session.windows[-1], known)
         except Refused as without:
@@ -283,41 +274,6 @@ class Admission:
                 "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
                 "CRP-Compliance-Audit-Trail-URI": known.trail_uri,
             }
-        )
-
-    async def _replay_unsettled(self, opened: session_pb2.OpenedWindow, known: Known, deadline: Deadline) -> None:
-        """Settle a window whose lease ran out after its seal; its charge stands, whatever became of its caller.
-
-        Refused with WINDOW_ALREADY_SETTLED and a fresh token when there was one: the token presented is behind it.
-        """
-        if not opened.unsettled_window_id:
-            return
-        request = audit_pb2.GetWindowRequest(session_id=opened.session_id, window_id=opened.unsettled_window_id)
-        try:
-            timeout = deadline.within(self._timeout_s)
-            sealed = await ask("audit", self._mesh.audit.GetWindow(request, timeout=timeout))
-        except Refused as refused:
-            if refused.kind is Kind.NOT_FOUND:
-                return
-            raise
-        # First what it said: nobody was told. Were it last, a failure here would leave it to be compared with.
-        await self._drop_content(opened.session_id, opened.unsettled_window_id, deadline)
-        commit = json_format.Parse(sealed.settle_json, session_pb2.CommitWindowRequest())
-        commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
-        settled = await insist(
-            lambda: ask("session", self._mesh.session.CommitWindow(commit, timeout=deadline.within(self._timeout_s)))
-        )
-        noted = events.of_transitions(settled, window_number=commit.window_number)
-        if noted:
-            await self.record(opened.session_id, commit.window_id, noted, deadline)
-        await self.cascaded(settled, commit, deadline)
-        known.window_id = commit.window_id
-        known.learn(propagation.of_settlement(settled, commit.window_number, opened.max_windows))
-        log.info("window.settled_late", session_id=opened.session_id, window_id=commit.window_id)
-        raise conflict(
-            "WINDOW_ALREADY_SETTLED",
-            "the previous window was settled, but its answer was not delivered; go on with the token in CRP-Set-Session",
-            window_id=commit.window_id,
         )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.headers import Asked
+from interlock.domain.held import CHAT
 from interlock.sidecar import events
 from interlock.sidecar.completion import Answer
 from interlock.sidecar.envelope import Envelope
@@ -36,6 +37,10 @@ class Call:
     """What the provider gets; empty when the caller brought the answer, which then cannot be asked for again."""
     model: Model
     known: Known
+    form: str = CHAT
+    """In which form the answer leaves; one that is held is released in the same."""
+    include_usage: bool = False
+    """Whether a stream ends with its usage."""
     shape: str = ""
     """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
     accumulate: bool = False

@@ -63,7 +63,7 @@ def read(value: Any, settings: Settings) -> Chat:
     stream = bool(_flag("stream", rest.pop("stream", None)))
     options = _stream_options(rest.pop("stream_options", None), stream=stream)
     for required in ("model", "messages"):
-        if required not in rest:
+        if rest.get(required) is None:
             raise _bad(required, "is required")
     checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
     body = {name: _checked(checks, name, given) for name, given in rest.items() if given is not None}
@@ -243,7 +243,7 @@ def _parts(param: str, value: list[Any]) -> list[dict[str, str]]:
     for i, item in enumerate(value):
         place = f"{param}[{i}]"
         kind = _object(place, item).get("type")
-        if kind not in {"text", "refusal"}:
+        if kind not in ("text", "refusal"):  # no set: what a client sent may have no hash
             raise invalid("UNSUPPORTED_CONTENT", "only text content can be analysed", param=place)
         _only(place, item, "type", kind)
         parts.append({"type": kind, kind: _text(f"{place}.{kind}", item.get(kind))})

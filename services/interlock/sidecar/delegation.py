@@ -21,6 +21,7 @@ from interlock.sidecar import propagation, tree
 from interlock.sidecar.agents import check_type
 from interlock.sidecar.identity import Caller
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.recovery import Recovering
 from interlock.sidecar.waiting import Deadline
 
 _RETRY = {Kind.UNAUTHENTICATED: "0", Kind.HALTED: "new-session-required"}
@@ -41,6 +42,7 @@ class Delegations:
     settings: Settings
     mesh: Mesh
     record: Record
+    recovering: Recovering
 
     async def mint(
         self,
@@ -111,9 +113,14 @@ class Delegations:
         return await ask("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
 
     async def _session(self, token: str, caller: Caller, known: Known, deadline: Deadline) -> session_pb2.Session:
+        """Return the session that delegates, as its chain vouches for it: a child's budget comes from it."""
         request = session_pb2.GetSessionRequest(token=token, scope=caller.scope)
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return (await _told(known, self.mesh.session.GetSession(request, timeout=timeout))).session
+
+        async def look() -> session_pb2.Session:
+            timeout = deadline.within(self.settings.rpc_timeout_s)
+            return (await _told(known, self.mesh.session.GetSession(request, timeout=timeout))).session
+
+        return await self.recovering.vouched(await look(), look, deadline)
 
 
 async def _told(known: Known, call: Awaitable[A]) -> A:

@@ -14,8 +14,10 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
+from interlock.domain.policy_text import parse
 from interlock.sidecar.propagation import word
 
+DEBUG = audit_pb2.SEVERITY_DEBUG
 INFO = audit_pb2.SEVERITY_INFO
 WARN = audit_pb2.SEVERITY_WARN
 ERROR = audit_pb2.SEVERITY_ERROR
@@ -97,14 +99,18 @@ def of_window(
     report: dpe_pb2.Report,
     decision: policy_pb2.Decision,
     report_uri: str,
+    policy: policy_pb2.ResolveResponse | None = None,
 ) -> list[audit_pb2.NewEvent]:
-    """Return the events that are sealed with a window, in the order in which they happened; *noted* are its rounds'."""
+    """Return the events that are sealed with a window, in the order in which they happened; *noted* are its rounds'.
+
+    The effective *policy* says where a violation is reported to.
+    """
     continued = opened.window_number > 1
     return [
         *([_continued(opened, continuation_id)] if continued else []),
         *_patterned(opened),
         *noted,
-        *_of_decision(report, decision, report_uri),
+        *_of_decision(report, decision, report_uri, policy or policy_pb2.ResolveResponse()),
     ]
 
 
@@ -269,12 +275,13 @@ def _contradicted(report: dpe_pb2.Report) -> audit_pb2.NewEvent:
 
 
 def _of_decision(
-    report: dpe_pb2.Report, decision: policy_pb2.Decision, report_uri: str
+    report: dpe_pb2.Report, decision: policy_pb2.Decision, report_uri: str, policy: policy_pb2.ResolveResponse
 ) -> Iterable[audit_pb2.NewEvent]:
     for broken in decision.violations:
         yield event(
             "POLICY_VIOLATION", WARN, directive=broken.directive, report_only=broken.report_only,
             violation_details={"type": broken.type, "found": broken.found, "signal_missing": broken.signal_missing},
+            **_reported(report, report_uri, policy, report_only=broken.report_only),
         )  # fmt: skip
     if decision.action == policy_pb2.ACTION_HOLD or decision.oversight_required:
         yield event(
@@ -282,6 +289,23 @@ def _of_decision(
         )
     if decision.action not in {policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_REJECT_QUALITY}:
         yield safety_halt(report, decision.halt_reason or decision.reason, directive_of(decision), report_uri)
+
+
+def _reported(
+    report: dpe_pb2.Report, report_uri: str, policy: policy_pb2.ResolveResponse, *, report_only: bool
+) -> Mapping[str, Any]:
+    """Return what a violation report says, scores and ids alone, and where the policy wants it (SPEC-006 §3.16, §7.2)."""
+    text = (policy.report_only_text if report_only else "") or policy.policy_text
+    endpoints = parse(text) if text else None
+    return {
+        "risk_level": word(common_pb2.RiskLevel, report.risk_level),
+        "hallucination_score": report.composite_score,
+        "grounding_pct": report.grounding_pct if report.HasField("grounding_pct") else None,
+        "fabrication_count": report.fabrication_count,
+        "audit_trail_uri": report_uri,
+        "report_uri": sorted(endpoints.report_uri) or None if endpoints else None,
+        "report_to": sorted(endpoints.report_to) or None if endpoints else None,
+    }
 
 
 def safety_halt(report: dpe_pb2.Report, reason: str, directive: str | None, report_uri: str) -> audit_pb2.NewEvent:

@@ -14,6 +14,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import exhausted, invalid, unauthenticated
 from interlock.domain.headers import BATCH, Asked
+from interlock.domain.held import CHAT, STREAM, TEXT
 from interlock.runtime.config import Settings
 from interlock.sidecar import chat, completion, envelope, hierarchy, strictjson
 from interlock.sidecar.admission import Admission
@@ -23,6 +24,7 @@ from interlock.sidecar.events import Dispatch
 from interlock.sidecar.guard import Governed, Guard
 from interlock.sidecar.identity import ApiKeys, Caller
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.release import Releases
 from interlock.sidecar.sessions import Sessions
 from interlock.sidecar.strategies import HIERARCHICAL, PUSH
 from interlock.sidecar.upstream import Upstream
@@ -67,6 +69,7 @@ class Front:
     admission: Admission
     sessions: Sessions
     upstream: Upstream
+    releases: Releases
 
     def read_chat(self, data: bytes) -> chat.Chat:
         """Return the checked chat request in *data*. Refused before anything is begun."""
@@ -106,7 +109,11 @@ class Front:
             wanted = int(asked_body.get("n") or 1)
             return completion.read(data, wanted=wanted, max_depth=self.settings.max_json_depth)
 
-        return Call(entry, caller, asked, evidence, dispatch, body, model, known)
+        form = STREAM if asked_chat.stream and entry == "http" else CHAT
+        return Call(
+            entry, caller, asked, evidence, dispatch, body, model, known, form=form,
+            include_usage=asked_chat.include_usage,
+        )  # fmt: skip
 
     async def chat(
         self,
@@ -136,7 +143,7 @@ class Front:
         brought = _brought(envelope.checked_text("text", text, self.settings))
         dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
         return await self.guard.govern(
-            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), known)
+            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), known, form=TEXT)
         )
 
     async def delegate(

@@ -20,13 +20,14 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import Kind, Refused, conflict
 from interlock.domain.session_refusals import refusal as session_refusal
+from interlock.runtime import failpoints
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.telemetry import span
-from interlock.sidecar import events, propagation, requests, strategies
+from interlock.sidecar import events, propagation, requests, strategies, traced
 from interlock.sidecar.admission import Admission, Admitted
 from interlock.sidecar.agents import check_strategy
 from interlock.sidecar.call import Call, Run
@@ -41,7 +42,7 @@ log = structlog.get_logger()
 
 OVERHEAD = Histogram("interlock_overhead_seconds", "Time of a governed call without the model provider's, seconds.")
 
-_IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL"})
+_IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "FAILPOINT"})
 """Failures after which a seal may be in the log all the same: nobody said whether it is."""
 
 
@@ -100,6 +101,7 @@ class Guard:
         """Wait for the calls in flight, those of callers that have left too, for as long as ``drain_s``."""
         if self._running:
             await asyncio.wait(self._running, timeout=self._settings.drain_s)
+        await self._admission.aftermath.drain()
 
     async def _steps(self, run: Run) -> Governed:
         admitted = await self._admit(run)
@@ -110,14 +112,27 @@ class Guard:
             await self._fail(run, admitted, failure)
             raise
         commit = requests.to_settle(admitted, run.call, judged)
+        await failpoints.reached("sidecar.before_seal")
         sealed = await self._seal(run, admitted, judged, commit)
+        await failpoints.reached("sidecar.after_seal")
         commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
+        if sealed.HasField("standing"):  # an older audit service tells none
+            commit.chain_budget_micros = sealed.standing.session_budget_micros
+            commit.chain_windows = sealed.standing.sealed_windows
         settled = await self._settle(run, admitted, commit)
         to_be_given = judged.delivered
         judged = await self._outspent(run, judged, commit, settled)
-        refusal = refusal_of(judged.decision, settled, sealed.integrity, run.call.known)
+        refusal = refusal_of(judged.decision, settled, sealed.integrity, run.call.known, self._base_url)
+        if refusal is None and settled.duplicate and _before(settled) > admitted.breaker:
+            refusal = conflict(
+                "WINDOW_ALREADY_SETTLED",
+                "the session was rebuilt meanwhile, and the answer decided upon as if its breaker were less open; go on with the "
+                "token in CRP-Set-Session",
+                window_id=commit.window_id,
+            )
         if refusal is not None and to_be_given:
             await self._admission.forget(commit.session_id, commit.window_id)
+        await failpoints.reached("sidecar.before_release")
         return Governed(admitted.opened, judged, settled, sealed.integrity, refusal)
 
     async def _admit(self, run: Run) -> Admitted:
@@ -147,11 +162,13 @@ class Guard:
         """Leave the window behind as FAILED; ``False`` when nobody could be told."""
         request = session_pb2.FailWindowRequest(
             session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id,
-            reason=reason,
+            reason=reason, parent_ids=opened.parent_ids, pattern=opened.pattern,
         )  # fmt: skip
         try:
-            await ask("session", self._mesh.session.FailWindow(request, timeout=self._settings.rpc_timeout_s))
+            await self._admission.aftermath.failed(request, Deadline(self._settings.rpc_timeout_s))
         except Refused as refused:
+            if refused.reason == "WINDOW_SEALED":
+                return True  # its lease stays, and whoever finds it run out settles it
             log.warning(
                 "window.failure_lost", session_id=opened.session_id, window_id=opened.window_id, reason=refused.reason
             )
@@ -166,16 +183,28 @@ class Guard:
         When nobody can tell whether it is, the lease stays taken. The call that finds it run out looks the record up and
         settles it, so that no charge is lost between the two.
         """
-        record = requests.to_seal(admitted, judged, commit, self._events(run, admitted, judged, commit))
-        known = run.call.known
+        hold = requests.to_hold(admitted, run.call, judged, seconds=self._settings.hold_expires_s)
+        record = requests.to_seal(admitted, judged, commit, self._events(run, admitted, judged, commit), hold)
+        known, doubts = run.call.known, []
+
+        async def attempt() -> audit_pb2.AppendResponse:
+            try:
+                return await ask("audit", self._mesh.audit.Append(record, timeout=self._rpc(run)))
+            except Refused as refused:
+                doubts.append(refused.reason in _IN_DOUBT)
+                raise
+
         try:
             with span("crp.seal"):
-                sealed = await insist(lambda: ask("audit", self._mesh.audit.Append(record, timeout=self._rpc(run))))
+                sealed = await insist(attempt)
         except Refused as refused:
             if refused.reason == "CHAIN_BROKEN":
                 known.learn({"CRP-Provenance-Chain-Integrity": "BROKEN"})
-            if refused.reason not in _IN_DOUBT:
+            if not any(doubts):
                 await self._fail(run, admitted, refused)
+            if refused.reason == "CHAIN_CONFLICT":
+                # The store let in what the chain had gone past: it was set back.
+                await self._admission.recovering.catch_up(admitted.opened.root_session_id)
             raise
         known.trail_uri = propagation.trail_uri(self._base_url, sealed.trail_id)
         known.learn(propagation.of_seal(sealed, commit.window_id, self._base_url))
@@ -184,13 +213,16 @@ class Guard:
     def _events(
         self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
     ) -> list[audit_pb2.NewEvent]:
+        facts = traced.facts_retrieved(judged.context.envelope.facts, judged.report)
+        tools = traced.tool_calls(judged.answer, run.call.body)
         return events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
-            noted=run.noted,
+            noted=[*facts, *run.noted, *tools],
             report=judged.report,
             decision=judged.decision,
             report_uri=propagation.report_uri(self._base_url, commit.window_id),
+            policy=admitted.policy,
         )
 
     async def _settle(
@@ -202,10 +234,8 @@ class Guard:
                 lambda: ask("session", self._mesh.session.CommitWindow(commit, timeout=self._rpc(run)))
             )
         run.call.known.learn(propagation.of_settlement(settled, commit.window_number, admitted.opened.max_windows))
-        moved = events.of_transitions(settled, window_number=commit.window_number)
-        if moved:
-            await self._admission.record(commit.session_id, commit.window_id, moved, run.deadline)
-        await self._admission.cascaded(settled, commit, run.deadline)
+        await failpoints.reached("sidecar.after_settle")
+        await self._admission.aftermath.told(settled, commit, run.deadline)
         return settled
 
     async def _outspent(
@@ -241,6 +271,11 @@ class Guard:
             took_s = time.perf_counter() - run.started
             OVERHEAD.observe(max(0.0, took_s - run.model_s))
             _write_line(run, governed, outcome, took_s)
+
+
+def _before(settled: session_pb2.CommitWindowResponse) -> int:
+    """Return the breaker under which a window was settled, before its own charge."""
+    return settled.transitions[0].from_state if settled.transitions else settled.breaker
 
 
 def _require_room(call: Call, admitted: Admitted) -> None:

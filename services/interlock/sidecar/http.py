@@ -21,8 +21,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from interlock.api.session.v1 import session_pb2
-from interlock.domain import headers, ids
-from interlock.domain.errors import Kind, Refused, invalid, not_found, unauthenticated
+from interlock.domain import headers, held, ids
+from interlock.domain.errors import Kind, Refused, invalid, not_found, unauthenticated, unavailable
 from interlock.runtime import telemetry
 from interlock.runtime.errors import internal
 from interlock.runtime.web import operations
@@ -34,6 +34,7 @@ from interlock.sidecar.front import Front, Wanted, too_large
 from interlock.sidecar.identity import Caller
 from interlock.sidecar.pictures import Form, picture_form
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.release import held_json, releasing
 from interlock.sidecar.responses import SAFE, json_response, refused_body, refused_response, status_of
 
 log = structlog.get_logger()
@@ -74,6 +75,7 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
             route(wellknown.DELEGATIONS, _delegations, "POST"),
             route("/crp/v3/session/{session_id}", _session, "GET", "DELETE"),
             route("/crp/v3/session/{session_id}/dag", _dag, "GET"),
+            route("/crp/v3/session/{session_id}/held/{window_id}", _held, "GET"),
             route("/crp/v3/reports/{window_id}", _report, "GET"),
             route("/crp/v3/trails/{trail_id}", _trail, "GET"),
             Route("/v1/{rest:path}", _unsupported, methods=["GET", "POST", "PUT", "PATCH", "DELETE"]),
@@ -100,6 +102,8 @@ def _answered(
                 return refused_response(refused, known)
             except (_CallerGone, ClientDisconnect):
                 return Response(status_code=CLIENT_GONE)
+            except asyncio.CancelledError:  # by the server, when its time to drain is over: whoever waits is told
+                return refused_response(unavailable("SHUTTING_DOWN", "this sidecar is ending; try again"), known)
             except Exception:
                 log.exception("http.defect", route=path)
                 return refused_response(internal(), known)
@@ -111,6 +115,8 @@ async def _chat(front: Front, request: Request, known: Known) -> Response:
     caller, asked = _read_headers(front, request, delegating=True)
     if asked.terminate:
         return await _terminate(front, caller, asked.session_token)
+    if releasing(asked):
+        return await _released(front, request, caller, asked, known)
     front.upstream.require()
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
     governed = await _while_connected(request, front.chat("http", caller, asked, given, known))
@@ -119,6 +125,23 @@ async def _chat(front: Front, request: Request, known: Known) -> Response:
         return Response(answer.body, headers={**known.headers, **SAFE}, media_type="application/json")
     stream = sse.encode(answer.completion, include_usage=given.include_usage)
     return Response(stream, headers={**known.headers, **SAFE}, media_type="text/event-stream")
+
+
+async def _released(front: Front, request: Request, caller: Caller, asked: headers.Asked, known: Known) -> Response:
+    """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
+    given = front.read_chat(await _body(request, front.settings.max_body_bytes))
+    form = held.STREAM if given.stream else held.CHAT
+    release = await front.releases.release(caller, asked, known, forms=[form])
+    return Response(release.http_body, headers={**known.headers, **SAFE}, media_type=release.media_type)
+
+
+async def _held(front: Front, request: Request, _known: Known) -> Response:
+    """Tell what became of a held response, and the oversight token once it was approved."""
+    caller, asked = _read_headers(front, request)
+    item = await front.releases.status(_token(asked.session_token), caller.scope, request.path_params["window_id"])
+    if item.session_id != ids.check("crp_sess_", request.path_params["session_id"]):
+        raise not_found("SESSION_NOT_FOUND", "the token is of another session")
+    return json_response(held_json(item))
 
 
 async def _batch(front: Front, request: Request, known: Known) -> Response:

@@ -187,7 +187,7 @@ def of_seal(sealed: audit_pb2.AppendResponse, window_id: str, base_url: str) -> 
         "CRP-Provenance-HMAC": sealed.hmac,
         "CRP-Provenance-Window-HMAC": sealed.window_hmac,
         "CRP-Provenance-DAG-Root": f"dag:{sealed.root_window_id}",
-        "CRP-Provenance-Chain-Integrity": word(common_pb2.ChainIntegrity, sealed.integrity),
+        "CRP-Provenance-Chain-Integrity": _chain(sealed.integrity),
         "CRP-Provenance-Report-URI": report_uri(base_url, window_id),
         "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
         "CRP-Compliance-Audit-Trail-URI": trail_uri(base_url, sealed.trail_id),
@@ -234,6 +234,13 @@ def report_uri(base_url: str, window_id: str) -> str:
 def trail_uri(base_url: str, trail_id: str) -> str:
     """Return where the record of a call is served."""
     return f"{base_url}/crp/v3/trails/{trail_id}"
+
+
+def _chain(integrity: int) -> str | None:
+    """Return the specification's word for the state of a chain; it has none for one that says what was erased from it."""
+    if integrity == common_pb2.CHAIN_INTEGRITY_TRUNCATED:
+        return "PARTIAL"
+    return word(common_pb2.ChainIntegrity, integrity)
 
 
 def word(kind: Any, number: int) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, cast
 
 from google.protobuf import json_format
@@ -14,6 +15,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain import held
 from interlock.domain.headers import Asked
 from interlock.sidecar import strategies
 from interlock.sidecar.admission import Admitted
@@ -43,6 +45,11 @@ class Judged:
     def delivered(self) -> bool:
         """Whether it was decided to give it away."""
         return self.decision.action == policy_pb2.ACTION_DELIVER
+
+    @property
+    def kept(self) -> bool:
+        """Whether what it says is kept: it is given away, or may be once a reviewer has approved it."""
+        return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
 
 
 @dataclass(frozen=True)
@@ -168,6 +175,7 @@ def to_settle(admitted: Admitted, call: Call, judged: Judged) -> session_pb2.Com
         facts_used=judged.context.facts_used if judged.delivered else (),
         accumulate=call.accumulate,
         parent_charge_micros=_cost_to_the_parent(admitted, report, status),
+        key_version=opened.key_version,
     )
 
 
@@ -183,12 +191,15 @@ def to_seal(
     judged: Judged,
     commit: session_pb2.CommitWindowRequest,
     noted: Sequence[audit_pb2.NewEvent],
+    hold: Mapping[str, Any] = MappingProxyType({}),
 ) -> audit_pb2.AppendRequest:
     """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good.
 
-    What the answer says is kept only when it is to be given away: nobody can repeat or contradict what nobody was told.
+    What the answer says is kept only when it is given away, now or by a reviewer: nobody can repeat or contradict what
+    nobody was told. *hold* is what ``to_hold`` returned.
     """
     return audit_pb2.AppendRequest(
+        **hold,
         session_id=commit.session_id,
         window_id=commit.window_id,
         window_number=commit.window_number,
@@ -201,7 +212,30 @@ def to_seal(
         charge_micros=commit.charge_micros,
         status=commit.status,
         settle_json=json_format.MessageToJson(commit, indent=None),
-        content=judged.answer.said if judged.delivered else "",
+        content=judged.answer.said if judged.kept else "",
         pattern=commit.pattern,
-        deferred_facts=judged.context.deferred if judged.delivered else (),
+        deferred_facts=judged.context.deferred if judged.kept else (),
     )
+
+
+def to_hold(admitted: Admitted, call: Call, judged: Judged, *, seconds: int) -> Mapping[str, Any]:
+    """Return the fields of a seal whose answer is held: what it would be released as, for how long, under which policy."""
+    if judged.decision.action != policy_pb2.ACTION_HOLD:
+        return {}
+    kept = held.Held(
+        form=call.form,
+        include_usage=call.include_usage,
+        headers=dict(call.known.headers),
+        body=judged.answer.body,
+        decision=judged.decision.SerializeToString(deterministic=True),
+        question=judged.context.envelope.query,
+        evidence=_evidence(judged),
+    )
+    return {"held": held.packed(kept), "hold_s": seconds, "policy_hash": admitted.policy.policy_hash}
+
+
+def _evidence(judged: Judged) -> dict[str, str]:
+    """Return the facts that the report names, for the reviewer to read."""
+    report = judged.report
+    named = {claim.fact_id for claim in report.claims} | {omission.fact_id for omission in report.omissions}
+    return {fact.id: fact.content for fact in judged.context.envelope.facts if fact.id in named}

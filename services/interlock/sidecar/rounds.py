@@ -23,11 +23,22 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
+from interlock.runtime import failpoints
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
 from interlock.runtime.telemetry import span
-from interlock.sidecar import completion, events, packing, propagation, remediation, requests, strategies, synthesis
+from interlock.sidecar import (
+    completion,
+    events,
+    packing,
+    propagation,
+    remediation,
+    requests,
+    strategies,
+    synthesis,
+    traced,
+)
 from interlock.sidecar.admission import Admitted
 from interlock.sidecar.call import Run
 from interlock.sidecar.completion import Answer
@@ -72,7 +83,7 @@ class Rounds:
         self._context = Packed(run.call.body, run.call.envelope)
         self._instructions = remediation.Instructions()
         self._tried = Tried(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
-        self._number = 0
+        self._number = self._iteration = 0
         self._analysis_s = 0.0
 
     async def judged(self) -> Judged:
@@ -142,6 +153,9 @@ class Rounds:
         run, call = self._run, self._call
         dispatch = _dispatch_of(call.dispatch, strategy, body)
         timeout_s = self._within(self._settings.upstream_timeout_s, reserve_s=self._reserve_s)
+        if strategy == REFLEXIVE and step in strategies.LOOP:
+            self._iteration += 1
+            run.noted.append(traced.loop_iteration(step, self._iteration, self._admitted.budget))
         run.noted.append(events.started(dispatch, step))
         run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
@@ -161,6 +175,7 @@ class Rounds:
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
             finally:
                 run.asking.discard(asking)
+        await failpoints.reached("sidecar.after_dispatch")
         took_s = time.perf_counter() - begun
         if answer.completion:
             run.usages.append(answer.usage)

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
-from interlock.domain import headers
+from interlock.domain import headers, held
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.headers import Asked
 from interlock.runtime.config import Settings
@@ -23,6 +23,7 @@ from interlock.sidecar.guard import Governed
 from interlock.sidecar.identity import Caller
 from interlock.sidecar.pictures import picture_form
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.release import Release, releasing
 from interlock.sidecar.waiting import Deadline
 
 Pairs = list[tuple[str, str]]
@@ -58,6 +59,9 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         """Govern a chat request; the answer is the buffered completion, whatever the request says about streaming."""
         async with _told(context) as known:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            if releasing(asked):
+                release, outcome = await self._released(caller, asked, known, held.CHAT, held.STREAM)
+                return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
             chat = self._front.read_chat(request.chat_request)
             governed = await self._front.chat("grpc", caller, asked, chat, known, given=_given(request))
             answer = governed.released()
@@ -67,8 +71,25 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         """Govern a text; a halt is an answer, because the caller holds the text already."""
         async with _told(context) as known:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            if releasing(asked):
+                _, outcome = await self._released(caller, asked, known, held.TEXT)
+                return sidecar_pb2.CheckResponse(outcome=outcome)
             governed = await self._front.text(caller, asked, known, text=request.text, given=_given(request))
             return sidecar_pb2.CheckResponse(outcome=_outcome(governed, known))
+
+    async def _released(
+        self, caller: Caller, asked: Asked, known: Known, *forms: str
+    ) -> tuple[Release, sidecar_pb2.Outcome]:
+        """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
+        release = await self._front.releases.release(caller, asked, known, forms=forms)
+        return release, await self._front.releases.outcome(release, known)
+
+    async def GetHeld(self, request: sidecar_pb2.GetHeldRequest, context: Any) -> sidecar_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
+        """Tell what became of a held response of a token's session."""
+        caller = self._caller(context)
+        token = _token(request.session_token)
+        item = await self._front.releases.status(token, caller.scope, request.window_id)
+        return sidecar_pb2.GetHeldResponse(item=item)
 
     async def StartSession(  # noqa: N802 - gRPC's name
         self, request: sidecar_pb2.StartSessionRequest, context: Any

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
 
 from interlock.api.audit.v1 import audit_pb2
@@ -24,8 +25,13 @@ class Sessions:
     admission: Admission
 
     async def of_token(self, token: str, scope: str) -> session_pb2.Session:
-        """Return the session of a token."""
-        return await self._session(session_pb2.GetSessionRequest(token=token, scope=scope))
+        """Return the session of a token, as its chain vouches for it; as the store has it where the chain cannot be asked."""
+        request = session_pb2.GetSessionRequest(token=token, scope=scope)
+        deadline = Deadline(self.settings.rpc_timeout_s)
+        session = await self._session(request)
+        with contextlib.suppress(Refused):
+            session = await self.admission.recovering.vouched(session, lambda: self._session(request), deadline)
+        return session
 
     async def dag(self, token: str, scope: str, *, tree: bool) -> list[session_pb2.Session]:
         """Return the session of a token with its windows, and the sessions below it when asked, each after its parent."""

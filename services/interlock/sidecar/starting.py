@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.budget import OPEN_AT
-from interlock.domain.errors import Refused, conflict, forbidden, halted, unauthenticated
+from interlock.domain.budget import FULL, OPEN_AT
+from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
 from interlock.domain.headers import Asked
+from interlock.runtime import failpoints
 from interlock.runtime.client import ask
 from interlock.runtime.config import Settings
 from interlock.runtime.mesh import Mesh
@@ -19,6 +21,7 @@ from interlock.sidecar.agents import terms_of
 from interlock.sidecar.identity import Caller
 from interlock.sidecar.policies import Policies, check_layers
 from interlock.sidecar.propagation import Known
+from interlock.sidecar.recovery import Recovering
 from interlock.sidecar.waiting import Deadline
 
 POLICY_CHANGED = "PARENT_POLICY_CHANGED"
@@ -47,6 +50,7 @@ class Starting:
     mesh: Mesh
     policies: Policies
     record: Record
+    recovering: Recovering
 
     async def begin(
         self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
@@ -77,7 +81,7 @@ class Starting:
         check_depth(asked, 0)
         policy = await self.policies.resolve(asked, None, origin.agent, known, deadline)
         started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
-        await self.record(started.session.session_id, "", [_created(started, origin, "")], deadline)
+        await self._created(started, origin, "", deadline)
         _learn(started, known)
         return started, policy
 
@@ -88,13 +92,51 @@ class Starting:
         check_residency(given.data_residency, self.settings.data_region)
         check_layers(asked, mode=given.safety_mode, policy_text=given.policy_text)
         policy = await self.policies.resolve(asked, given.policy_text, origin.agent, known, deadline)
+        allowed = await self._vouched(given, deadline)
         started = await self._started(origin, asked, policy, given, deadline)
         session = started.session
+        if session.safety_budget_micros > allowed:
+            # The parent was set back while its server went on. The child is on no record, and nobody is told of it.
+            await self.recovering.catch_up(given.root_session_id)
+            raise unavailable("SESSION_STATE_UNVERIFIED", "the parent session was set back; ask it for another grant")
         # Both trails say it, so that an auditor finds the way in either direction (SPEC-012 §8.2).
-        await self.record(session.session_id, "", [_created(started, origin, given.grant_id)], deadline)
+        await self._created(started, origin, given.grant_id, deadline)
         await self.record(given.parent_session_id, "", [tree.started(session, given.grant_id)], deadline)
         _learn(started, known)
         return started, policy
+
+    async def _vouched(self, given: session_pb2.Delegation, deadline: Deadline) -> int:
+        """Have every ancestor of the child vouched for by its chain, and return the most that its parent may have left.
+
+        One that was set back while its server went on is rebuilt first: an open breaker above lets nothing start below it.
+        """
+        allowed, session_id = int(FULL), given.parent_session_id
+        while session_id:
+            look = partial(self._look, session_id, given.root_session_id, deadline)
+            try:
+                session = await self.recovering.vouched(await look(), look, deadline)
+            except Refused as refused:
+                if refused.kind is not Kind.NOT_FOUND:
+                    raise
+                break  # it is lost: whoever starts the child finds that out, and has the tree rebuilt
+            if session_id == given.parent_session_id:
+                allowed = session.safety_budget_micros
+            session_id = session.parent_session_id
+        return allowed
+
+    async def _look(self, session_id: str, root: str, deadline: Deadline) -> session_pb2.Session:
+        request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root)
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+
+    async def _created(
+        self, started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str, deadline: Deadline
+    ) -> None:
+        """Put a session on record, with all that it takes to rebuild it. Nobody has its token before that."""
+        await failpoints.reached("sidecar.before_created")
+        created = tree.created(started.session, origin.caller.scope, grant_id, started.record_json)
+        await self.record(started.session.session_id, "", [created], deadline)
+        await failpoints.reached("sidecar.after_created")
 
     async def _read(self, origin: Origin, asked: Asked, deadline: Deadline) -> session_pb2.Delegation:
         """Return what the grant gives. Depth and parent are its own; headers that say otherwise are refused."""
@@ -128,10 +170,6 @@ class Starting:
         )
         timeout = deadline.within(self.settings.rpc_timeout_s)
         return await ask("session", self.mesh.session.StartSession(request, timeout=timeout))
-
-
-def _created(started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str) -> audit_pb2.NewEvent:
-    return tree.created(started.session, origin.caller.scope, grant_id)
 
 
 def _learn(started: session_pb2.StartSessionResponse, known: Known) -> None:

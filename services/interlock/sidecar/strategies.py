@@ -22,6 +22,8 @@ PARTS: Mapping[str, tuple[str, ...]] = {BATCH: (BATCH, FAN_OUT), HIERARCHICAL: (
 
 VERIFY, REFINE = "verify", "refine"
 """Passes beside the answer itself; the trail names them so."""
+LOOP = frozenset({GENERATE, VERIFY, REFINE})
+"""Passes of a reflexive answer."""
 
 VERIFY_TEMPERATURE, REFINE_TEMPERATURE = 0.2, 0.3
 LEAST_FOR_FINDINGS = 512

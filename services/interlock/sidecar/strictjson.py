@@ -17,6 +17,7 @@ from interlock.domain.errors import Refused, invalid
 _STEPS = tuple((byte in b"[{") - (byte in b"]}") for byte in range(256))
 _NOT_BRACKETS = bytes(byte for byte in range(256) if byte not in b"[]{}")
 _STRING = re.compile(rb'"[^"]*"')
+_SMALLEST, _LARGEST, _MOST_DIGITS = -(2**63), 2**64 - 1, 20
 
 
 def loads(data: bytes, *, max_depth: int) -> Any:
@@ -71,10 +72,11 @@ def _finite(text: str) -> float:
 
 
 def _integer(text: str) -> int:
-    # 20 digits hold every 64-bit integer; longer ones are read differently by different parsers.
-    if len(text) > 20:
+    """Return an integer of 64 bits; what is wider is a float to one parser and an integer to another."""
+    value = int(text) if len(text) <= _MOST_DIGITS else _SMALLEST - 1
+    if not _SMALLEST <= value <= _LARGEST:
         raise _not_a_number()
-    return int(text)
+    return value
 
 
 def _not_a_number() -> Refused:

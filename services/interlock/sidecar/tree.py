@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
@@ -11,7 +13,7 @@ from interlock.sidecar import events
 from interlock.sidecar.propagation import word
 
 
-def created(session: session_pb2.Session, scope: str, grant_id: str) -> audit_pb2.NewEvent:
+def created(session: session_pb2.Session, scope: str, grant_id: str, record: str = "") -> audit_pb2.NewEvent:
     """A session begins; a child's says whose it is, so that an auditor finds the way up (SPEC-012 §8.2)."""
     return events.session_created(
         session.session_id, scope, session.policy_hash,
@@ -19,7 +21,7 @@ def created(session: session_pb2.Session, scope: str, grant_id: str) -> audit_pb
         root_session_id=session.root_session_id if session.parent_session_id else None,
         agent_type=session.agent.agent_type or None,
         loop_depth=session.loop_depth if session.parent_session_id else None,
-        grant_id=grant_id or None,
+        grant_id=grant_id or None, record=record or None,
     )  # fmt: skip
 
 
@@ -62,6 +64,11 @@ def cascaded(ancestor: session_pb2.Ancestor, commit: session_pb2.CommitWindowReq
             events.event("SESSION_TERMINATED", events.INFO, reason="SAFETY_BUDGET_DEPLETED", final_safety_budget=left)
         )
     return found
+
+
+def window_failed(reason: str, parent_ids: Iterable[str], pattern: str) -> audit_pb2.NewEvent:
+    """A part of a fan-out will never be sealed; its place stays, so that a fan-in knows of it (SPEC-004 §16.3)."""
+    return events.event("WINDOW_FAILED", events.WARN, reason=reason, parent_ids=list(parent_ids), pattern=pattern)
 
 
 def _moved(step: session_pb2.BreakerTransition) -> audit_pb2.NewEvent:

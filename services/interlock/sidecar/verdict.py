@@ -22,7 +22,7 @@ AT_ONCE = "0"
 
 _REASONS = {policy_pb2.ACTION_HOLD: "HELD_FOR_REVIEW"}
 _MESSAGES = {
-    "HELD_FOR_REVIEW": "the response is held until a person has reviewed it",
+    "HELD_FOR_REVIEW": "the response is held until a person has reviewed it; held_uri tells when, and how to get it then",
     "BUDGET_DEPLETED": "the safety budget of this session is spent; nothing more is released",
 }
 
@@ -34,6 +34,8 @@ def checked_report(report: dpe_pb2.Report, answer: Answer) -> dpe_pb2.Report:
     analysis that cannot be read is no analysis (A-40).
     """
     numbers_hold = all(math.isfinite(number) for number in _floats(report)) and 0.0 <= report.composite_score <= 1.0
+    # The settlement carries it, and would be refused after the seal.
+    numbers_hold = numbers_hold and report.envelope_tokens >= 0
     judged = {choice.choice_index for choice in report.choices} | {report.choice_index}
     complete = judged >= {output.choice_index for output in answer.outputs}
     if report.risk_level not in common_pb2.RiskLevel.values()[1:] or not numbers_hold or not complete:
@@ -68,6 +70,7 @@ def refusal_of(
     settled: session_pb2.CommitWindowResponse,
     integrity: common_pb2.ChainIntegrity.ValueType,
     known: Known,
+    base_url: str = "",
 ) -> Refused | None:
     """Return why an answer is not released; ``None`` when it is. The headers learn when a retry can help."""
     if integrity == common_pb2.CHAIN_INTEGRITY_BROKEN:
@@ -77,7 +80,15 @@ def refusal_of(
     if decision.action == policy_pb2.ACTION_REJECT_QUALITY:
         message = "the quality tier that was demanded cannot be had"
         return unavailable(decision.reason or "QUALITY_NOT_ACHIEVABLE", message, retry_after_ms=0)
-    return _halt(decision, settled, known)
+    refused = _halt(decision, settled, known)
+    if decision.action == policy_pb2.ACTION_HOLD:
+        refused.metadata["held_uri"] = held_uri(base_url, known.session_id, known.window_id)
+    return refused
+
+
+def held_uri(base_url: str, session_id: str, window_id: str) -> str:
+    """Return where a client asks what became of a held response."""
+    return f"{base_url}/crp/v3/session/{session_id}/held/{window_id}"
 
 
 def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, known: Known) -> Refused:

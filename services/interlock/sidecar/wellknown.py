@@ -20,6 +20,12 @@ ENDPOINTS: tuple[dict[str, Any], ...] = (
     {"path": DELEGATIONS, "methods": ["POST"], "request": "checked", "response": "no model output"},
     {"path": "/crp/v3/session/{id}", "methods": ["GET", "DELETE"], "request": "checked", "response": "no model output"},
     {"path": "/crp/v3/session/{id}/dag", "methods": ["GET"], "request": "checked", "response": "no model output"},
+    {
+        "path": "/crp/v3/session/{id}/held/{window_id}",
+        "methods": ["GET"],
+        "request": "checked",
+        "response": "no model output",
+    },
     {"path": "/crp/v3/reports/{window_id}", "methods": ["GET"], "request": "checked", "response": "own reports only"},
     {"path": "/crp/v3/trails/{trail_id}", "methods": ["GET"], "request": "checked", "response": "own reports only"},
 )
@@ -38,6 +44,7 @@ def document(settings: Settings, base_url: str) -> dict[str, Any]:
         "max_fan_out": settings.max_fan_out,
         "max_dag_nodes": settings.max_dag_nodes,
         "max_windows": settings.max_windows,
+        "hold_expires_s": settings.hold_expires_s,
         "limits": {
             "max_body_bytes": settings.max_body_bytes,
             "max_text_bytes": settings.max_text_bytes,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import structlog
 from starlette.types import ASGIApp
@@ -20,6 +21,8 @@ from interlock.sidecar.guard import Guard
 from interlock.sidecar.http import make_app
 from interlock.sidecar.identity import load_api_keys
 from interlock.sidecar.propagation import report_uri
+from interlock.sidecar.recovery import Recovering
+from interlock.sidecar.release import Releases
 from interlock.sidecar.servicer import SidecarServicer
 from interlock.sidecar.sessions import Sessions
 from interlock.sidecar.upstream import Upstream
@@ -46,6 +49,9 @@ async def open_sidecar(
     *readiness* tells what the process misses, for /readyz.
     """
     base_url = _base_url(settings)
+    # Whatever asks for a session here has it rebuilt where the store lost it.
+    recovering = Recovering.over(settings, mesh)
+    mesh = replace(mesh, session=cast("Any", recovering))
     upstream = Upstream(settings)
     admission = Admission(settings, mesh, base_url)
     guard = Guard(settings, mesh, admission, base_url)
@@ -56,10 +62,12 @@ async def open_sidecar(
         admission=admission,
         sessions=Sessions(settings, mesh, admission),
         upstream=upstream,
+        releases=Releases(settings, mesh, base_url),
     )
 
     async def close() -> None:
         """End after the calls in flight, those of callers that have left among them."""
+        await recovering.close()
         await guard.drain()
         await upstream.close()
 

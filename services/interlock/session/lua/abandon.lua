@@ -2,10 +2,14 @@
 -- KEYS[1] session hash
 -- ARGV[1] window id   ARGV[2] ttl, s
 -- reply   {'OK', 1} released · {'OK', 0} the window had none · {'SESSION_NOT_FOUND', 0, 0}
+--          · {'SESSION_STATE_UNVERIFIED', 0, 0}
 
-local s = redis.call('HMGET', KEYS[1], 'lease', 'unsettled')
+local s = redis.call('HMGET', KEYS[1], 'lease', 'unsettled', 'epoch')
 if not s[1] then
   return {'SESSION_NOT_FOUND', 0, 0}
+end
+if s[3] ~= EPOCH then
+  return {'SESSION_STATE_UNVERIFIED', 0, 0}
 end
 local found = 0
 local function without(text)

@@ -6,12 +6,14 @@
 -- ARGV[9] window hmac   ARGV[10] record, JSON that only the service reads   ARGV[11] policy text   ARGV[12] policy hash,
 -- '' keeps the policy   ARGV[13] policy hash that it replaces, '*' any   ARGV[14] ttl, s   ARGV[15] ancestors
 -- ARGV[16] 1 takes the charge off the session's budget itself   ARGV[17] charge to the parent session, micros
--- ARGV[18] digests of facts, comma-joined   ARGV[19..] parent ids, sorted
+-- ARGV[18] digests of facts, comma-joined   ARGV[19] lowest budget that the chain tells, micros
+-- ARGV[20] other windows that the chain says were sealed   ARGV[21..] parent ids, sorted
 -- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag} · {reason, a, b}
 -- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->
 --          <window number> <ancestors: before:after:status, comma-joined, or - when none changed>'
 
 local FACTS_KEPT = 4096
+local UNTOLD_BYTES = 256 * 41 - 1 -- ids of the latest windows, comma-joined
 local SLACK_S = 3600 -- how much sooner an ancestor may run out than the session below it, of a day that it outlives tokens
 
 local key = KEYS[1]
@@ -19,8 +21,8 @@ local window, number, charge, ceiling = ARGV[1], tonumber(ARGV[2]), tonumber(ARG
 local continuation, pattern, hmac = ARGV[5], ARGV[8], ARGV[9]
 
 local fields = {'status', 'budget', 'cap', 'top', 'nodes', 'max_windows', 'max_nodes', 'max_fan_out', 'lease', 'unsettled',
-  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'r:' .. window}
-for i = 19, #ARGV do
+  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'r:' .. window}
+for i = 21, #ARGV do
   fields[#fields + 1] = 'r:' .. ARGV[i]
   fields[#fields + 1] = 'k:' .. ARGV[i]
 end
@@ -32,30 +34,54 @@ local max_windows, max_nodes, open = tonumber(s[6]), tonumber(s[7]), tonumber(s[
 if not status then
   return {'SESSION_STATE_LOST', 0, 0}
 end
+if s[17] ~= EPOCH then
+  return {'SESSION_STATE_UNVERIFIED', 0, 0}
+end
 if ARGV[15] ~= s[14] then
   return {'ANCESTORS_MISMATCH', 0, 0}
 end
-if s[17] then
-  local was_charge, was_hmac = string.match(s[17], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
+if s[20] then
+  local was_charge, was_hmac = string.match(s[20], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
   if tonumber(was_charge) ~= charge or was_hmac ~= hmac then
     return {'WINDOW_ID_REUSED', 0, 0}
   end
-  return {'OK', 1, terms, policy_hash, s[17], dag}
+  return {'OK', 1, terms, policy_hash, s[20], dag}
+end
+
+local function others(text)
+  local kept, own = {}, false
+  for _, lease in ipairs(leases_of(text)) do
+    if lease.id == window then
+      own = true
+    else
+      kept[#kept + 1] = lease
+    end
+  end
+  return kept, own
+end
+local held, mine_held = others(s[9])
+local waiting, mine_waited = others(s[10])
+local _, failed = string.gsub(dag, ' %SF', '')
+if budget > tonumber(ARGV[19]) or nodes - failed + #held + #waiting < tonumber(ARGV[20]) then
+  return {'SESSION_STATE_LOST', 0, 0} -- it was set back: the chain knows of more
 end
 
 local above = {}
 for i = 2, #KEYS do
-  local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap')
+  local a = redis.call('HMGET', KEYS[i], 'status', 'budget', 'cap', 'epoch')
   if not a[1] then
     return {'SESSION_STATE_LOST', 0, 0}
+  end
+  if a[4] ~= EPOCH then
+    return {'SESSION_STATE_UNVERIFIED', 0, 0}
   end
   above[i] = {status = a[1], budget = tonumber(a[2]), cap = tonumber(a[3])}
 end
 
 -- The place of the window.
 local parents, start, follows, chained = {}, cap, 1, hmac ~= '' and hmac ~= '-'
-for i = 19, #ARGV do
-  local outcome, children = s[2 * i - 20], s[2 * i - 19] or ''
+for i = 21, #ARGV do
+  local outcome, children = s[2 * i - 21], s[2 * i - 20] or ''
   if not outcome then
     return {'SESSION_STATE_LOST', 0, 0} -- the store lost the windows in between
   end
@@ -72,23 +98,10 @@ end
 if (#parents == 0 and pattern ~= LINEAR) or (#parents > 1 and pattern ~= FAN_IN) then
   return {'DAG_INVARIANT_VIOLATED', 0, 0}
 end
-local mine = {id = window, ends = 0, pattern = pattern, parents = table.concat(ARGV, '+', 19)}
+local mine = {id = window, ends = 0, pattern = pattern, parents = table.concat(ARGV, '+', 21)}
 if #parents == 0 then
   mine.parents, start = '-', math.min(start, budget)
 end
-local function others(text)
-  local kept, own = {}, false
-  for _, lease in ipairs(leases_of(text)) do
-    if lease.id == window then
-      own = true
-    else
-      kept[#kept + 1] = lease
-    end
-  end
-  return kept, own
-end
-local held, mine_held = others(s[9])
-local waiting, mine_waited = others(s[10])
 if pattern == LINEAR and #parents == 1 then
   local children = parents[1].children
   if string.find(children, LINEAR) or (string.find(children, SEALED) and not (mine_held or mine_waited)) then
@@ -216,6 +229,18 @@ for _, one in ipairs(parents) do
 end
 if continuation ~= '' then
   put('c:' .. continuation, window)
+end
+if changed or after ~= ACTIVE or breaker(budget) ~= breaker(session) then
+  put('untold', string.sub(s[18] == '' and window or s[18] .. ',' .. window, -UNTOLD_BYTES))
+end
+if s[19] ~= '' then
+  local late = {}
+  for id, from_ in string.gmatch(s[19], '([^ ,]+) ([^ ,]+)') do
+    if not on(mine, id) then
+      late[#late + 1] = id .. ' ' .. from_
+    end
+  end
+  put('late', table.concat(late, ','))
 end
 if summing then
   put('cap', int(math.min(cap, session)))

@@ -3,8 +3,12 @@
 -- status · budget, cap · tip latest sealed window · top highest number · nodes count · open ends that can be continued ·
 -- dag one entry per window · lease, unsettled entries of leases · max_windows, max_nodes, max_fan_out · sum 1 where costs
 -- add up · r:<window> outcome · w:<window> record, JSON · k:<window> one letter per child · c:<continuation> window ·
--- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant
+-- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant · untold windows whose moves nobody
+-- acknowledged · late '<window> <parents joined by +, or ->' of lines that a restore settled · epoch server that it was last
+-- verified under: a script that finds another one does nothing (docs/adr/0012)
 -- Entry of dag: 32 hex digits of the window, tier, status, pattern, places of its parents unless that is just the one before.
+
+local EPOCH = table.remove(ARGV, 1) -- the server that we are on; the numbers in the headers count from the one after it
 
 local OPEN_AT, HALF_OPEN_AT = 100000, 500000 -- SPEC-012 §5.1
 local CLOSED, HALF_OPEN, OPEN = 1, 2, 3

@@ -1,14 +1,19 @@
 -- fail.lua: end the lease of a window that will never be sealed, and leave a FAILED node behind.
 -- The rule is fail_window in domain/session_rule.py.
 -- KEYS[1] session hash
--- ARGV[1] window id   ARGV[2] reason, which goes into the record   ARGV[3] ttl, s
+-- ARGV[1] window id   ARGV[2] reason, which goes into the record   ARGV[3] ttl, s   of one whose lease is gone: ARGV[4] its
+-- pattern, its letter   ARGV[5..] parent ids, sorted
 -- reply   {'OK', 1 now | 0 not or before} · {'SESSION_NOT_FOUND', 0, 0} · {'WINDOW_SETTLED', 0, 0}
+--          · {'SESSION_STATE_LOST' | 'SESSION_STATE_UNVERIFIED', 0, 0}
 
 local key, window = KEYS[1], ARGV[1]
 local s = redis.call('HMGET', key, 'status', 'budget', 'cap', 'top', 'nodes', 'max_nodes', 'lease', 'unsettled', 'dag',
-  'r:' .. window)
+  'r:' .. window, 'epoch')
 if not s[1] then
   return {'SESSION_NOT_FOUND', 0, 0}
+end
+if s[11] ~= EPOCH then
+  return {'SESSION_STATE_UNVERIFIED', 0, 0}
 end
 if s[10] then
   local _, _, hmac = outcome_of(s[10])
@@ -31,28 +36,46 @@ local function without(text)
   return text_of(kept)
 end
 local held, waiting = without(s[7]), without(s[8])
-if not own then
+local leased = own ~= nil
+if not leased then
+  if #ARGV < 5 then
+    return {'OK', 0}
+  end
+  own = {pattern = ARGV[4], parents = table.concat(ARGV, '+', 5)}
+end
+local stands = own.pattern ~= VOID and own.parents ~= '-'
+local places_of, nodes = {}, tonumber(s[5])
+for id in string.gmatch(stands and own.parents or '', '[^+]+') do
+  local p = redis.call('HMGET', key, 'r:' .. id, 'k:' .. id)
+  if not p[1] then
+    return {'SESSION_STATE_LOST', 0, 0}
+  end
+  local index, left, hmac, _, at = outcome_of(p[1])
+  if hmac == '-' then
+    return {'SESSION_STATE_LOST', 0, 0}
+  end
+  places_of[#places_of + 1] = {id = id, children = p[2] or '', index = index, left = left, at = at}
+end
+if not leased and nodes + places({leases_of(s[7]), leases_of(s[8])}) >= tonumber(s[6]) then
   return {'OK', 0}
 end
 redis.call('EXPIRE', key, ARGV[3])
 redis.call('HSET', key, 'lease', held, 'unsettled', waiting)
-if own.pattern == VOID or own.parents == '-' then
+if not stands then
   return {'OK', 0}
 end
 
 local path, number, from, ids = tonumber(s[3]), 1, {}, {}
 local letter = own.pattern == FAN_OUT and 'f' or 'x'
 local set = {}
-for id in string.gmatch(own.parents, '[^+]+') do
-  local p = redis.call('HMGET', key, 'r:' .. id, 'k:' .. id)
-  local index, left, _, _, at = outcome_of(p[1])
-  path, number = math.min(path, left), math.max(number, at + 1)
-  from[#from + 1] = int(index)
-  ids[#ids + 1] = '"' .. id .. '"'
-  set[#set + 1] = 'k:' .. id
-  set[#set + 1] = (p[2] or '') .. letter
+for _, one in ipairs(places_of) do
+  path, number = math.min(path, one.left), math.max(number, one.at + 1)
+  from[#from + 1] = int(one.index)
+  ids[#ids + 1] = '"' .. one.id .. '"'
+  set[#set + 1] = 'k:' .. one.id
+  set[#set + 1] = one.children .. letter
 end
-local status, nodes = s[1], tonumber(s[5])
+local status = s[1]
 if status == ACTIVE and nodes + 1 == tonumber(s[6]) then
   status = TERMINATED
 end

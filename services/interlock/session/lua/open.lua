@@ -4,8 +4,8 @@
 -- ARGV[1] window id   ARGV[2] now, ms   ARGV[3] lease, ms   ARGV[4] token: win   ARGV[5] token: ct
 -- ARGV[6] token: cid   ARGV[7] pattern, its letter   ARGV[8] token: sb, micros   ARGV[9] token: pol   ARGV[10] ttl, s
 -- ARGV[11] 1 for a partial fan-in   ARGV[12..] continuation ids presented: none or one, several for a fan-in
--- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, unsettled window id,
---          {parent id, outcome, …}, {window left out, …}} · {reason, a, b} with the two values of the reason
+-- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, lease that ran out or '',
+--          {parent id, outcome, …}, {window left out, …}, untold} · {reason, a, b} with the two values of the reason
 
 local UNSETTLED_KEPT = 16
 
@@ -14,11 +14,14 @@ local win, ct, token_cid, pattern, sb = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARG
 local presented = #ARGV - 11
 
 local s = redis.call('HMGET', key, 'status', 'budget', 'cap', 'tip', 'top', 'nodes', 'max_windows', 'max_nodes',
-  'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts')
+  'max_fan_out', 'lease', 'unsettled', 'policy_hash', 'terms', 'policy', 'dag', 'facts', 'epoch', 'untold', 'late')
 local status, tip, dag = s[1], s[4], s[15]
 local budget, cap, top, nodes = tonumber(s[2]), tonumber(s[3]), tonumber(s[5]), tonumber(s[6])
 local max_windows, max_nodes, max_fan_out = tonumber(s[7]), tonumber(s[8]), tonumber(s[9])
 
+if status and s[17] ~= EPOCH then
+  return {'SESSION_STATE_UNVERIFIED', 0, 0}
+end
 -- A signed token is newer than what is stored: the store lost writes.
 if not status or win > top then
   return {'SESSION_STATE_LOST', 0, 0}
@@ -170,6 +173,18 @@ local function fan_in()
   return kept, left_out
 end
 
+-- The place was taken by a line that a restore settled: whoever asks for it again never got its answer.
+local function replayed(target)
+  if pattern == LINEAR then
+    for id, parents in string.gmatch(s[19], '([^ ,]+) ([^ ,]+)') do
+      if parents == target then
+        return {'WINDOW_SETTLED_LATE', id, 0}
+      end
+    end
+  end
+  return {'TOKEN_REPLAYED', win, top}
+end
+
 -- The one window that is continued, none for the root, or a refusal.
 local function parent()
   local cid, target, number, hmac, found = ARGV[12] or token_cid, '', 0, '', {}
@@ -190,7 +205,7 @@ local function parent()
   end
   if target == '' then
     if nodes > 0 then
-      return nil, {'TOKEN_REPLAYED', win, top}
+      return nil, replayed('-')
     end
     if pattern ~= LINEAR then
       return nil, {'PATTERN_NEEDS_PARENT', 0, 0}
@@ -203,7 +218,7 @@ local function parent()
       return nil, {'NOTHING_TO_BRANCH_FROM', 0, 0}
     end
   elseif string.find(children, pattern == FAN_OUT and '[LIB]' or SEALED) then
-    return nil, {'TOKEN_REPLAYED', win, top}
+    return nil, replayed(target)
   end
   return found, {}
 end
@@ -253,7 +268,7 @@ end
 local report = ''
 if #waiting > 0 then
   local first = table.remove(waiting, 1)
-  report = first.id -- each opening names another one, so all of them are looked at in turn
+  report = text_of({first}) -- each opening names another one, so all of them are looked at in turn
   waiting[#waiting + 1] = first
   local lines, kept = 0, {}
   for _, lease in ipairs(waiting) do
@@ -307,4 +322,5 @@ live[#live + 1] = mine
 redis.call('HSET', key, 'lease', text_of(live), 'unsettled', text_of(waiting))
 redis.call('EXPIRE', key, ARGV[10])
 path = math.min(path, sb)
-return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget, path), report, told, left_out}
+return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget, path), report, told, left_out,
+  s[18]}

@@ -17,11 +17,14 @@ local budget = tonumber(ARGV[5])
 if #KEYS > 1 then
   local lowest
   for i = 2, #KEYS do
-    local left = redis.call('HGET', KEYS[i], 'budget')
-    if not left then
+    local a = redis.call('HMGET', KEYS[i], 'budget', 'epoch')
+    if not a[1] then
       return {'SESSION_STATE_LOST', 0, 0}
     end
-    lowest = math.min(lowest or tonumber(left), tonumber(left))
+    if a[2] ~= EPOCH then
+      return {'SESSION_STATE_UNVERIFIED', 0, 0}
+    end
+    lowest = math.min(lowest or tonumber(a[1]), tonumber(a[1]))
   end
   local parent, approval = KEYS[2], ARGV[13]
   local p = redis.call('HMGET', parent, 'status', 'budget', 'policy_hash', 'kids', 'g:' .. ARGV[12], 'a:' .. approval)
@@ -67,6 +70,7 @@ end
 redis.call('HSET', KEYS[1],
   'terms', ARGV[1], 'ancestors', ARGV[9], 'max_windows', ARGV[2], 'max_nodes', ARGV[3], 'max_fan_out', ARGV[4],
   'sum', ARGV[10], 'policy', ARGV[6], 'policy_hash', ARGV[7], 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
-  'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '')
+  'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '',
+  'untold', '', 'late', '', 'epoch', EPOCH)
 redis.call('EXPIRE', KEYS[1], ARGV[8])
 return {'OK', budget}

@@ -57,6 +57,42 @@ SEVERITY_CRITICAL: Severity.ValueType  # 5
 """Critical."""
 Global___Severity: _TypeAlias = Severity  # noqa: Y015
 
+class _HeldStatus:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _HeldStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HeldStatus.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    HELD_STATUS_UNSPECIFIED: _HeldStatus.ValueType  # 0
+    """Not set."""
+    HELD_STATUS_PENDING: _HeldStatus.ValueType  # 1
+    """Waits for a reviewer."""
+    HELD_STATUS_APPROVED: _HeldStatus.ValueType  # 2
+    """Approved, and not yet handed out."""
+    HELD_STATUS_REJECTED: _HeldStatus.ValueType  # 3
+    """Rejected."""
+    HELD_STATUS_EXPIRED: _HeldStatus.ValueType  # 4
+    """Nobody decided in time: denied."""
+    HELD_STATUS_RELEASED: _HeldStatus.ValueType  # 5
+    """Handed out, once."""
+
+class HeldStatus(_HeldStatus, metaclass=_HeldStatusEnumTypeWrapper):
+    """HeldStatus is the state of a held response."""
+
+HELD_STATUS_UNSPECIFIED: HeldStatus.ValueType  # 0
+"""Not set."""
+HELD_STATUS_PENDING: HeldStatus.ValueType  # 1
+"""Waits for a reviewer."""
+HELD_STATUS_APPROVED: HeldStatus.ValueType  # 2
+"""Approved, and not yet handed out."""
+HELD_STATUS_REJECTED: HeldStatus.ValueType  # 3
+"""Rejected."""
+HELD_STATUS_EXPIRED: HeldStatus.ValueType  # 4
+"""Nobody decided in time: denied."""
+HELD_STATUS_RELEASED: HeldStatus.ValueType  # 5
+"""Handed out, once."""
+Global___HeldStatus: _TypeAlias = HeldStatus  # noqa: Y015
+
 @_typing.final
 class NewEvent(_message.Message):
     """NewEvent is an event to append."""
@@ -162,6 +198,9 @@ class AppendRequest(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     PATTERN_FIELD_NUMBER: _builtins.int
     DEFERRED_FACTS_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    HOLD_S_FIELD_NUMBER: _builtins.int
+    POLICY_HASH_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -182,6 +221,12 @@ class AppendRequest(_message.Message):
     """What the window says, to compare later windows with; kept encrypted, outside the chain. Empty when it is not released."""
     pattern: _builtins.str
     """LINEAR, FAN_OUT, FAN_IN or BRANCH; empty means LINEAR. Only a linear window must be the first that continues its parent."""
+    held: _builtins.bytes
+    """What a held response would be released as; kept encrypted until a decision or the expiry. Only with status HELD."""
+    hold_s: _builtins.int
+    """How long it may be released, seconds from the seal. Only with held."""
+    policy_hash: _builtins.str
+    """Hash of the policy that it was held under. Only with held."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Parents' ids; empty for the root."""
@@ -220,10 +265,13 @@ class AppendRequest(_message.Message):
         content: _builtins.str = ...,
         pattern: _builtins.str = ...,
         deferred_facts: _abc.Iterable[_common_pb2.Fact] | None = ...,
+        held: _builtins.bytes = ...,
+        hold_s: _builtins.int = ...,
+        policy_hash: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -243,6 +291,7 @@ class AppendResponse(_message.Message):
     INTEGRITY_FIELD_NUMBER: _builtins.int
     DUPLICATE_FIELD_NUMBER: _builtins.int
     ROOT_WINDOW_ID_FIELD_NUMBER: _builtins.int
+    STANDING_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     hmac: _builtins.str
     """Window HMAC, sha256:<hex>: CRP-Provenance-HMAC."""
@@ -261,6 +310,10 @@ class AppendResponse(_message.Message):
     root_window_id: _builtins.str
     """Root window of the session."""
     @_builtins.property
+    def standing(self) -> Global___Standing:
+        """What the chain says of the session, this window left out."""
+
+    @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when nothing was sealed."""
 
@@ -275,15 +328,98 @@ class AppendResponse(_message.Message):
         integrity: _common_pb2.ChainIntegrity.ValueType = ...,
         duplicate: _builtins.bool = ...,
         root_window_id: _builtins.str = ...,
+        standing: Global___Standing | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "standing", b"standing"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicate", b"duplicate", "hmac", b"hmac", "integrity", b"integrity", "refusal", b"refusal", "report_hash", b"report_hash", "root_window_id", b"root_window_id", "timestamp", b"timestamp", "trail_id", b"trail_id", "window_hmac", b"window_hmac"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["duplicate", b"duplicate", "hmac", b"hmac", "integrity", b"integrity", "refusal", b"refusal", "report_hash", b"report_hash", "root_window_id", b"root_window_id", "standing", b"standing", "timestamp", b"timestamp", "trail_id", b"trail_id", "window_hmac", b"window_hmac"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AppendResponse: _TypeAlias = AppendResponse  # noqa: Y015
+
+@_typing.final
+class Standing(_message.Message):
+    """Standing is what a session's chain says of it, so that a store that was set back is found out."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    SEALED_WINDOWS_FIELD_NUMBER: _builtins.int
+    STARTED_SESSIONS_FIELD_NUMBER: _builtins.int
+    session_budget_micros: _builtins.int
+    """Lowest budget that a settlement below it left it, millionths; 1,000,000 where none lowered it."""
+    sealed_windows: _builtins.int
+    """Windows that were sealed."""
+    started_sessions: _builtins.int
+    """Sessions that it started below it."""
+    def __init__(
+        self,
+        *,
+        session_budget_micros: _builtins.int = ...,
+        sealed_windows: _builtins.int = ...,
+        started_sessions: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["sealed_windows", b"sealed_windows", "session_budget_micros", b"session_budget_micros", "started_sessions", b"started_sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Standing: _TypeAlias = Standing  # noqa: Y015
+
+@_typing.final
+class GetStandingRequest(_message.Message):
+    """GetStandingRequest names a session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStandingRequest: _TypeAlias = GetStandingRequest  # noqa: Y015
+
+@_typing.final
+class GetStandingResponse(_message.Message):
+    """GetStandingResponse carries the standing or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STANDING_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def standing(self) -> Global___Standing:
+        """Of a session that the log has nothing of: no window, nothing lowered."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when the chain cannot be read or does not verify."""
+
+    def __init__(
+        self,
+        *,
+        standing: Global___Standing | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "standing", b"standing"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "standing", b"standing"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetStandingResponse: _TypeAlias = GetStandingResponse  # noqa: Y015
 
 @_typing.final
 class GetContentsRequest(_message.Message):
@@ -438,10 +574,15 @@ class RecordRequest(_message.Message):
     SESSION_ID_FIELD_NUMBER: _builtins.int
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     EVENTS_FIELD_NUMBER: _builtins.int
+    ONCE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
     """Window that they speak of; may be empty."""
+    once: _builtins.bool
+    """Whether an event that the session holds already, with the same window, type and data, is left out: for what is told by
+    whoever finds it missing.
+    """
     @_builtins.property
     def events(self) -> _containers.RepeatedCompositeFieldContainer[Global___NewEvent]:
         """Events, in order."""
@@ -452,10 +593,11 @@ class RecordRequest(_message.Message):
         session_id: _builtins.str = ...,
         window_id: _builtins.str = ...,
         events: _abc.Iterable[Global___NewEvent] | None = ...,
+        once: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["events", b"events", "once", b"once", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -470,7 +612,7 @@ class RecordResponse(_message.Message):
     SEQUENCE_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     sequence: _builtins.int
-    """Sequence of the last event."""
+    """Sequence of the session's last event."""
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when nothing was recorded."""
@@ -719,6 +861,7 @@ class VerifyResponse(_message.Message):
     FAULTS_FIELD_NUMBER: _builtins.int
     CHAIN_TIP_FIELD_NUMBER: _builtins.int
     CHARGED_MICROS_FIELD_NUMBER: _builtins.int
+    MARKS_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     integrity: _common_pb2.ChainIntegrity.ValueType
     """The verdict."""
@@ -729,10 +872,14 @@ class VerifyResponse(_message.Message):
     chain_tip: _builtins.str
     """HMAC of the latest window."""
     charged_micros: _builtins.int
-    """Sum of all charges, millionths."""
+    """Sum of all charges, millionths; those of windows that retention removed are taken from its mark."""
     @_builtins.property
     def faults(self) -> _containers.RepeatedCompositeFieldContainer[Global___Fault]:
         """Every fault, in order."""
+
+    @_builtins.property
+    def marks(self) -> _containers.RepeatedCompositeFieldContainer[Global___Event]:
+        """Signed entries of the chain that say what is no longer there: CONTENT_ERASED and TRUNCATED."""
 
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
@@ -747,11 +894,12 @@ class VerifyResponse(_message.Message):
         faults: _abc.Iterable[Global___Fault] | None = ...,
         chain_tip: _builtins.str = ...,
         charged_micros: _builtins.int = ...,
+        marks: _abc.Iterable[Global___Event] | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_tip", b"chain_tip", "charged_micros", b"charged_micros", "events", b"events", "faults", b"faults", "integrity", b"integrity", "refusal", b"refusal", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chain_tip", b"chain_tip", "charged_micros", b"charged_micros", "events", b"events", "faults", b"faults", "integrity", b"integrity", "marks", b"marks", "refusal", b"refusal", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -954,3 +1102,906 @@ class ExportResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
+
+@_typing.final
+class GetTreeRecordRequest(_message.Message):
+    """GetTreeRecordRequest names a tree by its root session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    root_session_id: _builtins.str
+    """Root session."""
+    def __init__(
+        self,
+        *,
+        root_session_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTreeRecordRequest: _TypeAlias = GetTreeRecordRequest  # noqa: Y015
+
+@_typing.final
+class TreeStep(_message.Message):
+    """TreeStep is one logged fact that moved the state of a session of the tree."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    EVENT_TYPE_FIELD_NUMBER: _builtins.int
+    DATA_JSON_FIELD_NUMBER: _builtins.int
+    SETTLE_JSON_FIELD_NUMBER: _builtins.int
+    HMAC_FIELD_NUMBER: _builtins.int
+    TIMESTAMP_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position in the Merkle log: the order of all steps."""
+    session_id: _builtins.str
+    """Session."""
+    window_id: _builtins.str
+    """Window; empty for a step of the session."""
+    event_type: _builtins.str
+    """Event type: SESSION_CREATED, WINDOW_SEALED, WINDOW_FAILED, SUB_AGENT_STARTED, DELEGATION_GRANTED, SESSION_TERMINATED, …"""
+    data_json: _builtins.str
+    """Key fields, canonical JSON."""
+    settle_json: _builtins.str
+    """Of a sealed window: what CommitWindow was asked, as JSON; else empty."""
+    hmac: _builtins.str
+    """Of a sealed window: its HMAC; else empty."""
+    timestamp: _builtins.str
+    """Time, ISO 8601 in UTC; of a sealed window the time of the seal."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        event_type: _builtins.str = ...,
+        data_json: _builtins.str = ...,
+        settle_json: _builtins.str = ...,
+        hmac: _builtins.str = ...,
+        timestamp: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_json", b"data_json", "event_type", b"event_type", "hmac", b"hmac", "position", b"position", "session_id", b"session_id", "settle_json", b"settle_json", "timestamp", b"timestamp", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TreeStep: _TypeAlias = TreeStep  # noqa: Y015
+
+@_typing.final
+class GetTreeRecordResponse(_message.Message):
+    """GetTreeRecordResponse carries the record or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STEPS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeStep]:
+        """In the order in which they were logged."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is no such session (NOT_FOUND) or it cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        steps: _abc.Iterable[Global___TreeStep] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTreeRecordResponse: _TypeAlias = GetTreeRecordResponse  # noqa: Y015
+
+@_typing.final
+class GetTreeRecordsRequest(_message.Message):
+    """GetTreeRecordsRequest names trees by their root sessions."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOT_SESSION_IDS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def root_session_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Root sessions, at most 256."""
+
+    def __init__(
+        self,
+        *,
+        root_session_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_ids", b"root_session_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTreeRecordsRequest: _TypeAlias = GetTreeRecordsRequest  # noqa: Y015
+
+@_typing.final
+class GetTreeRecordsResponse(_message.Message):
+    """GetTreeRecordsResponse carries the records or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RECORDS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def records(self) -> _containers.RepeatedCompositeFieldContainer[Global___GetTreeRecordResponse]:
+        """One for each root session that was named, in that order; each with its steps or its refusal."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when none was read."""
+
+    def __init__(
+        self,
+        *,
+        records: _abc.Iterable[Global___GetTreeRecordResponse] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["records", b"records", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetTreeRecordsResponse: _TypeAlias = GetTreeRecordsResponse  # noqa: Y015
+
+@_typing.final
+class GetCheckpointRequest(_message.Message):
+    """GetCheckpointRequest asks for the latest checkpoint."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCheckpointRequest: _TypeAlias = GetCheckpointRequest  # noqa: Y015
+
+@_typing.final
+class GetCheckpointResponse(_message.Message):
+    """GetCheckpointResponse carries a checkpoint or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NOTE_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    LOG_SIZE_FIELD_NUMBER: _builtins.int
+    VERIFIER_KEY_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    note: _builtins.str
+    """C2SP signed note: origin, size, root hash, signature."""
+    size: _builtins.int
+    """Entries that the checkpoint covers."""
+    log_size: _builtins.int
+    """Entries in the log now."""
+    verifier_key: _builtins.str
+    """Public verifier key, as C2SP prints it: name+hash+key."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none."""
+
+    def __init__(
+        self,
+        *,
+        note: _builtins.str = ...,
+        size: _builtins.int = ...,
+        log_size: _builtins.int = ...,
+        verifier_key: _builtins.str = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["log_size", b"log_size", "note", b"note", "refusal", b"refusal", "size", b"size", "verifier_key", b"verifier_key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCheckpointResponse: _TypeAlias = GetCheckpointResponse  # noqa: Y015
+
+@_typing.final
+class ProveInclusionRequest(_message.Message):
+    """ProveInclusionRequest names an entry by position, or by session and sequence."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position from 0; used when session_id is empty."""
+    session_id: _builtins.str
+    """Session of the event."""
+    sequence: _builtins.int
+    """Sequence of the event."""
+    size: _builtins.int
+    """Size of the tree; 0: that of the latest checkpoint."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        session_id: _builtins.str = ...,
+        sequence: _builtins.int = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["position", b"position", "sequence", b"sequence", "session_id", b"session_id", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveInclusionRequest: _TypeAlias = ProveInclusionRequest  # noqa: Y015
+
+@_typing.final
+class ProveInclusionResponse(_message.Message):
+    """ProveInclusionResponse carries the proof or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    ENTRY_FIELD_NUMBER: _builtins.int
+    HASHES_FIELD_NUMBER: _builtins.int
+    ROOT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position from 0."""
+    size: _builtins.int
+    """Size of the tree."""
+    entry: _builtins.bytes
+    """Entry as it is hashed."""
+    root: _builtins.bytes
+    """Root hash of that size."""
+    @_builtins.property
+    def hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Audit path, from the leaf up, 32 bytes each."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none."""
+
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        size: _builtins.int = ...,
+        entry: _builtins.bytes = ...,
+        hashes: _abc.Iterable[_builtins.bytes] | None = ...,
+        root: _builtins.bytes = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "hashes", b"hashes", "position", b"position", "refusal", b"refusal", "root", b"root", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveInclusionResponse: _TypeAlias = ProveInclusionResponse  # noqa: Y015
+
+@_typing.final
+class ProveConsistencyRequest(_message.Message):
+    """ProveConsistencyRequest names two sizes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    OLD_SIZE_FIELD_NUMBER: _builtins.int
+    NEW_SIZE_FIELD_NUMBER: _builtins.int
+    old_size: _builtins.int
+    """Earlier size, from 1."""
+    new_size: _builtins.int
+    """Later size; 0: that of the latest checkpoint."""
+    def __init__(
+        self,
+        *,
+        old_size: _builtins.int = ...,
+        new_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["new_size", b"new_size", "old_size", b"old_size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveConsistencyRequest: _TypeAlias = ProveConsistencyRequest  # noqa: Y015
+
+@_typing.final
+class ProveConsistencyResponse(_message.Message):
+    """ProveConsistencyResponse carries the proof or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NEW_SIZE_FIELD_NUMBER: _builtins.int
+    HASHES_FIELD_NUMBER: _builtins.int
+    OLD_ROOT_FIELD_NUMBER: _builtins.int
+    NEW_ROOT_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    new_size: _builtins.int
+    """Later size."""
+    old_root: _builtins.bytes
+    """Root hash of the earlier size."""
+    new_root: _builtins.bytes
+    """Root hash of the later size."""
+    @_builtins.property
+    def hashes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.bytes]:
+        """Proof nodes, 32 bytes each."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none."""
+
+    def __init__(
+        self,
+        *,
+        new_size: _builtins.int = ...,
+        hashes: _abc.Iterable[_builtins.bytes] | None = ...,
+        old_root: _builtins.bytes = ...,
+        new_root: _builtins.bytes = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["hashes", b"hashes", "new_root", b"new_root", "new_size", b"new_size", "old_root", b"old_root", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ProveConsistencyResponse: _TypeAlias = ProveConsistencyResponse  # noqa: Y015
+
+@_typing.final
+class ListEntriesRequest(_message.Message):
+    """ListEntriesRequest names a range."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    start: _builtins.int
+    """First position, from 0."""
+    end: _builtins.int
+    """One past the last position; 0: the size of the log now."""
+    def __init__(
+        self,
+        *,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["end", b"end", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEntriesRequest: _TypeAlias = ListEntriesRequest  # noqa: Y015
+
+@_typing.final
+class ListEntriesResponse(_message.Message):
+    """ListEntriesResponse is one entry."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    POSITION_FIELD_NUMBER: _builtins.int
+    ENTRY_FIELD_NUMBER: _builtins.int
+    LEAF_HASH_FIELD_NUMBER: _builtins.int
+    position: _builtins.int
+    """Position from 0."""
+    entry: _builtins.bytes
+    """Entry as it is hashed; empty when it was truncated by retention."""
+    leaf_hash: _builtins.bytes
+    """Leaf hash as stored, 32 bytes."""
+    def __init__(
+        self,
+        *,
+        position: _builtins.int = ...,
+        entry: _builtins.bytes = ...,
+        leaf_hash: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["entry", b"entry", "leaf_hash", b"leaf_hash", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListEntriesResponse: _TypeAlias = ListEntriesResponse  # noqa: Y015
+
+@_typing.final
+class AcknowledgeTruncationRequest(_message.Message):
+    """AcknowledgeTruncationRequest says who accepts the loss."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    ANCHORED_SIZE_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Oversight token of a reviewer for the action acknowledge-truncation."""
+    reviewer_id: _builtins.str
+    """The reviewer."""
+    anchored_size: _builtins.int
+    """Size that was anchored, as the refusal names it: what is accepted is that loss and no other."""
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        anchored_size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["anchored_size", b"anchored_size", "approval_id", b"approval_id", "reviewer_id", b"reviewer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeTruncationRequest: _TypeAlias = AcknowledgeTruncationRequest  # noqa: Y015
+
+@_typing.final
+class AcknowledgeTruncationResponse(_message.Message):
+    """AcknowledgeTruncationResponse tells where the log goes on."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIZE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    size: _builtins.int
+    """Entries that are left."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was acknowledged."""
+
+    def __init__(
+        self,
+        *,
+        size: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "size", b"size"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeTruncationResponse: _TypeAlias = AcknowledgeTruncationResponse  # noqa: Y015
+
+@_typing.final
+class EraseSessionRequest(_message.Message):
+    """EraseSessionRequest names a session and who approved it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    approval_id: _builtins.str
+    """Verified approval of a reviewer for the action erase; empty only for retention."""
+    reviewer_id: _builtins.str
+    """The reviewer."""
+    reason: _builtins.str
+    """Constant reason, such as ERASURE_REQUEST."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "reason", b"reason", "reviewer_id", b"reviewer_id", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSessionRequest: _TypeAlias = EraseSessionRequest  # noqa: Y015
+
+@_typing.final
+class EraseSessionResponse(_message.Message):
+    """EraseSessionResponse tells what is left."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERASED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    erased: _builtins.bool
+    """Whether something was erased now."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be erased."""
+
+    def __init__(
+        self,
+        *,
+        erased: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["erased", b"erased", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___EraseSessionResponse: _TypeAlias = EraseSessionResponse  # noqa: Y015
+
+@_typing.final
+class HeldItem(_message.Message):
+    """HeldItem is a held response without its text."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    HELD_AT_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    RISK_LEVEL_FIELD_NUMBER: _builtins.int
+    RESPONSE_HASH_FIELD_NUMBER: _builtins.int
+    POLICY_HASH_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    DECIDED_AT_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    root_session_id: _builtins.str
+    """Root of its tree."""
+    window_id: _builtins.str
+    """Window."""
+    status: Global___HeldStatus.ValueType
+    """State, by the store's time."""
+    held_at: _builtins.str
+    """When it was held, ISO 8601 in UTC."""
+    expires_at: _builtins.str
+    """When it can no longer be released, ISO 8601 in UTC."""
+    risk_level: _common_pb2.RiskLevel.ValueType
+    """Risk."""
+    response_hash: _builtins.str
+    """SHA-256 of the response: what a reviewer signs."""
+    policy_hash: _builtins.str
+    """Hash of the policy that it was held under."""
+    reviewer_id: _builtins.str
+    """Reviewer who decided; empty before."""
+    approval_id: _builtins.str
+    """Id of the approval; empty before."""
+    decided_at: _builtins.str
+    """When it was decided; empty before."""
+    token: _builtins.str
+    """The oversight token of an approval, for the client that waits; empty otherwise."""
+    reason: _builtins.str
+    """Why it was decided so, one word of domain/held.py; filled by GetHeld alone."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        status: Global___HeldStatus.ValueType = ...,
+        held_at: _builtins.str = ...,
+        expires_at: _builtins.str = ...,
+        risk_level: _common_pb2.RiskLevel.ValueType = ...,
+        response_hash: _builtins.str = ...,
+        policy_hash: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        decided_at: _builtins.str = ...,
+        token: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "decided_at", b"decided_at", "expires_at", b"expires_at", "held_at", b"held_at", "policy_hash", b"policy_hash", "reason", b"reason", "response_hash", b"response_hash", "reviewer_id", b"reviewer_id", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "token", b"token", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeldItem: _TypeAlias = HeldItem  # noqa: Y015
+
+@_typing.final
+class ListHeldRequest(_message.Message):
+    """ListHeldRequest asks for a page."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STATUS_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    status: Global___HeldStatus.ValueType
+    """Only this state; unspecified: all."""
+    session_id: _builtins.str
+    """Only of this session; empty: of all."""
+    after: _builtins.str
+    """Window id that the page starts after; empty: from the start."""
+    limit: _builtins.int
+    """At most so many, 1 to 200; 0: 50."""
+    def __init__(
+        self,
+        *,
+        status: Global___HeldStatus.ValueType = ...,
+        session_id: _builtins.str = ...,
+        after: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "limit", b"limit", "session_id", b"session_id", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeldRequest: _TypeAlias = ListHeldRequest  # noqa: Y015
+
+@_typing.final
+class ListHeldResponse(_message.Message):
+    """ListHeldResponse carries a page or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEMS_FIELD_NUMBER: _builtins.int
+    MORE_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    more: _builtins.bool
+    """Whether there are more."""
+    @_builtins.property
+    def items(self) -> _containers.RepeatedCompositeFieldContainer[Global___HeldItem]:
+        """The oldest first."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        items: _abc.Iterable[Global___HeldItem] | None = ...,
+        more: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["items", b"items", "more", b"more", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListHeldResponse: _TypeAlias = ListHeldResponse  # noqa: Y015
+
+@_typing.final
+class GetHeldRequest(_message.Message):
+    """GetHeldRequest names a held response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    STATE_ONLY_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    state_only: _builtins.bool
+    """Whether the state alone is wanted: nothing is decrypted then."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        state_only: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["state_only", b"state_only", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHeldRequest: _TypeAlias = GetHeldRequest  # noqa: Y015
+
+@_typing.final
+class GetHeldResponse(_message.Message):
+    """GetHeldResponse carries it or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_FIELD_NUMBER: _builtins.int
+    HELD_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    held: _builtins.bytes
+    """What it would be released as; empty when it was rejected, expired or erased."""
+    @_builtins.property
+    def item(self) -> Global___HeldItem:
+        """What is known of it."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when there is none (NOT_FOUND)."""
+
+    def __init__(
+        self,
+        *,
+        item: Global___HeldItem | None = ...,
+        held: _builtins.bytes = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "item", b"item", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHeldResponse: _TypeAlias = GetHeldResponse  # noqa: Y015
+
+@_typing.final
+class DecideHeldRequest(_message.Message):
+    """DecideHeldRequest is a decision that was verified already."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    APPROVED_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    TOKEN_FIELD_NUMBER: _builtins.int
+    RESPONSE_HASH_FIELD_NUMBER: _builtins.int
+    EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    window_id: _builtins.str
+    """Window."""
+    approved: _builtins.bool
+    """Whether it may be released."""
+    reviewer_id: _builtins.str
+    """Reviewer."""
+    approval_id: _builtins.str
+    """Id of the approval: single use."""
+    token: _builtins.str
+    """The oversight token, kept for the client that waits."""
+    response_hash: _builtins.str
+    """Hash that the reviewer saw; must be the one that is held."""
+    expires_at: _builtins.str
+    """When the approval ends, ISO 8601 in UTC; the item's expiry is not prolonged by it."""
+    reason: _builtins.str
+    """Why, one word of domain/held.py; empty: none was given."""
+    def __init__(
+        self,
+        *,
+        window_id: _builtins.str = ...,
+        approved: _builtins.bool = ...,
+        reviewer_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        token: _builtins.str = ...,
+        response_hash: _builtins.str = ...,
+        expires_at: _builtins.str = ...,
+        reason: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "approved", b"approved", "expires_at", b"expires_at", "reason", b"reason", "response_hash", b"response_hash", "reviewer_id", b"reviewer_id", "token", b"token", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideHeldRequest: _TypeAlias = DecideHeldRequest  # noqa: Y015
+
+@_typing.final
+class DecideHeldResponse(_message.Message):
+    """DecideHeldResponse carries the item as decided, or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def item(self) -> Global___HeldItem:
+        """As it is now."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it was not decided."""
+
+    def __init__(
+        self,
+        *,
+        item: Global___HeldItem | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DecideHeldResponse: _TypeAlias = DecideHeldResponse  # noqa: Y015
+
+@_typing.final
+class ReleaseHeldRequest(_message.Message):
+    """ReleaseHeldRequest presents a verified approval."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    RESPONSE_HASH_FIELD_NUMBER: _builtins.int
+    CLAIM_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    window_id: _builtins.str
+    """Window."""
+    approval_id: _builtins.str
+    """Id of the approval."""
+    reviewer_id: _builtins.str
+    """Reviewer."""
+    response_hash: _builtins.str
+    """Hash that the approval names; must be the one that is held."""
+    claim: _builtins.str
+    """SHA-256 over what the client presented, sha256:<hex>. For a minute the same claim gets the same response again, so that an
+    approved answer is not lost with a connection; each time is an event of its own.
+    """
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+        approval_id: _builtins.str = ...,
+        reviewer_id: _builtins.str = ...,
+        response_hash: _builtins.str = ...,
+        claim: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "claim", b"claim", "response_hash", b"response_hash", "reviewer_id", b"reviewer_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseHeldRequest: _TypeAlias = ReleaseHeldRequest  # noqa: Y015
+
+@_typing.final
+class ReleaseHeldResponse(_message.Message):
+    """ReleaseHeldResponse carries the response, once, or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HELD_FIELD_NUMBER: _builtins.int
+    ITEM_FIELD_NUMBER: _builtins.int
+    SEALED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    held: _builtins.bytes
+    """What it is released as."""
+    @_builtins.property
+    def item(self) -> Global___HeldItem:
+        """The item, RELEASED."""
+
+    @_builtins.property
+    def sealed(self) -> Global___AppendResponse:
+        """Its seal, as Append answered it."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it may not be released (HELD_ALREADY_RELEASED, HOLD_EXPIRED, HELD_REJECTED, …)."""
+
+    def __init__(
+        self,
+        *,
+        held: _builtins.bytes = ...,
+        item: Global___HeldItem | None = ...,
+        sealed: Global___AppendResponse | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item", "refusal", b"refusal", "sealed", b"sealed"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["held", b"held", "item", b"item", "refusal", b"refusal", "sealed", b"sealed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReleaseHeldResponse: _TypeAlias = ReleaseHeldResponse  # noqa: Y015

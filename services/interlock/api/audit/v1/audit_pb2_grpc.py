@@ -45,6 +45,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordResponse.FromString,
                 _registered_method=True)
+        self.GetStanding = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetStanding',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingResponse.FromString,
+                _registered_method=True)
         self.GetWindow = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/GetWindow',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetWindowRequest.SerializeToString,
@@ -80,6 +85,66 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportResponse.FromString,
                 _registered_method=True)
+        self.GetTreeRecord = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetTreeRecord',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
+                _registered_method=True)
+        self.GetTreeRecords = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetTreeRecords',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsResponse.FromString,
+                _registered_method=True)
+        self.GetCheckpoint = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetCheckpoint',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointResponse.FromString,
+                _registered_method=True)
+        self.ProveInclusion = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ProveInclusion',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionResponse.FromString,
+                _registered_method=True)
+        self.ProveConsistency = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ProveConsistency',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyResponse.FromString,
+                _registered_method=True)
+        self.ListEntries = channel.unary_stream(
+                '/interlock.api.audit.v1.AuditService/ListEntries',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesResponse.FromString,
+                _registered_method=True)
+        self.AcknowledgeTruncation = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/AcknowledgeTruncation',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationResponse.FromString,
+                _registered_method=True)
+        self.EraseSession = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/EraseSession',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.FromString,
+                _registered_method=True)
+        self.ListHeld = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListHeld',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldResponse.FromString,
+                _registered_method=True)
+        self.GetHeld = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetHeld',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldResponse.FromString,
+                _registered_method=True)
+        self.DecideHeld = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/DecideHeld',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldResponse.FromString,
+                _registered_method=True)
+        self.ReleaseHeld = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ReleaseHeld',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldResponse.FromString,
+                _registered_method=True)
 
 
 class AuditServiceServicer:
@@ -98,6 +163,15 @@ class AuditServiceServicer:
 
     def Record(self, request, context):
         """Record appends events that belong to no sealed window, such as SESSION_CREATED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetStanding(self, request, context):
+        """GetStanding tells what the chain of a session says of its budget: no store may say more.
+
+        Refused with CONFLICT (CHAIN_BROKEN) when the chain does not verify.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -155,6 +229,100 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetTreeRecord(self, request, context):
+        """GetTreeRecord reads all that the session service needs to rebuild the sessions of an agent tree, in the order in which it
+        was logged (design.md, One dispatch).
+
+        Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetTreeRecords(self, request, context):
+        """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
+
+        An answer is bounded: a tree that fits into none is refused with RECORD_TOO_LARGE and must be asked for alone, one that had no
+        room or time left in this one with RECORDS_LEFT_OUT and may be asked for again. Refused as a whole with INVALID_ARGUMENT
+        (TOO_MANY_TREES).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCheckpoint(self, request, context):
+        """GetCheckpoint returns the latest signed checkpoint of the Merkle log over all sessions (AUD-6).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveInclusion(self, request, context):
+        """ProveInclusion proves that an entry is in the log of a given size (RFC 9162 §2.1.3).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ProveConsistency(self, request, context):
+        """ProveConsistency proves that a log of one size is a prefix of the log of a later one (RFC 9162 §2.1.4).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListEntries(self, request, context):
+        """ListEntries streams the entries of the Merkle log as they are hashed, in order of position.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AcknowledgeTruncation(self, request, context):
+        """AcknowledgeTruncation accepts, in an operator's name, that the log is shorter than what was anchored: writing goes on after a
+        signed TRUNCATED entry. Refused with CONFLICT when nothing is missing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def EraseSession(self, request, context):
+        """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
+        verifying and says so (AUD-5). Repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListHeld(self, request, context):
+        """ListHeld lists responses that are or were held for a reviewer, the oldest first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetHeld(self, request, context):
+        """GetHeld reads a held response with what it would be released as.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DecideHeld(self, request, context):
+        """DecideHeld writes a reviewer's decision down, once: of two at the same time one wins, the other is refused with CONFLICT
+        (HELD_ALREADY_DECIDED). Refused with FORBIDDEN (HOLD_EXPIRED) after the expiry.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReleaseHeld(self, request, context):
+        """ReleaseHeld hands an approved response out, once, and writes that into the chain first.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AuditServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -167,6 +335,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.Record,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordResponse.SerializeToString,
+            ),
+            'GetStanding': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetStanding,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingResponse.SerializeToString,
             ),
             'GetWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.GetWindow,
@@ -202,6 +375,66 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.Export,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportResponse.SerializeToString,
+            ),
+            'GetTreeRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTreeRecord,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.SerializeToString,
+            ),
+            'GetTreeRecords': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetTreeRecords,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsResponse.SerializeToString,
+            ),
+            'GetCheckpoint': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCheckpoint,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointResponse.SerializeToString,
+            ),
+            'ProveInclusion': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveInclusion,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionResponse.SerializeToString,
+            ),
+            'ProveConsistency': grpc.unary_unary_rpc_method_handler(
+                    servicer.ProveConsistency,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyResponse.SerializeToString,
+            ),
+            'ListEntries': grpc.unary_stream_rpc_method_handler(
+                    servicer.ListEntries,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesResponse.SerializeToString,
+            ),
+            'AcknowledgeTruncation': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcknowledgeTruncation,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationResponse.SerializeToString,
+            ),
+            'EraseSession': grpc.unary_unary_rpc_method_handler(
+                    servicer.EraseSession,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.SerializeToString,
+            ),
+            'ListHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListHeld,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldResponse.SerializeToString,
+            ),
+            'GetHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHeld,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldResponse.SerializeToString,
+            ),
+            'DecideHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.DecideHeld,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldResponse.SerializeToString,
+            ),
+            'ReleaseHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReleaseHeld,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -259,6 +492,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/Record',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.RecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetStanding(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetStanding',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetStandingResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -448,6 +708,330 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/Export',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ExportResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTreeRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetTreeRecord',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetTreeRecords(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetTreeRecords',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCheckpoint(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetCheckpoint',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCheckpointResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveInclusion(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ProveInclusion',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveInclusionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ProveConsistency(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ProveConsistency',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ProveConsistencyResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListEntries(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListEntries',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListEntriesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AcknowledgeTruncation(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/AcknowledgeTruncation',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.AcknowledgeTruncationResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def EraseSession(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/EraseSession',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.EraseSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListHeld',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListHeldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetHeld',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetHeldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DecideHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/DecideHeld',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.DecideHeldResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReleaseHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ReleaseHeld',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ReleaseHeldResponse.FromString,
             options,
             channel_credentials,
             insecure,

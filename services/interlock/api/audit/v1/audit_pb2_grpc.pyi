@@ -41,6 +41,11 @@ class AuditServiceStub:
     """
     Record: _grpc.UnaryUnaryMultiCallable[_audit_pb2.RecordRequest, _audit_pb2.RecordResponse]
     """Record appends events that belong to no sealed window, such as SESSION_CREATED."""
+    GetStanding: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetStandingRequest, _audit_pb2.GetStandingResponse]
+    """GetStanding tells what the chain of a session says of its budget: no store may say more.
+
+    Refused with CONFLICT (CHAIN_BROKEN) when the chain does not verify.
+    """
     GetWindow: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetWindowRequest, _audit_pb2.GetWindowResponse]
     """GetWindow reads a seal, to replay its settle."""
     GetReport: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetReportRequest, _audit_pb2.GetReportResponse]
@@ -60,6 +65,45 @@ class AuditServiceStub:
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _grpc.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]
     """Export streams a session's events in order. Refused by status NOT_FOUND when there is no such session."""
+    GetTreeRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordRequest, _audit_pb2.GetTreeRecordResponse]
+    """GetTreeRecord reads all that the session service needs to rebuild the sessions of an agent tree, in the order in which it
+    was logged (design.md, One dispatch).
+
+    Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
+    """
+    GetTreeRecords: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]
+    """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
+
+    An answer is bounded: a tree that fits into none is refused with RECORD_TOO_LARGE and must be asked for alone, one that had no
+    room or time left in this one with RECORDS_LEFT_OUT and may be asked for again. Refused as a whole with INVALID_ARGUMENT
+    (TOO_MANY_TREES).
+    """
+    GetCheckpoint: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]
+    """GetCheckpoint returns the latest signed checkpoint of the Merkle log over all sessions (AUD-6)."""
+    ProveInclusion: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ProveInclusionRequest, _audit_pb2.ProveInclusionResponse]
+    """ProveInclusion proves that an entry is in the log of a given size (RFC 9162 §2.1.3)."""
+    ProveConsistency: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ProveConsistencyRequest, _audit_pb2.ProveConsistencyResponse]
+    """ProveConsistency proves that a log of one size is a prefix of the log of a later one (RFC 9162 §2.1.4)."""
+    ListEntries: _grpc.UnaryStreamMultiCallable[_audit_pb2.ListEntriesRequest, _audit_pb2.ListEntriesResponse]
+    """ListEntries streams the entries of the Merkle log as they are hashed, in order of position."""
+    AcknowledgeTruncation: _grpc.UnaryUnaryMultiCallable[_audit_pb2.AcknowledgeTruncationRequest, _audit_pb2.AcknowledgeTruncationResponse]
+    """AcknowledgeTruncation accepts, in an operator's name, that the log is shorter than what was anchored: writing goes on after a
+    signed TRUNCATED entry. Refused with CONFLICT when nothing is missing.
+    """
+    EraseSession: _grpc.UnaryUnaryMultiCallable[_audit_pb2.EraseSessionRequest, _audit_pb2.EraseSessionResponse]
+    """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
+    verifying and says so (AUD-5). Repeated calls change nothing.
+    """
+    ListHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]
+    """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
+    GetHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]
+    """GetHeld reads a held response with what it would be released as."""
+    DecideHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.DecideHeldRequest, _audit_pb2.DecideHeldResponse]
+    """DecideHeld writes a reviewer's decision down, once: of two at the same time one wins, the other is refused with CONFLICT
+    (HELD_ALREADY_DECIDED). Refused with FORBIDDEN (HOLD_EXPIRED) after the expiry.
+    """
+    ReleaseHeld: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ReleaseHeldRequest, _audit_pb2.ReleaseHeldResponse]
+    """ReleaseHeld hands an approved response out, once, and writes that into the chain first."""
 
 @_typing.type_check_only
 class AuditServiceAsyncStub(AuditServiceStub):
@@ -74,6 +118,11 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """
     Record: _aio.UnaryUnaryMultiCallable[_audit_pb2.RecordRequest, _audit_pb2.RecordResponse]  # type: ignore[assignment]
     """Record appends events that belong to no sealed window, such as SESSION_CREATED."""
+    GetStanding: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetStandingRequest, _audit_pb2.GetStandingResponse]  # type: ignore[assignment]
+    """GetStanding tells what the chain of a session says of its budget: no store may say more.
+
+    Refused with CONFLICT (CHAIN_BROKEN) when the chain does not verify.
+    """
     GetWindow: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetWindowRequest, _audit_pb2.GetWindowResponse]  # type: ignore[assignment]
     """GetWindow reads a seal, to replay its settle."""
     GetReport: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetReportRequest, _audit_pb2.GetReportResponse]  # type: ignore[assignment]
@@ -93,6 +142,45 @@ class AuditServiceAsyncStub(AuditServiceStub):
     """Verify checks a session's chain from the stored bytes (SPEC-011 §3)."""
     Export: _aio.UnaryStreamMultiCallable[_audit_pb2.ExportRequest, _audit_pb2.ExportResponse]  # type: ignore[assignment]
     """Export streams a session's events in order. Refused by status NOT_FOUND when there is no such session."""
+    GetTreeRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordRequest, _audit_pb2.GetTreeRecordResponse]  # type: ignore[assignment]
+    """GetTreeRecord reads all that the session service needs to rebuild the sessions of an agent tree, in the order in which it
+    was logged (design.md, One dispatch).
+
+    Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
+    """
+    GetTreeRecords: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]  # type: ignore[assignment]
+    """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
+
+    An answer is bounded: a tree that fits into none is refused with RECORD_TOO_LARGE and must be asked for alone, one that had no
+    room or time left in this one with RECORDS_LEFT_OUT and may be asked for again. Refused as a whole with INVALID_ARGUMENT
+    (TOO_MANY_TREES).
+    """
+    GetCheckpoint: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCheckpointRequest, _audit_pb2.GetCheckpointResponse]  # type: ignore[assignment]
+    """GetCheckpoint returns the latest signed checkpoint of the Merkle log over all sessions (AUD-6)."""
+    ProveInclusion: _aio.UnaryUnaryMultiCallable[_audit_pb2.ProveInclusionRequest, _audit_pb2.ProveInclusionResponse]  # type: ignore[assignment]
+    """ProveInclusion proves that an entry is in the log of a given size (RFC 9162 §2.1.3)."""
+    ProveConsistency: _aio.UnaryUnaryMultiCallable[_audit_pb2.ProveConsistencyRequest, _audit_pb2.ProveConsistencyResponse]  # type: ignore[assignment]
+    """ProveConsistency proves that a log of one size is a prefix of the log of a later one (RFC 9162 §2.1.4)."""
+    ListEntries: _aio.UnaryStreamMultiCallable[_audit_pb2.ListEntriesRequest, _audit_pb2.ListEntriesResponse]  # type: ignore[assignment]
+    """ListEntries streams the entries of the Merkle log as they are hashed, in order of position."""
+    AcknowledgeTruncation: _aio.UnaryUnaryMultiCallable[_audit_pb2.AcknowledgeTruncationRequest, _audit_pb2.AcknowledgeTruncationResponse]  # type: ignore[assignment]
+    """AcknowledgeTruncation accepts, in an operator's name, that the log is shorter than what was anchored: writing goes on after a
+    signed TRUNCATED entry. Refused with CONFLICT when nothing is missing.
+    """
+    EraseSession: _aio.UnaryUnaryMultiCallable[_audit_pb2.EraseSessionRequest, _audit_pb2.EraseSessionResponse]  # type: ignore[assignment]
+    """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
+    verifying and says so (AUD-5). Repeated calls change nothing.
+    """
+    ListHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListHeldRequest, _audit_pb2.ListHeldResponse]  # type: ignore[assignment]
+    """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
+    GetHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetHeldRequest, _audit_pb2.GetHeldResponse]  # type: ignore[assignment]
+    """GetHeld reads a held response with what it would be released as."""
+    DecideHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.DecideHeldRequest, _audit_pb2.DecideHeldResponse]  # type: ignore[assignment]
+    """DecideHeld writes a reviewer's decision down, once: of two at the same time one wins, the other is refused with CONFLICT
+    (HELD_ALREADY_DECIDED). Refused with FORBIDDEN (HOLD_EXPIRED) after the expiry.
+    """
+    ReleaseHeld: _aio.UnaryUnaryMultiCallable[_audit_pb2.ReleaseHeldRequest, _audit_pb2.ReleaseHeldResponse]  # type: ignore[assignment]
+    """ReleaseHeld hands an approved response out, once, and writes that into the chain first."""
 
 class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
     """AuditService is the write-ahead log of the budget. What it acknowledges is durable."""
@@ -116,6 +204,17 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_audit_pb2.RecordResponse, _abc.Awaitable[_audit_pb2.RecordResponse]]:
         """Record appends events that belong to no sealed window, such as SESSION_CREATED."""
+
+    @_abc_1.abstractmethod
+    def GetStanding(
+        self,
+        request: _audit_pb2.GetStandingRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetStandingResponse, _abc.Awaitable[_audit_pb2.GetStandingResponse]]:
+        """GetStanding tells what the chain of a session says of its budget: no store may say more.
+
+        Refused with CONFLICT (CHAIN_BROKEN) when the chain does not verify.
+        """
 
     @_abc_1.abstractmethod
     def GetWindow(
@@ -177,5 +276,116 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_abc.Iterator[_audit_pb2.ExportResponse], _abc.AsyncIterator[_audit_pb2.ExportResponse]]:
         """Export streams a session's events in order. Refused by status NOT_FOUND when there is no such session."""
+
+    @_abc_1.abstractmethod
+    def GetTreeRecord(
+        self,
+        request: _audit_pb2.GetTreeRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetTreeRecordResponse, _abc.Awaitable[_audit_pb2.GetTreeRecordResponse]]:
+        """GetTreeRecord reads all that the session service needs to rebuild the sessions of an agent tree, in the order in which it
+        was logged (design.md, One dispatch).
+
+        Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
+        """
+
+    @_abc_1.abstractmethod
+    def GetTreeRecords(
+        self,
+        request: _audit_pb2.GetTreeRecordsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetTreeRecordsResponse, _abc.Awaitable[_audit_pb2.GetTreeRecordsResponse]]:
+        """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
+
+        An answer is bounded: a tree that fits into none is refused with RECORD_TOO_LARGE and must be asked for alone, one that had no
+        room or time left in this one with RECORDS_LEFT_OUT and may be asked for again. Refused as a whole with INVALID_ARGUMENT
+        (TOO_MANY_TREES).
+        """
+
+    @_abc_1.abstractmethod
+    def GetCheckpoint(
+        self,
+        request: _audit_pb2.GetCheckpointRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetCheckpointResponse, _abc.Awaitable[_audit_pb2.GetCheckpointResponse]]:
+        """GetCheckpoint returns the latest signed checkpoint of the Merkle log over all sessions (AUD-6)."""
+
+    @_abc_1.abstractmethod
+    def ProveInclusion(
+        self,
+        request: _audit_pb2.ProveInclusionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ProveInclusionResponse, _abc.Awaitable[_audit_pb2.ProveInclusionResponse]]:
+        """ProveInclusion proves that an entry is in the log of a given size (RFC 9162 §2.1.3)."""
+
+    @_abc_1.abstractmethod
+    def ProveConsistency(
+        self,
+        request: _audit_pb2.ProveConsistencyRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ProveConsistencyResponse, _abc.Awaitable[_audit_pb2.ProveConsistencyResponse]]:
+        """ProveConsistency proves that a log of one size is a prefix of the log of a later one (RFC 9162 §2.1.4)."""
+
+    @_abc_1.abstractmethod
+    def ListEntries(
+        self,
+        request: _audit_pb2.ListEntriesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_audit_pb2.ListEntriesResponse], _abc.AsyncIterator[_audit_pb2.ListEntriesResponse]]:
+        """ListEntries streams the entries of the Merkle log as they are hashed, in order of position."""
+
+    @_abc_1.abstractmethod
+    def AcknowledgeTruncation(
+        self,
+        request: _audit_pb2.AcknowledgeTruncationRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.AcknowledgeTruncationResponse, _abc.Awaitable[_audit_pb2.AcknowledgeTruncationResponse]]:
+        """AcknowledgeTruncation accepts, in an operator's name, that the log is shorter than what was anchored: writing goes on after a
+        signed TRUNCATED entry. Refused with CONFLICT when nothing is missing.
+        """
+
+    @_abc_1.abstractmethod
+    def EraseSession(
+        self,
+        request: _audit_pb2.EraseSessionRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.EraseSessionResponse, _abc.Awaitable[_audit_pb2.EraseSessionResponse]]:
+        """EraseSession destroys the data key of a session: its contents and reports can never be read again, its chain goes on
+        verifying and says so (AUD-5). Repeated calls change nothing.
+        """
+
+    @_abc_1.abstractmethod
+    def ListHeld(
+        self,
+        request: _audit_pb2.ListHeldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListHeldResponse, _abc.Awaitable[_audit_pb2.ListHeldResponse]]:
+        """ListHeld lists responses that are or were held for a reviewer, the oldest first."""
+
+    @_abc_1.abstractmethod
+    def GetHeld(
+        self,
+        request: _audit_pb2.GetHeldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetHeldResponse, _abc.Awaitable[_audit_pb2.GetHeldResponse]]:
+        """GetHeld reads a held response with what it would be released as."""
+
+    @_abc_1.abstractmethod
+    def DecideHeld(
+        self,
+        request: _audit_pb2.DecideHeldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.DecideHeldResponse, _abc.Awaitable[_audit_pb2.DecideHeldResponse]]:
+        """DecideHeld writes a reviewer's decision down, once: of two at the same time one wins, the other is refused with CONFLICT
+        (HELD_ALREADY_DECIDED). Refused with FORBIDDEN (HOLD_EXPIRED) after the expiry.
+        """
+
+    @_abc_1.abstractmethod
+    def ReleaseHeld(
+        self,
+        request: _audit_pb2.ReleaseHeldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ReleaseHeldResponse, _abc.Awaitable[_audit_pb2.ReleaseHeldResponse]]:
+        """ReleaseHeld hands an approved response out, once, and writes that into the chain first."""
 
 def add_AuditServiceServicer_to_server(servicer: AuditServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

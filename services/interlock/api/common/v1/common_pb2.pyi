@@ -155,6 +155,8 @@ class _ChainIntegrityEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ChainI
     """What is there verifies; some records are missing."""
     CHAIN_INTEGRITY_UNVERIFIED: _ChainIntegrity.ValueType  # 4
     """The first window of a session: there is nothing to chain from."""
+    CHAIN_INTEGRITY_TRUNCATED: _ChainIntegrity.ValueType  # 5
+    """What is there verifies; contents were erased or events removed by retention, and a signed entry says so. In headers: PARTIAL."""
 
 class ChainIntegrity(_ChainIntegrity, metaclass=_ChainIntegrityEnumTypeWrapper):
     """ChainIntegrity is the result of verifying a session's HMAC chain (SPEC-002 §6.4)."""
@@ -169,6 +171,8 @@ CHAIN_INTEGRITY_PARTIAL: ChainIntegrity.ValueType  # 3
 """What is there verifies; some records are missing."""
 CHAIN_INTEGRITY_UNVERIFIED: ChainIntegrity.ValueType  # 4
 """The first window of a session: there is nothing to chain from."""
+CHAIN_INTEGRITY_TRUNCATED: ChainIntegrity.ValueType  # 5
+"""What is there verifies; contents were erased or events removed by retention, and a signed entry says so. In headers: PARTIAL."""
 Global___ChainIntegrity: _TypeAlias = ChainIntegrity  # noqa: Y015
 
 @_typing.final

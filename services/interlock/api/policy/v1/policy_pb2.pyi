@@ -637,18 +637,43 @@ class VerifyApprovalRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    @_typing.final
+    class ScopeEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
     TOKEN_FIELD_NUMBER: _builtins.int
     ACTION_FIELD_NUMBER: _builtins.int
     SESSION_ID_FIELD_NUMBER: _builtins.int
     AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """The oversight token, approved:sha256:… as received."""
     action: _builtins.str
-    """What it is presented for: delegate."""
+    """What it is presented for: delegate, release, reject, erase, acknowledge-truncation."""
     session_id: _builtins.str
     """Session that it is presented for."""
     agent_type: _builtins.str
     """Agent type that is delegated to; empty for one that is not registered."""
+    @_builtins.property
+    def scope(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """What any other action is pinned to, name to value, as domain/approval.py lists it: session, window, response, policy, …"""
+
     def __init__(
         self,
         *,
@@ -656,10 +681,11 @@ class VerifyApprovalRequest(_message.Message):
         action: _builtins.str = ...,
         session_id: _builtins.str = ...,
         agent_type: _builtins.str = ...,
+        scope: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "agent_type", b"agent_type", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "agent_type", b"agent_type", "scope", b"scope", "session_id", b"session_id", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -922,3 +948,188 @@ class DecideResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecideResponse: _TypeAlias = DecideResponse  # noqa: Y015
+
+@_typing.final
+class Reviewer(_message.Message):
+    """Reviewer is a person whose key approves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    PUBLIC_KEY_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
+    FROM_FILE_FIELD_NUMBER: _builtins.int
+    reviewer_id: _builtins.str
+    """Name, such as reviewer@company.com."""
+    public_key: _builtins.str
+    """Public key as in the file: ed25519: and 43 characters."""
+    from_file: _builtins.bool
+    """Whether the file holds it."""
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Actions that the key may approve."""
+
+    def __init__(
+        self,
+        *,
+        reviewer_id: _builtins.str = ...,
+        public_key: _builtins.str = ...,
+        actions: _abc.Iterable[_builtins.str] | None = ...,
+        from_file: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "from_file", b"from_file", "public_key", b"public_key", "reviewer_id", b"reviewer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Reviewer: _TypeAlias = Reviewer  # noqa: Y015
+
+@_typing.final
+class RegisterReviewerRequest(_message.Message):
+    """RegisterReviewerRequest names a reviewer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVIEWER_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reviewer(self) -> Global___Reviewer:
+        """The reviewer."""
+
+    def __init__(
+        self,
+        *,
+        reviewer: Global___Reviewer | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["reviewer", b"reviewer"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reviewer", b"reviewer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterReviewerRequest: _TypeAlias = RegisterReviewerRequest  # noqa: Y015
+
+@_typing.final
+class RegisterReviewerResponse(_message.Message):
+    """RegisterReviewerResponse acknowledges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REPLACED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    replaced: _builtins.bool
+    """Whether there was another key before."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was registered."""
+
+    def __init__(
+        self,
+        *,
+        replaced: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "replaced", b"replaced"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RegisterReviewerResponse: _TypeAlias = RegisterReviewerResponse  # noqa: Y015
+
+@_typing.final
+class ListReviewersRequest(_message.Message):
+    """ListReviewersRequest asks for all."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    def __init__(
+        self,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReviewersRequest: _TypeAlias = ListReviewersRequest  # noqa: Y015
+
+@_typing.final
+class ListReviewersResponse(_message.Message):
+    """ListReviewersResponse lists them."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVIEWERS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def reviewers(self) -> _containers.RepeatedCompositeFieldContainer[Global___Reviewer]:
+        """By name."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be listed."""
+
+    def __init__(
+        self,
+        *,
+        reviewers: _abc.Iterable[Global___Reviewer] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "reviewers", b"reviewers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListReviewersResponse: _TypeAlias = ListReviewersResponse  # noqa: Y015
+
+@_typing.final
+class RemoveReviewerRequest(_message.Message):
+    """RemoveReviewerRequest names a reviewer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVIEWER_ID_FIELD_NUMBER: _builtins.int
+    reviewer_id: _builtins.str
+    """Name."""
+    def __init__(
+        self,
+        *,
+        reviewer_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["reviewer_id", b"reviewer_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveReviewerRequest: _TypeAlias = RemoveReviewerRequest  # noqa: Y015
+
+@_typing.final
+class RemoveReviewerResponse(_message.Message):
+    """RemoveReviewerResponse tells whether there was one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REMOVED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    removed: _builtins.bool
+    """Whether it was removed now."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing could be removed."""
+
+    def __init__(
+        self,
+        *,
+        removed: _builtins.bool = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "removed", b"removed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RemoveReviewerResponse: _TypeAlias = RemoveReviewerResponse  # noqa: Y015

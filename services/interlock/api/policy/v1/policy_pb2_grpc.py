@@ -75,6 +75,21 @@ class PolicyServiceStub:
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.FromString,
                 _registered_method=True)
+        self.RegisterReviewer = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/RegisterReviewer',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerResponse.FromString,
+                _registered_method=True)
+        self.ListReviewers = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/ListReviewers',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersResponse.FromString,
+                _registered_method=True)
+        self.RemoveReviewer = channel.unary_unary(
+                '/interlock.api.policy.v1.PolicyService/RemoveReviewer',
+                request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerResponse.FromString,
+                _registered_method=True)
         self.Decide = channel.unary_unary(
                 '/interlock.api.policy.v1.PolicyService/Decide',
                 request_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.DecideRequest.SerializeToString,
@@ -151,6 +166,29 @@ class PolicyServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RegisterReviewer(self, request, context):
+        """RegisterReviewer registers or replaces a reviewer's public key in this process's memory, beside those of the file.
+
+        Refused with CONFLICT (REVIEWER_FROM_FILE) for a name or key that the file holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListReviewers(self, request, context):
+        """ListReviewers lists who may approve what.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RemoveReviewer(self, request, context):
+        """RemoveReviewer takes back what RegisterReviewer gave.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Decide(self, request, context):
         """Decide says what happens to an analysed response.
         """
@@ -200,6 +238,21 @@ def add_PolicyServiceServicer_to_server(servicer, server):
                     servicer.VerifyApproval,
                     request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.FromString,
                     response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.SerializeToString,
+            ),
+            'RegisterReviewer': grpc.unary_unary_rpc_method_handler(
+                    servicer.RegisterReviewer,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerResponse.SerializeToString,
+            ),
+            'ListReviewers': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListReviewers,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersResponse.SerializeToString,
+            ),
+            'RemoveReviewer': grpc.unary_unary_rpc_method_handler(
+                    servicer.RemoveReviewer,
+                    request_deserializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerResponse.SerializeToString,
             ),
             'Decide': grpc.unary_unary_rpc_method_handler(
                     servicer.Decide,
@@ -424,6 +477,87 @@ class PolicyService:
             '/interlock.api.policy.v1.PolicyService/VerifyApproval',
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalRequest.SerializeToString,
             interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.VerifyApprovalResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RegisterReviewer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/RegisterReviewer',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RegisterReviewerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListReviewers(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/ListReviewers',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.ListReviewersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RemoveReviewer(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.policy.v1.PolicyService/RemoveReviewer',
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerRequest.SerializeToString,
+            interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2.RemoveReviewerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -62,6 +62,15 @@ class PolicyServiceStub:
 
     Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
     """
+    RegisterReviewer: _grpc.UnaryUnaryMultiCallable[_policy_pb2.RegisterReviewerRequest, _policy_pb2.RegisterReviewerResponse]
+    """RegisterReviewer registers or replaces a reviewer's public key in this process's memory, beside those of the file.
+
+    Refused with CONFLICT (REVIEWER_FROM_FILE) for a name or key that the file holds.
+    """
+    ListReviewers: _grpc.UnaryUnaryMultiCallable[_policy_pb2.ListReviewersRequest, _policy_pb2.ListReviewersResponse]
+    """ListReviewers lists who may approve what."""
+    RemoveReviewer: _grpc.UnaryUnaryMultiCallable[_policy_pb2.RemoveReviewerRequest, _policy_pb2.RemoveReviewerResponse]
+    """RemoveReviewer takes back what RegisterReviewer gave."""
     Decide: _grpc.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]
     """Decide says what happens to an analysed response."""
 
@@ -99,6 +108,15 @@ class PolicyServiceAsyncStub(PolicyServiceStub):
 
     Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
     """
+    RegisterReviewer: _aio.UnaryUnaryMultiCallable[_policy_pb2.RegisterReviewerRequest, _policy_pb2.RegisterReviewerResponse]  # type: ignore[assignment]
+    """RegisterReviewer registers or replaces a reviewer's public key in this process's memory, beside those of the file.
+
+    Refused with CONFLICT (REVIEWER_FROM_FILE) for a name or key that the file holds.
+    """
+    ListReviewers: _aio.UnaryUnaryMultiCallable[_policy_pb2.ListReviewersRequest, _policy_pb2.ListReviewersResponse]  # type: ignore[assignment]
+    """ListReviewers lists who may approve what."""
+    RemoveReviewer: _aio.UnaryUnaryMultiCallable[_policy_pb2.RemoveReviewerRequest, _policy_pb2.RemoveReviewerResponse]  # type: ignore[assignment]
+    """RemoveReviewer takes back what RegisterReviewer gave."""
     Decide: _aio.UnaryUnaryMultiCallable[_policy_pb2.DecideRequest, _policy_pb2.DecideResponse]  # type: ignore[assignment]
     """Decide says what happens to an analysed response."""
 
@@ -181,6 +199,33 @@ class PolicyServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Refused with UNAUTHENTICATED for one that is forged, expired, by an unknown reviewer or for something else.
         """
+
+    @_abc_1.abstractmethod
+    def RegisterReviewer(
+        self,
+        request: _policy_pb2.RegisterReviewerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.RegisterReviewerResponse, _abc.Awaitable[_policy_pb2.RegisterReviewerResponse]]:
+        """RegisterReviewer registers or replaces a reviewer's public key in this process's memory, beside those of the file.
+
+        Refused with CONFLICT (REVIEWER_FROM_FILE) for a name or key that the file holds.
+        """
+
+    @_abc_1.abstractmethod
+    def ListReviewers(
+        self,
+        request: _policy_pb2.ListReviewersRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.ListReviewersResponse, _abc.Awaitable[_policy_pb2.ListReviewersResponse]]:
+        """ListReviewers lists who may approve what."""
+
+    @_abc_1.abstractmethod
+    def RemoveReviewer(
+        self,
+        request: _policy_pb2.RemoveReviewerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_policy_pb2.RemoveReviewerResponse, _abc.Awaitable[_policy_pb2.RemoveReviewerResponse]]:
+        """RemoveReviewer takes back what RegisterReviewer gave."""
 
     @_abc_1.abstractmethod
     def Decide(

@@ -319,6 +319,7 @@ class Session(_message.Message):
     SAFETY_MODE_FIELD_NUMBER: _builtins.int
     ACCUMULATE_SUM_FIELD_NUMBER: _builtins.int
     LEAF_IDS_FIELD_NUMBER: _builtins.int
+    UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -367,6 +368,10 @@ class Session(_message.Message):
     def leaf_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Leaves of the DAG: windows that nothing continues, in order."""
 
+    @_builtins.property
+    def untold_window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Settled windows whose moves nobody acknowledged yet as recorded (AcknowledgeMoves)."""
+
     def __init__(
         self,
         *,
@@ -390,10 +395,11 @@ class Session(_message.Message):
         safety_mode: _builtins.str = ...,
         accumulate_sum: _builtins.bool = ...,
         leaf_ids: _abc.Iterable[_builtins.str] | None = ...,
+        untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -469,9 +475,12 @@ class StartSessionResponse(_message.Message):
 
     SESSION_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
+    RECORD_JSON_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for its first window."""
+    record_json: _builtins.str
+    """What RestoreTree wants back of it, opaque JSON; the caller logs it with the session's creation."""
     @_builtins.property
     def session(self) -> Global___Session:
         """The new session."""
@@ -485,11 +494,12 @@ class StartSessionResponse(_message.Message):
         *,
         session: Global___Session | None = ...,
         token: _builtins.str = ...,
+        record_json: _builtins.str = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["record_json", b"record_json", "refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -658,6 +668,10 @@ class OpenedWindow(_message.Message):
     MAX_DAG_NODES_FIELD_NUMBER: _builtins.int
     MAX_FAN_OUT_FIELD_NUMBER: _builtins.int
     DEGRADATION_FIELD_NUMBER: _builtins.int
+    KEY_VERSION_FIELD_NUMBER: _builtins.int
+    UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    UNSETTLED_PATTERN_FIELD_NUMBER: _builtins.int
+    UNSETTLED_PARENT_IDS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -696,6 +710,10 @@ class OpenedWindow(_message.Message):
     """Limit on the children of one window."""
     degradation: Global___Degradation.ValueType
     """Degradation of the quality up to the parent."""
+    key_version: _builtins.int
+    """Version of the master key that the session was made under."""
+    unsettled_pattern: _builtins.str
+    """Pattern of the unsettled window; empty when there is none."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, sorted; empty for the root."""
@@ -736,6 +754,14 @@ class OpenedWindow(_message.Message):
     def left_out_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Windows that a partial fan-in leaves out."""
 
+    @_builtins.property
+    def untold_window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Settled windows of the session whose moves nobody acknowledged yet as recorded (AcknowledgeMoves)."""
+
+    @_builtins.property
+    def unsettled_parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Parents of the unsettled window, sorted."""
+
     def __init__(
         self,
         *,
@@ -768,10 +794,14 @@ class OpenedWindow(_message.Message):
         max_dag_nodes: _builtins.int = ...,
         max_fan_out: _builtins.int = ...,
         degradation: Global___Degradation.ValueType = ...,
+        key_version: _builtins.int = ...,
+        untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
+        unsettled_pattern: _builtins.str = ...,
+        unsettled_parent_ids: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "breaker", b"breaker", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_window_id", b"unsettled_window_id", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "breaker", b"breaker", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -837,6 +867,9 @@ class CommitWindowRequest(_message.Message):
     FACTS_USED_FIELD_NUMBER: _builtins.int
     ACCUMULATE_FIELD_NUMBER: _builtins.int
     PARENT_CHARGE_MICROS_FIELD_NUMBER: _builtins.int
+    KEY_VERSION_FIELD_NUMBER: _builtins.int
+    CHAIN_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    CHAIN_WINDOWS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -879,6 +912,14 @@ class CommitWindowRequest(_message.Message):
     """Decrement that the parent session is charged beside the minimum rule: one CRITICAL for a halted CRITICAL of a child, else 0
     (requirements.md, reading 5).
     """
+    key_version: _builtins.int
+    """Version of the master key, as opened: the continuation pointer is derived under it. 0: the present one."""
+    chain_budget_micros: _builtins.int
+    """Lowest budget of the session that its audit chain tells, millionths. A store that holds more was set back: it is refused with
+    SESSION_STATE_LOST. None: nothing is compared.
+    """
+    chain_windows: _builtins.int
+    """Other windows that the chain says were sealed. A store that holds fewer, leases included, was set back."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, as opened."""
@@ -922,12 +963,17 @@ class CommitWindowRequest(_message.Message):
         facts_used: _abc.Iterable[_builtins.str] | None = ...,
         accumulate: _builtins.bool = ...,
         parent_charge_micros: _builtins.int = ...,
+        key_version: _builtins.int = ...,
+        chain_budget_micros: _builtins.int | None = ...,
+        chain_windows: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "chain_budget_micros", b"chain_budget_micros"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "ceiling_micros", b"ceiling_micros", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__chain_budget_micros: _TypeAlias = _typing.Literal["chain_budget_micros"]  # noqa: Y015
+    _WhichOneofArgType__chain_budget_micros: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__chain_budget_micros) -> _WhichOneofReturnType__chain_budget_micros | None: ...
 
 Global___CommitWindowRequest: _TypeAlias = CommitWindowRequest  # noqa: Y015
 
@@ -1141,6 +1187,8 @@ class FailWindowRequest(_message.Message):
     ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
     WINDOW_ID_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    PARENT_IDS_FIELD_NUMBER: _builtins.int
+    PATTERN_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1149,6 +1197,12 @@ class FailWindowRequest(_message.Message):
     """The window."""
     reason: _builtins.str
     """Constant reason, such as UPSTREAM_TIMEOUT."""
+    pattern: _builtins.str
+    """LINEAR, FAN_OUT, FAN_IN or BRANCH, as opened. Only with parent_ids."""
+    @_builtins.property
+    def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Parents as opened: where the window stood, for a session that no longer holds its lease. Empty: only a lease says so."""
+
     def __init__(
         self,
         *,
@@ -1156,10 +1210,12 @@ class FailWindowRequest(_message.Message):
         root_session_id: _builtins.str = ...,
         window_id: _builtins.str = ...,
         reason: _builtins.str = ...,
+        parent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        pattern: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["reason", b"reason", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["parent_ids", b"parent_ids", "pattern", b"pattern", "reason", b"reason", "root_session_id", b"root_session_id", "session_id", b"session_id", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1730,3 +1786,257 @@ class TerminateSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TerminateSessionResponse: _TypeAlias = TerminateSessionResponse  # noqa: Y015
+
+@_typing.final
+class TreeStep(_message.Message):
+    """TreeStep is one logged fact that moved a session of the tree."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    CREATED_RECORD_JSON_FIELD_NUMBER: _builtins.int
+    SETTLED_FIELD_NUMBER: _builtins.int
+    FAILED_FIELD_NUMBER: _builtins.int
+    APPROVAL_FIELD_NUMBER: _builtins.int
+    TERMINATED_FIELD_NUMBER: _builtins.int
+    LOWERED_MICROS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    created_record_json: _builtins.str
+    """The session was created; record_json as StartSession answered it."""
+    terminated: _builtins.bool
+    """The session ended by its client."""
+    lowered_micros: _builtins.int
+    """A settlement below left it this budget, millionths."""
+    @_builtins.property
+    def settled(self) -> Global___CommitWindowRequest:
+        """A window was sealed; as CommitWindow is asked."""
+
+    @_builtins.property
+    def failed(self) -> Global___FailWindowRequest:
+        """A fan-out window failed."""
+
+    @_builtins.property
+    def approval(self) -> Global___UsedApproval:
+        """An approval was used for a grant."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        created_record_json: _builtins.str = ...,
+        settled: Global___CommitWindowRequest | None = ...,
+        failed: Global___FailWindowRequest | None = ...,
+        approval: Global___UsedApproval | None = ...,
+        terminated: _builtins.bool = ...,
+        lowered_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "settled", b"settled", "step", b"step", "terminated", b"terminated"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval", b"approval", "created_record_json", b"created_record_json", "failed", b"failed", "lowered_micros", b"lowered_micros", "session_id", b"session_id", "settled", b"settled", "step", b"step", "terminated", b"terminated"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_step: _TypeAlias = _typing.Literal["created_record_json", "settled", "failed", "approval", "terminated", "lowered_micros"]  # noqa: Y015
+    _WhichOneofArgType_step: _TypeAlias = _typing.Literal["step", b"step"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_step) -> _WhichOneofReturnType_step | None: ...
+
+Global___TreeStep: _TypeAlias = TreeStep  # noqa: Y015
+
+@_typing.final
+class UsedApproval(_message.Message):
+    """UsedApproval names an approval and the grant that it was used for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    APPROVAL_ID_FIELD_NUMBER: _builtins.int
+    GRANT_ID_FIELD_NUMBER: _builtins.int
+    approval_id: _builtins.str
+    """Id of the approval."""
+    grant_id: _builtins.str
+    """Id of the grant."""
+    def __init__(
+        self,
+        *,
+        approval_id: _builtins.str = ...,
+        grant_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["approval_id", b"approval_id", "grant_id", b"grant_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UsedApproval: _TypeAlias = UsedApproval  # noqa: Y015
+
+@_typing.final
+class RestoreTreeRequest(_message.Message):
+    """RestoreTreeRequest carries the record of a tree."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    STEPS_FIELD_NUMBER: _builtins.int
+    root_session_id: _builtins.str
+    """Root session."""
+    @_builtins.property
+    def steps(self) -> _containers.RepeatedCompositeFieldContainer[Global___TreeStep]:
+        """All steps of all sessions of the tree, in the order in which they were logged."""
+
+    def __init__(
+        self,
+        *,
+        root_session_id: _builtins.str = ...,
+        steps: _abc.Iterable[Global___TreeStep] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "steps", b"steps"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreTreeRequest: _TypeAlias = RestoreTreeRequest  # noqa: Y015
+
+@_typing.final
+class RestoreTreeResponse(_message.Message):
+    """RestoreTreeResponse tells what was done."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESTORED_FIELD_NUMBER: _builtins.int
+    VERIFIED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    restored: _builtins.int
+    """Sessions that were missing or older than the chain, and were written again."""
+    verified: _builtins.int
+    """Sessions that held all that the chain says, and were only marked as verified."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was restored."""
+
+    def __init__(
+        self,
+        *,
+        restored: _builtins.int = ...,
+        verified: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "restored", b"restored", "verified", b"verified"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreTreeResponse: _TypeAlias = RestoreTreeResponse  # noqa: Y015
+
+@_typing.final
+class RestoreTreesRequest(_message.Message):
+    """RestoreTreesRequest carries the records of trees."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TREES_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def trees(self) -> _containers.RepeatedCompositeFieldContainer[Global___RestoreTreeRequest]:
+        """The trees, at most 256."""
+
+    def __init__(
+        self,
+        *,
+        trees: _abc.Iterable[Global___RestoreTreeRequest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["trees", b"trees"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreTreesRequest: _TypeAlias = RestoreTreesRequest  # noqa: Y015
+
+@_typing.final
+class RestoreTreesResponse(_message.Message):
+    """RestoreTreesResponse tells what was done with each."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RESULTS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def results(self) -> _containers.RepeatedCompositeFieldContainer[Global___RestoreTreeResponse]:
+        """One for each tree, in their order."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when none was looked at."""
+
+    def __init__(
+        self,
+        *,
+        results: _abc.Iterable[Global___RestoreTreeResponse] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "results", b"results"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreTreesResponse: _TypeAlias = RestoreTreesResponse  # noqa: Y015
+
+@_typing.final
+class AcknowledgeMovesRequest(_message.Message):
+    """AcknowledgeMovesRequest names windows whose moves are on record."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session of the windows."""
+    root_session_id: _builtins.str
+    """Root of the agent tree."""
+    @_builtins.property
+    def window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The windows, at most 1,000."""
+
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        window_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["root_session_id", b"root_session_id", "session_id", b"session_id", "window_ids", b"window_ids"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeMovesRequest: _TypeAlias = AcknowledgeMovesRequest  # noqa: Y015
+
+@_typing.final
+class AcknowledgeMovesResponse(_message.Message):
+    """AcknowledgeMovesResponse acknowledges."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACKNOWLEDGED_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    acknowledged: _builtins.int
+    """Windows that were waiting for it."""
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was noted."""
+
+    def __init__(
+        self,
+        *,
+        acknowledged: _builtins.int = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acknowledged", b"acknowledged", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AcknowledgeMovesResponse: _TypeAlias = AcknowledgeMovesResponse  # noqa: Y015

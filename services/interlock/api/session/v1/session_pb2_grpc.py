@@ -75,6 +75,11 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagResponse.FromString,
                 _registered_method=True)
+        self.AcknowledgeMoves = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/AcknowledgeMoves',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesResponse.FromString,
+                _registered_method=True)
         self.AbandonWindow = channel.unary_unary(
                 '/interlock.api.session.v1.SessionService/AbandonWindow',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.SerializeToString,
@@ -89,6 +94,16 @@ class SessionServiceStub:
                 '/interlock.api.session.v1.SessionService/TerminateSession',
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionResponse.FromString,
+                _registered_method=True)
+        self.RestoreTree = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/RestoreTree',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeResponse.FromString,
+                _registered_method=True)
+        self.RestoreTrees = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/RestoreTrees',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.FromString,
                 _registered_method=True)
 
 
@@ -166,6 +181,14 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def AcknowledgeMoves(self, request, context):
+        """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
+        then each opening names those windows. Repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def AbandonWindow(self, request, context):
         """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged.
         """
@@ -182,6 +205,25 @@ class SessionServiceServicer:
 
     def TerminateSession(self, request, context):
         """TerminateSession ends a session for good; repeated calls change nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreTree(self, request, context):
+        """RestoreTree rebuilds the sessions of a tree from what the audit chain says, where the store lost them, holds them older than
+        the chain, or runs under another run id than the one that they were last verified under.
+
+        A budget never rises by it: where the store holds less than the chain grants, the store's figure stays. Idempotent. Refused
+        with INVALID_ARGUMENT (RECORD_INCOMPLETE) for steps that do not make up whole sessions: nothing is restored then.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def RestoreTrees(self, request, context):
+        """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
+        other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -230,6 +272,11 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetDagResponse.SerializeToString,
             ),
+            'AcknowledgeMoves': grpc.unary_unary_rpc_method_handler(
+                    servicer.AcknowledgeMoves,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesResponse.SerializeToString,
+            ),
             'AbandonWindow': grpc.unary_unary_rpc_method_handler(
                     servicer.AbandonWindow,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AbandonWindowRequest.FromString,
@@ -244,6 +291,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.TerminateSession,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionResponse.SerializeToString,
+            ),
+            'RestoreTree': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreTree,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeResponse.SerializeToString,
+            ),
+            'RestoreTrees': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreTrees,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -474,6 +531,33 @@ class SessionService:
             _registered_method=True)
 
     @staticmethod
+    def AcknowledgeMoves(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/AcknowledgeMoves',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.AcknowledgeMovesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def AbandonWindow(request,
             target,
             options=(),
@@ -544,6 +628,60 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/TerminateSession',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.TerminateSessionResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreTree(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/RestoreTree',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreTrees(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/RestoreTrees',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -69,12 +69,27 @@ class SessionServiceStub:
     """
     GetDag: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetDagRequest, _session_pb2.GetDagResponse]
     """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
+    AcknowledgeMoves: _grpc.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeMovesRequest, _session_pb2.AcknowledgeMovesResponse]
+    """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
+    then each opening names those windows. Repeated calls change nothing.
+    """
     AbandonWindow: _grpc.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]
     """GetSession reads a session. It is never used for enforcement."""
     TerminateSession: _grpc.UnaryUnaryMultiCallable[_session_pb2.TerminateSessionRequest, _session_pb2.TerminateSessionResponse]
     """TerminateSession ends a session for good; repeated calls change nothing."""
+    RestoreTree: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreTreeRequest, _session_pb2.RestoreTreeResponse]
+    """RestoreTree rebuilds the sessions of a tree from what the audit chain says, where the store lost them, holds them older than
+    the chain, or runs under another run id than the one that they were last verified under.
+
+    A budget never rises by it: where the store holds less than the chain grants, the store's figure stays. Idempotent. Refused
+    with INVALID_ARGUMENT (RECORD_INCOMPLETE) for steps that do not make up whole sessions: nothing is restored then.
+    """
+    RestoreTrees: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreTreesRequest, _session_pb2.RestoreTreesResponse]
+    """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
+    other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
+    """
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -117,12 +132,27 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """
     GetDag: _aio.UnaryUnaryMultiCallable[_session_pb2.GetDagRequest, _session_pb2.GetDagResponse]  # type: ignore[assignment]
     """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
+    AcknowledgeMoves: _aio.UnaryUnaryMultiCallable[_session_pb2.AcknowledgeMovesRequest, _session_pb2.AcknowledgeMovesResponse]  # type: ignore[assignment]
+    """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
+    then each opening names those windows. Repeated calls change nothing.
+    """
     AbandonWindow: _aio.UnaryUnaryMultiCallable[_session_pb2.AbandonWindowRequest, _session_pb2.AbandonWindowResponse]  # type: ignore[assignment]
     """AbandonWindow gives the lease of a window back that was never sealed. Nothing is charged."""
     GetSession: _aio.UnaryUnaryMultiCallable[_session_pb2.GetSessionRequest, _session_pb2.GetSessionResponse]  # type: ignore[assignment]
     """GetSession reads a session. It is never used for enforcement."""
     TerminateSession: _aio.UnaryUnaryMultiCallable[_session_pb2.TerminateSessionRequest, _session_pb2.TerminateSessionResponse]  # type: ignore[assignment]
     """TerminateSession ends a session for good; repeated calls change nothing."""
+    RestoreTree: _aio.UnaryUnaryMultiCallable[_session_pb2.RestoreTreeRequest, _session_pb2.RestoreTreeResponse]  # type: ignore[assignment]
+    """RestoreTree rebuilds the sessions of a tree from what the audit chain says, where the store lost them, holds them older than
+    the chain, or runs under another run id than the one that they were last verified under.
+
+    A budget never rises by it: where the store holds less than the chain grants, the store's figure stays. Idempotent. Refused
+    with INVALID_ARGUMENT (RECORD_INCOMPLETE) for steps that do not make up whole sessions: nothing is restored then.
+    """
+    RestoreTrees: _aio.UnaryUnaryMultiCallable[_session_pb2.RestoreTreesRequest, _session_pb2.RestoreTreesResponse]  # type: ignore[assignment]
+    """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
+    other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
+    """
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """SessionService owns the state of sessions. All state lives in Redis or Valkey; any instance answers."""
@@ -212,6 +242,16 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """GetDag reads a session with its windows and edges, and the sessions below it when asked. For people, never for enforcement."""
 
     @_abc_1.abstractmethod
+    def AcknowledgeMoves(
+        self,
+        request: _session_pb2.AcknowledgeMovesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.AcknowledgeMovesResponse, _abc.Awaitable[_session_pb2.AcknowledgeMovesResponse]]:
+        """AcknowledgeMoves notes that what settlements moved (steps of breakers, cascades, ends) is on record in the audit log. Until
+        then each opening names those windows. Repeated calls change nothing.
+        """
+
+    @_abc_1.abstractmethod
     def AbandonWindow(
         self,
         request: _session_pb2.AbandonWindowRequest,
@@ -234,5 +274,28 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_session_pb2.TerminateSessionResponse, _abc.Awaitable[_session_pb2.TerminateSessionResponse]]:
         """TerminateSession ends a session for good; repeated calls change nothing."""
+
+    @_abc_1.abstractmethod
+    def RestoreTree(
+        self,
+        request: _session_pb2.RestoreTreeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.RestoreTreeResponse, _abc.Awaitable[_session_pb2.RestoreTreeResponse]]:
+        """RestoreTree rebuilds the sessions of a tree from what the audit chain says, where the store lost them, holds them older than
+        the chain, or runs under another run id than the one that they were last verified under.
+
+        A budget never rises by it: where the store holds less than the chain grants, the store's figure stays. Idempotent. Refused
+        with INVALID_ARGUMENT (RECORD_INCOMPLETE) for steps that do not make up whole sessions: nothing is restored then.
+        """
+
+    @_abc_1.abstractmethod
+    def RestoreTrees(
+        self,
+        request: _session_pb2.RestoreTreesRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.RestoreTreesResponse, _abc.Awaitable[_session_pb2.RestoreTreesResponse]]:
+        """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
+        other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
+        """
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

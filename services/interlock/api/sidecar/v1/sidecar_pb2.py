@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from interlock.api.audit.v1 import audit_pb2 as interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2
 from interlock.api.common.v1 import common_pb2 as interlock_dot_api_dot_common_dot_v1_dot_common__pb2
 from interlock.api.dpe.v1 import dpe_pb2 as interlock_dot_api_dot_dpe_dot_v1_dot_dpe__pb2
 from interlock.api.policy.v1 import policy_pb2 as interlock_dot_api_dot_policy_dot_v1_dot_policy__pb2
 from interlock.api.session.v1 import session_pb2 as interlock_dot_api_dot_session_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&interlock/api/sidecar/v1/sidecar.proto\x12\x18interlock.api.sidecar.v1\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\x1a$interlock/api/policy/v1/policy.proto\x1a&interlock/api/session/v1/session.proto\"\x86\x03\n\x0b\x43\x61llContext\x12\x15\n\rsession_token\x18\x01 \x01(\t\x12\x17\n\x0f\x63ontinuation_id\x18\x02 \x01(\t\x12\x15\n\rsafety_policy\x18\x03 \x03(\t\x12\x13\n\x0bsafety_mode\x18\x04 \x01(\t\x12\x16\n\x0eoversight_mode\x18\x05 \x01(\t\x12\x13\n\x0b\x61\x63\x63\x65pt_risk\x18\x06 \x01(\t\x12\x13\n\x0breport_only\x18\x07 \x03(\t\x12\x1c\n\x14\x61gent_session_parent\x18\x08 \x01(\t\x12\x18\n\x10\x64\x65legation_grant\x18\t \x01(\t\x12\x18\n\x10\x61gent_loop_depth\x18\n \x01(\t\x12\x10\n\x08strategy\x18\x0b \x01(\t\x12\x15\n\rfan_in_policy\x18\x0c \x01(\t\x12\x15\n\rsafety_budget\x18\r \x01(\t\x12\x16\n\x0e\x64\x61ta_residency\x18\x0e \x01(\t\x12\x17\n\x0foversight_token\x18\x0f \x01(\t\x12\x16\n\x0esession_action\x18\x10 \x01(\t\"\xad\x03\n\x07Outcome\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32!.interlock.api.policy.v1.Decision\x12,\n\x06report\x18\x02 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12?\n\x07headers\x18\x03 \x03(\x0b\x32..interlock.api.sidecar.v1.Outcome.HeadersEntry\x12\x15\n\rsession_token\x18\x04 \x01(\t\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12\x11\n\twindow_id\x18\x06 \x01(\t\x12\x1c\n\x14safety_budget_micros\x18\x07 \x01(\x03\x12\x36\n\x07\x62reaker\x18\x08 \x01(\x0e\x32%.interlock.api.common.v1.BreakerState\x12:\n\tintegrity\x18\t \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf6\x01\n\x0f\x44ispatchRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x14\n\x0c\x63hat_request\x18\x02 \x01(\x0c\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\x12\x43\n\x11sub_agent_results\x18\x05 \x03(\x0b\x32(.interlock.api.sidecar.v1.SubAgentResult\x12\x13\n\x0bsub_queries\x18\x06 \x03(\t\"E\n\x0eSubAgentResult\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04hmac\x18\x02 \x01(\t\x12\x11\n\tsub_query\x18\x03 \x01(\t\"]\n\x10\x44ispatchResponse\x12\x15\n\rchat_response\x18\x01 \x01(\x0c\x12\x32\n\x07outcome\x18\x02 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\"\xeb\x01\n\x0c\x43heckRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\x12\x43\n\x11sub_agent_results\x18\x05 \x03(\x0b\x32(.interlock.api.sidecar.v1.SubAgentResult\x12\x13\n\x0bsub_queries\x18\x06 \x03(\t\"C\n\rCheckResponse\x12\x32\n\x07outcome\x18\x01 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\";\n\x06Parent\x12\x0f\n\x05grant\x18\x01 \x01(\tH\x00\x12\x17\n\rsession_token\x18\x02 \x01(\tH\x00\x42\x07\n\x05proof\"\x7f\n\x13StartSessionRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x30\n\x06parent\x18\x02 \x01(\x0b\x32 .interlock.api.sidecar.v1.Parent\"a\n\x14StartSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session\x12\x15\n\rsession_token\x18\x02 \x01(\t\"q\n\x0f\x44\x65legateRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x12\n\nagent_type\x18\x02 \x01(\t\x12\x12\n\nlifetime_s\x18\x03 \x01(\x05\"\xc3\x01\n\x10\x44\x65legateResponse\x12\r\n\x05grant\x18\x01 \x01(\t\x12H\n\x07headers\x18\x02 \x03(\x0b\x32\x37.interlock.api.sidecar.v1.DelegateResponse.HeadersEntry\x12\x12\n\nexpires_at\x18\x03 \x01(\t\x12\x12\n\nloop_depth\x18\x04 \x01(\x05\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"j\n\tBatchItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x14\n\x0c\x63hat_request\x18\x02 \x01(\x0c\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\"z\n\x0c\x42\x61tchRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x32\n\x05items\x18\x02 \x03(\x0b\x32#.interlock.api.sidecar.v1.BatchItem\"\x97\x01\n\x0b\x42\x61tchResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rchat_response\x18\x02 \x01(\x0c\x12\x32\n\x07outcome\x18\x03 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\x12\x31\n\x07refusal\x18\x04 \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"\xd5\x01\n\rBatchResponse\x12\x36\n\x07results\x18\x01 \x03(\x0b\x32%.interlock.api.sidecar.v1.BatchResult\x12\x45\n\x07headers\x18\x02 \x03(\x0b\x32\x34.interlock.api.sidecar.v1.BatchResponse.HeadersEntry\x12\x15\n\rsession_token\x18\x03 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\rGetDagRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04tree\x18\x03 \x01(\x08\"V\n\x0eGetDagResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.interlock.api.session.v1.Session\x12\x0f\n\x07picture\x18\x02 \x01(\t\"*\n\x11GetSessionRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session\")\n\x10TerminateRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\"G\n\x11TerminateResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session2\xa5\x06\n\x0eSidecarService\x12\x61\n\x08\x44ispatch\x12).interlock.api.sidecar.v1.DispatchRequest\x1a*.interlock.api.sidecar.v1.DispatchResponse\x12X\n\x05\x43heck\x12&.interlock.api.sidecar.v1.CheckRequest\x1a\'.interlock.api.sidecar.v1.CheckResponse\x12m\n\x0cStartSession\x12-.interlock.api.sidecar.v1.StartSessionRequest\x1a..interlock.api.sidecar.v1.StartSessionResponse\x12g\n\nGetSession\x12+.interlock.api.sidecar.v1.GetSessionRequest\x1a,.interlock.api.sidecar.v1.GetSessionResponse\x12\x61\n\x08\x44\x65legate\x12).interlock.api.sidecar.v1.DelegateRequest\x1a*.interlock.api.sidecar.v1.DelegateResponse\x12X\n\x05\x42\x61tch\x12&.interlock.api.sidecar.v1.BatchRequest\x1a\'.interlock.api.sidecar.v1.BatchResponse\x12[\n\x06GetDag\x12\'.interlock.api.sidecar.v1.GetDagRequest\x1a(.interlock.api.sidecar.v1.GetDagResponse\x12\x64\n\tTerminate\x12*.interlock.api.sidecar.v1.TerminateRequest\x1a+.interlock.api.sidecar.v1.TerminateResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&interlock/api/sidecar/v1/sidecar.proto\x12\x18interlock.api.sidecar.v1\x1a\"interlock/api/audit/v1/audit.proto\x1a$interlock/api/common/v1/common.proto\x1a\x1einterlock/api/dpe/v1/dpe.proto\x1a$interlock/api/policy/v1/policy.proto\x1a&interlock/api/session/v1/session.proto\"\x86\x03\n\x0b\x43\x61llContext\x12\x15\n\rsession_token\x18\x01 \x01(\t\x12\x17\n\x0f\x63ontinuation_id\x18\x02 \x01(\t\x12\x15\n\rsafety_policy\x18\x03 \x03(\t\x12\x13\n\x0bsafety_mode\x18\x04 \x01(\t\x12\x16\n\x0eoversight_mode\x18\x05 \x01(\t\x12\x13\n\x0b\x61\x63\x63\x65pt_risk\x18\x06 \x01(\t\x12\x13\n\x0breport_only\x18\x07 \x03(\t\x12\x1c\n\x14\x61gent_session_parent\x18\x08 \x01(\t\x12\x18\n\x10\x64\x65legation_grant\x18\t \x01(\t\x12\x18\n\x10\x61gent_loop_depth\x18\n \x01(\t\x12\x10\n\x08strategy\x18\x0b \x01(\t\x12\x15\n\rfan_in_policy\x18\x0c \x01(\t\x12\x15\n\rsafety_budget\x18\r \x01(\t\x12\x16\n\x0e\x64\x61ta_residency\x18\x0e \x01(\t\x12\x17\n\x0foversight_token\x18\x0f \x01(\t\x12\x16\n\x0esession_action\x18\x10 \x01(\t\"\xad\x03\n\x07Outcome\x12\x33\n\x08\x64\x65\x63ision\x18\x01 \x01(\x0b\x32!.interlock.api.policy.v1.Decision\x12,\n\x06report\x18\x02 \x01(\x0b\x32\x1c.interlock.api.dpe.v1.Report\x12?\n\x07headers\x18\x03 \x03(\x0b\x32..interlock.api.sidecar.v1.Outcome.HeadersEntry\x12\x15\n\rsession_token\x18\x04 \x01(\t\x12\x12\n\nsession_id\x18\x05 \x01(\t\x12\x11\n\twindow_id\x18\x06 \x01(\t\x12\x1c\n\x14safety_budget_micros\x18\x07 \x01(\x03\x12\x36\n\x07\x62reaker\x18\x08 \x01(\x0e\x32%.interlock.api.common.v1.BreakerState\x12:\n\tintegrity\x18\t \x01(\x0e\x32\'.interlock.api.common.v1.ChainIntegrity\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xf6\x01\n\x0f\x44ispatchRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x14\n\x0c\x63hat_request\x18\x02 \x01(\x0c\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\x12\x43\n\x11sub_agent_results\x18\x05 \x03(\x0b\x32(.interlock.api.sidecar.v1.SubAgentResult\x12\x13\n\x0bsub_queries\x18\x06 \x03(\t\"E\n\x0eSubAgentResult\x12\x12\n\nsession_id\x18\x01 \x01(\t\x12\x0c\n\x04hmac\x18\x02 \x01(\t\x12\x11\n\tsub_query\x18\x03 \x01(\t\"]\n\x10\x44ispatchResponse\x12\x15\n\rchat_response\x18\x01 \x01(\x0c\x12\x32\n\x07outcome\x18\x02 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\"\xeb\x01\n\x0c\x43heckRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x0c\n\x04text\x18\x02 \x01(\t\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\x12\x43\n\x11sub_agent_results\x18\x05 \x03(\x0b\x32(.interlock.api.sidecar.v1.SubAgentResult\x12\x13\n\x0bsub_queries\x18\x06 \x03(\t\"C\n\rCheckResponse\x12\x32\n\x07outcome\x18\x01 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\";\n\x06Parent\x12\x0f\n\x05grant\x18\x01 \x01(\tH\x00\x12\x17\n\rsession_token\x18\x02 \x01(\tH\x00\x42\x07\n\x05proof\"\x7f\n\x13StartSessionRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x30\n\x06parent\x18\x02 \x01(\x0b\x32 .interlock.api.sidecar.v1.Parent\"a\n\x14StartSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session\x12\x15\n\rsession_token\x18\x02 \x01(\t\"q\n\x0f\x44\x65legateRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x12\n\nagent_type\x18\x02 \x01(\t\x12\x12\n\nlifetime_s\x18\x03 \x01(\x05\"\xc3\x01\n\x10\x44\x65legateResponse\x12\r\n\x05grant\x18\x01 \x01(\t\x12H\n\x07headers\x18\x02 \x03(\x0b\x32\x37.interlock.api.sidecar.v1.DelegateResponse.HeadersEntry\x12\x12\n\nexpires_at\x18\x03 \x01(\t\x12\x12\n\nloop_depth\x18\x04 \x01(\x05\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"j\n\tBatchItem\x12\n\n\x02id\x18\x01 \x01(\t\x12\x14\n\x0c\x63hat_request\x18\x02 \x01(\x0c\x12,\n\x05\x66\x61\x63ts\x18\x03 \x03(\x0b\x32\x1d.interlock.api.common.v1.Fact\x12\r\n\x05query\x18\x04 \x01(\t\"z\n\x0c\x42\x61tchRequest\x12\x36\n\x07\x63ontext\x18\x01 \x01(\x0b\x32%.interlock.api.sidecar.v1.CallContext\x12\x32\n\x05items\x18\x02 \x03(\x0b\x32#.interlock.api.sidecar.v1.BatchItem\"\x97\x01\n\x0b\x42\x61tchResult\x12\n\n\x02id\x18\x01 \x01(\t\x12\x15\n\rchat_response\x18\x02 \x01(\x0c\x12\x32\n\x07outcome\x18\x03 \x01(\x0b\x32!.interlock.api.sidecar.v1.Outcome\x12\x31\n\x07refusal\x18\x04 \x01(\x0b\x32 .interlock.api.common.v1.Refusal\"\xd5\x01\n\rBatchResponse\x12\x36\n\x07results\x18\x01 \x03(\x0b\x32%.interlock.api.sidecar.v1.BatchResult\x12\x45\n\x07headers\x18\x02 \x03(\x0b\x32\x34.interlock.api.sidecar.v1.BatchResponse.HeadersEntry\x12\x15\n\rsession_token\x18\x03 \x01(\t\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"D\n\rGetDagRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\x12\x0e\n\x06\x66ormat\x18\x02 \x01(\t\x12\x0c\n\x04tree\x18\x03 \x01(\x08\"V\n\x0eGetDagResponse\x12\x33\n\x08sessions\x18\x01 \x03(\x0b\x32!.interlock.api.session.v1.Session\x12\x0f\n\x07picture\x18\x02 \x01(\t\"*\n\x11GetSessionRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\"H\n\x12GetSessionResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session\":\n\x0eGetHeldRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\x12\x11\n\twindow_id\x18\x02 \x01(\t\"A\n\x0fGetHeldResponse\x12.\n\x04item\x18\x01 \x01(\x0b\x32 .interlock.api.audit.v1.HeldItem\")\n\x10TerminateRequest\x12\x15\n\rsession_token\x18\x01 \x01(\t\"G\n\x11TerminateResponse\x12\x32\n\x07session\x18\x01 \x01(\x0b\x32!.interlock.api.session.v1.Session2\x85\x07\n\x0eSidecarService\x12\x61\n\x08\x44ispatch\x12).interlock.api.sidecar.v1.DispatchRequest\x1a*.interlock.api.sidecar.v1.DispatchResponse\x12X\n\x05\x43heck\x12&.interlock.api.sidecar.v1.CheckRequest\x1a\'.interlock.api.sidecar.v1.CheckResponse\x12m\n\x0cStartSession\x12-.interlock.api.sidecar.v1.StartSessionRequest\x1a..interlock.api.sidecar.v1.StartSessionResponse\x12g\n\nGetSession\x12+.interlock.api.sidecar.v1.GetSessionRequest\x1a,.interlock.api.sidecar.v1.GetSessionResponse\x12\x61\n\x08\x44\x65legate\x12).interlock.api.sidecar.v1.DelegateRequest\x1a*.interlock.api.sidecar.v1.DelegateResponse\x12X\n\x05\x42\x61tch\x12&.interlock.api.sidecar.v1.BatchRequest\x1a\'.interlock.api.sidecar.v1.BatchResponse\x12[\n\x06GetDag\x12\'.interlock.api.sidecar.v1.GetDagRequest\x1a(.interlock.api.sidecar.v1.GetDagResponse\x12^\n\x07GetHeld\x12(.interlock.api.sidecar.v1.GetHeldRequest\x1a).interlock.api.sidecar.v1.GetHeldResponse\x12\x64\n\tTerminate\x12*.interlock.api.sidecar.v1.TerminateRequest\x1a+.interlock.api.sidecar.v1.TerminateResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -41,56 +42,60 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DELEGATERESPONSE_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_BATCHRESPONSE_HEADERSENTRY']._loaded_options = None
   _globals['_BATCHRESPONSE_HEADERSENTRY']._serialized_options = b'8\001'
-  _globals['_CALLCONTEXT']._serialized_start=217
-  _globals['_CALLCONTEXT']._serialized_end=607
-  _globals['_OUTCOME']._serialized_start=610
-  _globals['_OUTCOME']._serialized_end=1039
-  _globals['_OUTCOME_HEADERSENTRY']._serialized_start=993
-  _globals['_OUTCOME_HEADERSENTRY']._serialized_end=1039
-  _globals['_DISPATCHREQUEST']._serialized_start=1042
-  _globals['_DISPATCHREQUEST']._serialized_end=1288
-  _globals['_SUBAGENTRESULT']._serialized_start=1290
-  _globals['_SUBAGENTRESULT']._serialized_end=1359
-  _globals['_DISPATCHRESPONSE']._serialized_start=1361
-  _globals['_DISPATCHRESPONSE']._serialized_end=1454
-  _globals['_CHECKREQUEST']._serialized_start=1457
-  _globals['_CHECKREQUEST']._serialized_end=1692
-  _globals['_CHECKRESPONSE']._serialized_start=1694
-  _globals['_CHECKRESPONSE']._serialized_end=1761
-  _globals['_PARENT']._serialized_start=1763
-  _globals['_PARENT']._serialized_end=1822
-  _globals['_STARTSESSIONREQUEST']._serialized_start=1824
-  _globals['_STARTSESSIONREQUEST']._serialized_end=1951
-  _globals['_STARTSESSIONRESPONSE']._serialized_start=1953
-  _globals['_STARTSESSIONRESPONSE']._serialized_end=2050
-  _globals['_DELEGATEREQUEST']._serialized_start=2052
-  _globals['_DELEGATEREQUEST']._serialized_end=2165
-  _globals['_DELEGATERESPONSE']._serialized_start=2168
-  _globals['_DELEGATERESPONSE']._serialized_end=2363
-  _globals['_DELEGATERESPONSE_HEADERSENTRY']._serialized_start=993
-  _globals['_DELEGATERESPONSE_HEADERSENTRY']._serialized_end=1039
-  _globals['_BATCHITEM']._serialized_start=2365
-  _globals['_BATCHITEM']._serialized_end=2471
-  _globals['_BATCHREQUEST']._serialized_start=2473
-  _globals['_BATCHREQUEST']._serialized_end=2595
-  _globals['_BATCHRESULT']._serialized_start=2598
-  _globals['_BATCHRESULT']._serialized_end=2749
-  _globals['_BATCHRESPONSE']._serialized_start=2752
-  _globals['_BATCHRESPONSE']._serialized_end=2965
-  _globals['_BATCHRESPONSE_HEADERSENTRY']._serialized_start=993
-  _globals['_BATCHRESPONSE_HEADERSENTRY']._serialized_end=1039
-  _globals['_GETDAGREQUEST']._serialized_start=2967
-  _globals['_GETDAGREQUEST']._serialized_end=3035
-  _globals['_GETDAGRESPONSE']._serialized_start=3037
-  _globals['_GETDAGRESPONSE']._serialized_end=3123
-  _globals['_GETSESSIONREQUEST']._serialized_start=3125
-  _globals['_GETSESSIONREQUEST']._serialized_end=3167
-  _globals['_GETSESSIONRESPONSE']._serialized_start=3169
-  _globals['_GETSESSIONRESPONSE']._serialized_end=3241
-  _globals['_TERMINATEREQUEST']._serialized_start=3243
-  _globals['_TERMINATEREQUEST']._serialized_end=3284
-  _globals['_TERMINATERESPONSE']._serialized_start=3286
-  _globals['_TERMINATERESPONSE']._serialized_end=3357
-  _globals['_SIDECARSERVICE']._serialized_start=3360
-  _globals['_SIDECARSERVICE']._serialized_end=4165
+  _globals['_CALLCONTEXT']._serialized_start=253
+  _globals['_CALLCONTEXT']._serialized_end=643
+  _globals['_OUTCOME']._serialized_start=646
+  _globals['_OUTCOME']._serialized_end=1075
+  _globals['_OUTCOME_HEADERSENTRY']._serialized_start=1029
+  _globals['_OUTCOME_HEADERSENTRY']._serialized_end=1075
+  _globals['_DISPATCHREQUEST']._serialized_start=1078
+  _globals['_DISPATCHREQUEST']._serialized_end=1324
+  _globals['_SUBAGENTRESULT']._serialized_start=1326
+  _globals['_SUBAGENTRESULT']._serialized_end=1395
+  _globals['_DISPATCHRESPONSE']._serialized_start=1397
+  _globals['_DISPATCHRESPONSE']._serialized_end=1490
+  _globals['_CHECKREQUEST']._serialized_start=1493
+  _globals['_CHECKREQUEST']._serialized_end=1728
+  _globals['_CHECKRESPONSE']._serialized_start=1730
+  _globals['_CHECKRESPONSE']._serialized_end=1797
+  _globals['_PARENT']._serialized_start=1799
+  _globals['_PARENT']._serialized_end=1858
+  _globals['_STARTSESSIONREQUEST']._serialized_start=1860
+  _globals['_STARTSESSIONREQUEST']._serialized_end=1987
+  _globals['_STARTSESSIONRESPONSE']._serialized_start=1989
+  _globals['_STARTSESSIONRESPONSE']._serialized_end=2086
+  _globals['_DELEGATEREQUEST']._serialized_start=2088
+  _globals['_DELEGATEREQUEST']._serialized_end=2201
+  _globals['_DELEGATERESPONSE']._serialized_start=2204
+  _globals['_DELEGATERESPONSE']._serialized_end=2399
+  _globals['_DELEGATERESPONSE_HEADERSENTRY']._serialized_start=1029
+  _globals['_DELEGATERESPONSE_HEADERSENTRY']._serialized_end=1075
+  _globals['_BATCHITEM']._serialized_start=2401
+  _globals['_BATCHITEM']._serialized_end=2507
+  _globals['_BATCHREQUEST']._serialized_start=2509
+  _globals['_BATCHREQUEST']._serialized_end=2631
+  _globals['_BATCHRESULT']._serialized_start=2634
+  _globals['_BATCHRESULT']._serialized_end=2785
+  _globals['_BATCHRESPONSE']._serialized_start=2788
+  _globals['_BATCHRESPONSE']._serialized_end=3001
+  _globals['_BATCHRESPONSE_HEADERSENTRY']._serialized_start=1029
+  _globals['_BATCHRESPONSE_HEADERSENTRY']._serialized_end=1075
+  _globals['_GETDAGREQUEST']._serialized_start=3003
+  _globals['_GETDAGREQUEST']._serialized_end=3071
+  _globals['_GETDAGRESPONSE']._serialized_start=3073
+  _globals['_GETDAGRESPONSE']._serialized_end=3159
+  _globals['_GETSESSIONREQUEST']._serialized_start=3161
+  _globals['_GETSESSIONREQUEST']._serialized_end=3203
+  _globals['_GETSESSIONRESPONSE']._serialized_start=3205
+  _globals['_GETSESSIONRESPONSE']._serialized_end=3277
+  _globals['_GETHELDREQUEST']._serialized_start=3279
+  _globals['_GETHELDREQUEST']._serialized_end=3337
+  _globals['_GETHELDRESPONSE']._serialized_start=3339
+  _globals['_GETHELDRESPONSE']._serialized_end=3404
+  _globals['_TERMINATEREQUEST']._serialized_start=3406
+  _globals['_TERMINATEREQUEST']._serialized_end=3447
+  _globals['_TERMINATERESPONSE']._serialized_start=3449
+  _globals['_TERMINATERESPONSE']._serialized_end=3520
+  _globals['_SIDECARSERVICE']._serialized_start=3523
+  _globals['_SIDECARSERVICE']._serialized_end=4424
 # @@protoc_insertion_point(module_scope)

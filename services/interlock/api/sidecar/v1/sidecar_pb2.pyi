@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from interlock.api.audit.v1 import audit_pb2 as _audit_pb2
 from interlock.api.common.v1 import common_pb2 as _common_pb2
 from interlock.api.dpe.v1 import dpe_pb2 as _dpe_pb2
 from interlock.api.policy.v1 import policy_pb2 as _policy_pb2
@@ -805,6 +806,56 @@ class GetSessionResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___GetSessionResponse: _TypeAlias = GetSessionResponse  # noqa: Y015
+
+@_typing.final
+class GetHeldRequest(_message.Message):
+    """GetHeldRequest names a held response."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_TOKEN_FIELD_NUMBER: _builtins.int
+    WINDOW_ID_FIELD_NUMBER: _builtins.int
+    session_token: _builtins.str
+    """Token of its session, one that has expired too."""
+    window_id: _builtins.str
+    """Window, as the refusal HELD_FOR_REVIEW named it."""
+    def __init__(
+        self,
+        *,
+        session_token: _builtins.str = ...,
+        window_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["session_token", b"session_token", "window_id", b"window_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHeldRequest: _TypeAlias = GetHeldRequest  # noqa: Y015
+
+@_typing.final
+class GetHeldResponse(_message.Message):
+    """GetHeldResponse tells its state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ITEM_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def item(self) -> _audit_pb2.HeldItem:
+        """What is known of it."""
+
+    def __init__(
+        self,
+        *,
+        item: _audit_pb2.HeldItem | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["item", b"item"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetHeldResponse: _TypeAlias = GetHeldResponse  # noqa: Y015
 
 @_typing.final
 class TerminateRequest(_message.Message):

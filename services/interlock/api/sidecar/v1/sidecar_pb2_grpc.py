@@ -74,6 +74,11 @@ class SidecarServiceStub:
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.FromString,
                 _registered_method=True)
+        self.GetHeld = channel.unary_unary(
+                '/interlock.api.sidecar.v1.SidecarService/GetHeld',
+                request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldResponse.FromString,
+                _registered_method=True)
         self.Terminate = channel.unary_unary(
                 '/interlock.api.sidecar.v1.SidecarService/Terminate',
                 request_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.TerminateRequest.SerializeToString,
@@ -138,6 +143,14 @@ class SidecarServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetHeld(self, request, context):
+        """GetHeld tells what became of a response that is held for review, and the oversight token once it was approved. The
+        response itself is released by Dispatch or Check with that token.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def Terminate(self, request, context):
         """Terminate ends the session of a token for good.
         """
@@ -182,6 +195,11 @@ def add_SidecarServiceServicer_to_server(servicer, server):
                     servicer.GetDag,
                     request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.FromString,
                     response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.SerializeToString,
+            ),
+            'GetHeld': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetHeld,
+                    request_deserializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldResponse.SerializeToString,
             ),
             'Terminate': grpc.unary_unary_rpc_method_handler(
                     servicer.Terminate,
@@ -383,6 +401,33 @@ class SidecarService:
             '/interlock.api.sidecar.v1.SidecarService/GetDag',
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagRequest.SerializeToString,
             interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetDagResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetHeld(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.sidecar.v1.SidecarService/GetHeld',
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldRequest.SerializeToString,
+            interlock_dot_api_dot_sidecar_dot_v1_dot_sidecar__pb2.GetHeldResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -52,6 +52,10 @@ class SidecarServiceStub:
     """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others."""
     GetDag: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.GetDagRequest, _sidecar_pb2.GetDagResponse]
     """GetDag reads the window DAG of a session, and draws it."""
+    GetHeld: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.GetHeldRequest, _sidecar_pb2.GetHeldResponse]
+    """GetHeld tells what became of a response that is held for review, and the oversight token once it was approved. The
+    response itself is released by Dispatch or Check with that token.
+    """
     Terminate: _grpc.UnaryUnaryMultiCallable[_sidecar_pb2.TerminateRequest, _sidecar_pb2.TerminateResponse]
     """Terminate ends the session of a token for good."""
 
@@ -79,6 +83,10 @@ class SidecarServiceAsyncStub(SidecarServiceStub):
     """Batch governs several chat requests at once, each in a window of its own; one that is refused does not stop the others."""
     GetDag: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.GetDagRequest, _sidecar_pb2.GetDagResponse]  # type: ignore[assignment]
     """GetDag reads the window DAG of a session, and draws it."""
+    GetHeld: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.GetHeldRequest, _sidecar_pb2.GetHeldResponse]  # type: ignore[assignment]
+    """GetHeld tells what became of a response that is held for review, and the oversight token once it was approved. The
+    response itself is released by Dispatch or Check with that token.
+    """
     Terminate: _aio.UnaryUnaryMultiCallable[_sidecar_pb2.TerminateRequest, _sidecar_pb2.TerminateResponse]  # type: ignore[assignment]
     """Terminate ends the session of a token for good."""
 
@@ -145,6 +153,16 @@ class SidecarServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_sidecar_pb2.GetDagResponse, _abc.Awaitable[_sidecar_pb2.GetDagResponse]]:
         """GetDag reads the window DAG of a session, and draws it."""
+
+    @_abc_1.abstractmethod
+    def GetHeld(
+        self,
+        request: _sidecar_pb2.GetHeldRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_sidecar_pb2.GetHeldResponse, _abc.Awaitable[_sidecar_pb2.GetHeldResponse]]:
+        """GetHeld tells what became of a response that is held for review, and the oversight token once it was approved. The
+        response itself is released by Dispatch or Check with that token.
+        """
 
     @_abc_1.abstractmethod
     def Terminate(

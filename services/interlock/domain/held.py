@@ -1,0 +1,112 @@
+"""A response that is held for a reviewer: what it would be released as, and what may be said about a decision (SPEC-012 §6).
+
+The sidecar packs what it could not release, the audit log keeps it encrypted, the reviewer's side shows it. Its form is
+canonical JSON, so that each of them reads the same.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.domain.signed import MalformedError, object_of
+
+FORM = 1
+CHAT, STREAM, TEXT = "chat", "chat-stream", "text"
+"""Forms of a response: a chat completion, the same as server-sent events, a text that its caller brought."""
+
+APPROVAL_REASONS = ("ACCURATE", "SOURCES_CHECKED", "RISK_ACCEPTED")
+REJECTION_REASONS = ("INACCURATE", "UNSUPPORTED", "HARMFUL", "PERSONAL_DATA", "POLICY", "UNCLEAR")
+"""Why a reviewer decided so. Words of a list and no free text: they stay in a chain from which nothing can be erased."""
+
+REPEAT_S = 60
+"""How long the same claim gets a response again that was handed out: as long as a client tries again after a lost connection."""
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a held response would be released as: ``headers`` are those that were known when it was sealed."""
+
+    form: str
+    include_usage: bool
+    """Whether a stream ends with its usage."""
+    headers: Mapping[str, str]
+    body: bytes
+    decision: bytes
+    """What was decided, as the policy service answered it."""
+    question: str
+    """What was asked, for the reviewer alone."""
+    evidence: Mapping[str, str]
+    """Facts that the analysis names, id to text, for the reviewer alone: the report has their ids."""
+
+
+def packed(held: Held) -> bytes:
+    """Return the bytes that are kept."""
+    values = {
+        "body": _text(held.body), "decision": _text(held.decision), "evidence": dict(held.evidence), "form": held.form,
+        "headers": dict(held.headers), "include_usage": held.include_usage, "question": held.question, "v": FORM,
+    }  # fmt: skip
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=False, ensure_ascii=False).encode()
+
+
+def unpacked(data: bytes) -> Held:
+    """Return what was packed. Raises ``ValueError`` for anything else: nothing is released that cannot be read."""
+    try:
+        values: Any = object_of(data)
+        held = Held(
+            form=values["form"], include_usage=values["include_usage"], headers=values["headers"],
+            body=_bytes(values["body"]), decision=_bytes(values["decision"]), question=values["question"],
+            evidence=values["evidence"],
+        )  # fmt: skip
+        sound = _sound(held) and type(values["v"]) is int and values["v"] == FORM and packed(held) == data
+    except (MalformedError, KeyError, TypeError, ValueError, AttributeError, binascii.Error):
+        sound = False
+    if not sound:
+        raise ValueError("not a held response")
+    return held
+
+
+def _sound(held: Held) -> bool:
+    return (
+        held.form in (CHAT, STREAM, TEXT)
+        and type(held.include_usage) is bool
+        and isinstance(held.question, str)
+        and _texts(held.headers)
+        and _texts(held.evidence)
+    )
+
+
+def texts_of(held: Held) -> list[tuple[str, str]]:
+    """Return every text in a held response that a reader would get, each with what it is, in the order of the choices."""
+    if held.form == TEXT:
+        return [("text", held.body.decode("utf-8", "replace"))]
+    completion = json.loads(held.body)
+    return [one for choice in completion["choices"] for one in _of_choice(choice, many=len(completion["choices"]) > 1)]
+
+
+def _of_choice(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, str]]:
+    message = choice["message"]
+    prefix = f"choice {choice['index']} " if many else ""
+    found = [
+        (name, message.get(field) or "")
+        for name, field in (("answer", "content"), ("reasoning", "reasoning_content"), ("refusal", "refusal"))
+    ]
+    calls = [call["function"] for call in message.get("tool_calls") or ()]
+    found += [(f"call of {call['name']}", call["arguments"] or "{}") for call in calls]
+    return [(prefix + name, text) for name, text in found if text]
+
+
+def _texts(values: object) -> bool:
+    return isinstance(values, dict) and all(isinstance(value, str) for value in values.values())
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(data).decode("ascii")
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)

@@ -1,0 +1,52 @@
+"""Text that somebody else wrote, shown so that nothing in it is hidden (reliability.md A-31).
+
+What has no shape of its own, or moves what stands beside it, is shown as its code point: controls, characters that turn the
+direction, of no width, invisible fillers, private use, and accents that pile up beyond what any language writes.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_BLANK = frozenset("\u115f\u1160\u3164\uffa0\u2800\u034f\u17b4\u17b5\u180b\u180c\u180d\u180f\U0001d159\U00016fe4") | {
+    chr(code) for first, last in ((0xFE00, 0xFE0F), (0xE0100, 0xE01EF)) for code in range(first, last + 1)
+}
+"""Letters and marks that show nothing: fillers, the blank braille pattern, joiners, variation selectors of all three blocks."""
+_PLAIN = frozenset("\n\t")
+MOST_MARKS = 3
+"""Accents on one letter that a language may need."""
+
+
+def segments(text: str) -> Iterator[tuple[str, bool]]:
+    """Yield the parts of *text* in order: what can be seen as it is, and (with True) what is shown by its code points."""
+    shown: list[str] = []
+    marks = 0
+    for char in text:
+        category = unicodedata.category(char)
+        marks = marks + 1 if category in {"Mn", "Me"} else 0
+        if char not in _PLAIN and (category in _HIDDEN or char in _BLANK or marks > MOST_MARKS):
+            if shown:
+                yield "".join(shown), False
+                shown = []
+            yield code_of(char), True
+        else:
+            shown.append(char)
+    if shown:
+        yield "".join(shown), False
+
+
+def visible(text: str) -> str:
+    """Return *text* with everything hidden in it shown, as ⟦U+202E⟧."""
+    return "".join(f"⟦{part}⟧" if hidden else part for part, hidden in segments(text))
+
+
+def code_of(char: str) -> str:
+    """Return the code point of a character as people write it."""
+    return f"U+{ord(char):04X}"
+
+
+def name_of(code: str) -> str:
+    """Return what the character of a code point is called."""
+    return unicodedata.name(chr(int(code.removeprefix("U+"), 16)), "without a name").lower()

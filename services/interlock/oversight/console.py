@@ -1,0 +1,192 @@
+"""What a reviewer can do, whatever way they come in: sign in, look at what is held, decide (SPEC-012 §6; ecosystem.md 3.11).
+
+It composes audit, policy and session. The decision itself is one write in the audit log; here is checked who makes it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import structlog
+from google.protobuf import json_format
+from prometheus_client import Counter
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain import approval, ids
+from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, unavailable
+from interlock.domain.held import Held, unpacked
+from interlock.oversight.views import Opened, View, Views
+from interlock.runtime.client import ask
+from interlock.runtime.clock import iso8601
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+
+log = structlog.get_logger()
+
+SIGN_INS = Counter("interlock_oversight_sign_ins", "Attempts to sign in as a reviewer, by outcome.", ["outcome"])
+DECISIONS = Counter(
+    "interlock_oversight_decisions", "Reviewers' decisions, by action and outcome.", ["action", "outcome"]
+)
+
+_ACTIONS = frozenset({approval.RELEASE, approval.REJECT})
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Everything that a reviewer needs to judge a held response; ``held`` is ``None`` when its bytes are gone."""
+
+    item: audit_pb2.HeldItem
+    held: Held | None
+    report: dpe_pb2.Report
+    sessions: Sequence[session_pb2.Session]
+    """The sessions of its tree, the root first; its own alone where the tree cannot be read."""
+
+
+@dataclass(frozen=True)
+class Console:
+    """The reviewers' use cases over the mesh."""
+
+    settings: Settings
+    mesh: Mesh
+    views: Views
+
+    async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> Opened:
+        """Open a view for a registered reviewer who signed the challenge."""
+        try:
+            opened = self.views.sign_in(reviewer, challenge, signature, (await self._keys()).get(reviewer))
+        except Refused as refused:
+            SIGN_INS.labels(refused.reason).inc()
+            log.warning("oversight.sign_in_refused", reason=refused.reason)
+            raise
+        SIGN_INS.labels("opened").inc()
+        log.info("oversight.signed_in", name=reviewer)
+        return opened
+
+    async def viewer(self, bearer: str) -> View:
+        """Return who looks. A reviewer who was taken out, or has another key by now, is signed out with that."""
+        view = self.views.of(bearer)
+        if (await self._keys()).get(view.reviewer) != view.public_key:
+            self.views.sign_out(bearer)
+            raise unauthenticated("SIGN_IN_REQUIRED", "this reviewer is not registered with that key any more")
+        return view
+
+    async def queue(
+        self, status: audit_pb2.HeldStatus.ValueType, *, session_id: str = "", after: str = "", limit: int = 50
+    ) -> audit_pb2.ListHeldResponse:
+        """Return a page of held responses, the oldest first."""
+        request = audit_pb2.ListHeldRequest(status=status, session_id=session_id, after=after, limit=limit)
+        return await ask("audit", self.mesh.audit.ListHeld(request, timeout=self._timeout))
+
+    async def shown(self, window_id: str) -> Shown:
+        """Return a held response with its report, its question and evidence, and the sessions around it."""
+        request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id))
+        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))
+        held = _readable(found.held) if found.held else None
+        return Shown(found.item, held, await self._report(window_id), await self._tree(found.item))
+
+    async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
+        """Write a signed decision of the signed-in reviewer down.
+
+        Refused with REVIEWER_MISMATCH for another's token, SELF_APPROVAL where the reviewer made a session of the tree, and as
+        the policy and audit services refuse.
+        """
+        said = approval.read(token).approval
+        action = said.action if said.action in _ACTIONS else "other"
+        try:
+            item = await self._decided(view, window_id, token, reason, said)
+        except Refused as refused:
+            DECISIONS.labels(action, refused.reason).inc()
+            log.warning("oversight.refused", window_id=window_id, action=action, reason=refused.reason)
+            raise
+        DECISIONS.labels(action, "decided").inc()
+        self.views.decided(view.reviewer)
+        log.info("oversight.decided", window_id=item.window_id, session_id=item.session_id, action=action)
+        return item
+
+    async def _decided(
+        self, view: View, window_id: str, token: str, reason: str, said: approval.Approval
+    ) -> audit_pb2.HeldItem:
+        if said.action not in _ACTIONS:
+            raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
+        request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id), state_only=True)
+        item = (await ask("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))).item
+        scope = {
+            "session": item.session_id, "window": item.window_id, "response": item.response_hash,
+            "policy": item.policy_hash,
+        }  # fmt: skip
+        verify = policy_pb2.VerifyApprovalRequest(
+            token=token, action=said.action, session_id=item.session_id, scope=scope
+        )
+        verified = await ask("policy", self.mesh.policy.VerifyApproval(verify, timeout=self._timeout))
+        if verified.reviewer_id != view.reviewer:
+            raise forbidden("REVIEWER_MISMATCH", "a reviewer hands in their own decisions, signed in as themselves")
+        await self._check_reviewer(view.reviewer, item)
+        decision = audit_pb2.DecideHeldRequest(
+            window_id=item.window_id, approved=said.action == approval.RELEASE, reviewer_id=verified.reviewer_id,
+            approval_id=verified.approval_id, token=token, response_hash=item.response_hash,
+            expires_at=verified.expires_at, reason=reason,
+        )  # fmt: skip
+        return (await ask("audit", self.mesh.audit.DecideHeld(decision, timeout=self._timeout))).item
+
+    async def _check_reviewer(self, reviewer: str, item: audit_pb2.HeldItem) -> None:
+        """Refuse a reviewer who is a caller of any session of the tree; refused too while nobody can tell who is.
+
+        Who asked is read from the chains, not from the session store: that may be lost, and cannot be checked.
+        """
+        request = audit_pb2.GetTreeRecordRequest(root_session_id=item.root_session_id)
+        record = await ask("audit", self.mesh.audit.GetTreeRecord(request, timeout=self._timeout))
+        created = [json.loads(step.data_json) for step in record.steps if step.event_type == "SESSION_CREATED"]
+        if not created:
+            raise unavailable("CALLERS_UNKNOWN", "the chain does not say who asked for the response", retry_after_ms=0)
+        callers = [str(data.get(name) or "") for data in created for name in ("scope", "agent_type")]
+        if approval.is_caller(reviewer, callers):
+            raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
+
+    async def _keys(self) -> dict[str, str]:
+        request = policy_pb2.ListReviewersRequest()
+        found = await ask("policy", self.mesh.policy.ListReviewers(request, timeout=self._timeout))
+        return {one.reviewer_id: one.public_key for one in found.reviewers}
+
+    async def _report(self, window_id: str) -> dpe_pb2.Report:
+        """Return the sealed report; an empty one when it was erased."""
+        request = audit_pb2.GetReportRequest(window_id=window_id)
+        try:
+            found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self._timeout))
+        except Refused as refused:
+            if refused.kind is not Kind.NOT_FOUND:
+                raise
+            return dpe_pb2.Report()
+        report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report(), ignore_unknown_fields=True)
+        return report
+
+    async def _tree(self, item: audit_pb2.HeldItem) -> Sequence[session_pb2.Session]:
+        """Return the sessions for the picture; a tree that cannot be read is no reason to show no answer."""
+        request = session_pb2.GetDagRequest(
+            session_id=item.root_session_id, root_session_id=item.root_session_id, tree=True
+        )
+        try:
+            return list((await ask("session", self.mesh.session.GetDag(request, timeout=self._timeout))).sessions)
+        except Refused as refused:
+            log.warning("oversight.tree_unread", session_id=item.session_id, reason=refused.reason)
+            return ()
+
+    @property
+    def _timeout(self) -> float:
+        return self.settings.rpc_timeout_s
+
+
+def expires_at(view: View) -> str:
+    """Return when a view ends, ISO 8601."""
+    return iso8601(view.expires_us)
+
+
+def _readable(data: bytes) -> Held:
+    try:
+        return unpacked(data)
+    except ValueError:
+        raise unavailable("HELD_UNREADABLE", "what is held cannot be read by this version", retry_after_ms=0) from None

@@ -1,0 +1,362 @@
+"""The reviewers' side over HTTP: their page and its JSON, on a listener of its own (ecosystem.md 3.11; A-30, A-48).
+
+Nothing is changed by GET. A POST needs our own Origin and, from who is signed in by cookie, the view's CSRF token. Hosts are
+an allow-list, so that no other name can be pointed here; scripts and styles are files of ours and nothing else runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import structlog
+from google.protobuf import json_format
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
+from interlock.domain.held import texts_of
+from interlock.domain.signed import MalformedError, object_of
+from interlock.domain.visible import visible
+from interlock.oversight import pages
+from interlock.oversight.console import Console, expires_at
+from interlock.oversight.views import View
+from interlock.runtime import dag_picture
+from interlock.runtime.clock import iso8601
+from interlock.runtime.config import Settings
+from interlock.runtime.errors import HTTP_CODES, internal
+from interlock.runtime.web import operations
+
+log = structlog.get_logger()
+
+LONGEST_BODY = 16_384
+BODY_TIMEOUT_S = 10.0
+COOKIE, SECURE_COOKIE = "interlock_view", "__Host-interlock_view"
+CSP = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": CSP,
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",  # without any, a browser sends a form's Origin as null
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), microphone=()",
+}
+_STATUSES = {
+    "pending": audit_pb2.HELD_STATUS_PENDING,
+    "approved": audit_pb2.HELD_STATUS_APPROVED,
+    "rejected": audit_pb2.HELD_STATUS_REJECTED,
+    "expired": audit_pb2.HELD_STATUS_EXPIRED,
+    "released": audit_pb2.HELD_STATUS_RELEASED,
+}
+_STATIC = {
+    "review.css": "text/css; charset=utf-8",
+    "review.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+
+Readiness = Callable[[], Awaitable[Mapping[str, str]]]
+Endpoint = Callable[["Site", Request], Awaitable[Response]]
+
+
+@dataclass(frozen=True)
+class Site:
+    """The page's parts: who answers, and under which origins it may be opened."""
+
+    console: Console
+    origins: frozenset[str]
+    secure: bool
+
+    @property
+    def cookie(self) -> str:
+        """Name of the cookie; over TLS one that no other host of the domain can set."""
+        return SECURE_COOKIE if self.secure else COOKIE
+
+
+def origins_of(settings: Settings, port: int, *, secure: bool) -> frozenset[str]:
+    """Return the origins of the page: that of ``oversight_base_url``, else the loopback names with its port."""
+    if settings.oversight_base_url:
+        url = urlsplit(settings.oversight_base_url)
+        return frozenset({f"{url.scheme}://{url.netloc}".lower()})
+    scheme = "https" if secure else "http"
+    return frozenset(f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
+
+
+def make_app(site: Site, readiness: Readiness) -> Starlette:
+    """Return the ASGI application."""
+    static = {name: files("interlock.oversight").joinpath("static", name).read_bytes() for name in _STATIC}
+
+    async def file(_site: Site, request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in static:
+            raise not_found("PATH_NOT_FOUND", "there is nothing here")
+        return Response(static[name], media_type=_STATIC[name])
+
+    def route(path: str, endpoint: Endpoint, method: str = "GET") -> Route:
+        return Route(path, partial(_answered, site, endpoint), methods=[method])
+
+    app = Starlette(
+        routes=[
+            *operations(readiness).routes,
+            route("/", _queue),
+            route("/sign-in", _sign_in_page),
+            route("/sign-in", _sign_in_by_token, "POST"),
+            route("/sign-out", _sign_out, "POST"),
+            route("/held/{window_id}", _held),
+            route("/held/{window_id}/dag.svg", _dag),
+            route("/static/{name}", file),
+            route("/api/challenge", _challenge, "POST"),
+            route("/api/sign-in", _sign_in, "POST"),
+            route("/api/held", _api_queue),
+            route("/api/held/{window_id}", _api_held),
+            route("/api/held/{window_id}/body", _api_body),
+            route("/api/held/{window_id}/decision", _api_decide, "POST"),
+        ],
+        exception_handlers={HTTPException: _http_exception},
+    )
+    app.router.redirect_slashes = False  # a redirect would be put together from the Host header
+    return app
+
+
+async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Response:
+    """Answer every end of *endpoint* with the same headers: refusals by reason, defects with constant text."""
+    try:
+        _check_origin(site, request)
+        response = await endpoint(site, request)
+    except Refused as refused:
+        response = _refused(site, request, refused)
+    except Exception:
+        log.exception("oversight.defect", route=request.scope["path"])
+        response = _refused(site, request, internal())
+    more = {"strict-transport-security": "max-age=31536000"} if site.secure else {}
+    for name, value in {**HEADERS, **more}.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _check_origin(site: Site, request: Request) -> None:
+    """Refuse another host than ours, and a POST that another page makes a browser send."""
+    hosts = {origin.partition("://")[2] for origin in site.origins}
+    if [value.lower() for value in request.headers.getlist("host")] not in [[host] for host in hosts]:
+        raise forbidden("HOST_NOT_ALLOWED", "this page is not served under that name", hint="set oversight_base_url")
+    if request.method == "GET":
+        return
+    given = [value.lower() for value in request.headers.getlist("origin")]
+    if len(given) != 1 or given[0] not in site.origins:
+        raise forbidden("ORIGIN_NOT_ALLOWED", "a change comes from this page itself, with its Origin")
+    if request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise forbidden("ORIGIN_NOT_ALLOWED", "a change comes from this page itself, not from another site")
+
+
+def _refused(site: Site, request: Request, refused: Refused) -> Response:
+    if refused.reason == "SIGN_IN_REQUIRED" and request.method == "GET" and _is_page(request):
+        return RedirectResponse("/sign-in", 303)
+    status = HTTP_CODES[refused.kind]
+    if _is_page(request):
+        page = pages.sign_in_page(f"{refused.reason}: {refused.message}")
+        return Response(page, status, media_type="text/html; charset=utf-8")
+    del site
+    body = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
+    return JSONResponse(body, status)
+
+
+def _is_page(request: Request) -> bool:
+    return not request.scope["path"].startswith(("/api/", "/static/"))
+
+
+async def _http_exception(request: Request, error: Exception) -> Response:
+    status = error.status_code if isinstance(error, HTTPException) else 500
+    reason = "METHOD_NOT_ALLOWED" if status == 405 else "PATH_NOT_FOUND"
+    del request
+    return JSONResponse({"reason": reason, "message": "there is nothing of that kind here"}, status, headers=HEADERS)
+
+
+async def _view(site: Site, request: Request) -> View:
+    return await site.console.viewer(request.cookies.get(site.cookie, ""))
+
+
+async def _signed_view(site: Site, request: Request, csrf: str) -> View:
+    """Return who is signed in, when the request carries the CSRF token of exactly that view."""
+    view = await _view(site, request)
+    if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
+        raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
+    return view
+
+
+async def _queue(site: Site, request: Request) -> Response:
+    view = await _view(site, request)
+    status = request.query_params.get("status", "pending")
+    page = await site.console.queue(_status(status), limit=200)
+    return _html(pages.queue_page(view, page, status))
+
+
+async def _held(site: Site, request: Request) -> Response:
+    view = await _view(site, request)
+    shown = await site.console.shown(request.path_params["window_id"])
+    return _html(pages.held_page(view, shown, site.console.views.pace(view.reviewer)))
+
+
+async def _dag(site: Site, request: Request) -> Response:
+    await _view(site, request)
+    shown = await site.console.shown(request.path_params["window_id"])
+    return Response(dag_picture.svg(shown.sessions), media_type="image/svg+xml")
+
+
+async def _sign_in_page(_site: Site, _request: Request) -> Response:
+    return _html(pages.sign_in_page())
+
+
+async def _sign_in_by_token(site: Site, request: Request) -> Response:
+    """Take a view that the command line opened; it is the same view, with the same end."""
+    bearer = (await _form(request)).get("bearer", "").strip()
+    view = await site.console.viewer(bearer)
+    return _signed_in(site, RedirectResponse("/", 303), bearer, view)
+
+
+async def _sign_out(site: Site, request: Request) -> Response:
+    await _signed_view(site, request, (await _form(request)).get("csrf", ""))
+    site.console.views.sign_out(request.cookies.get(site.cookie, ""))
+    response = RedirectResponse("/sign-in", 303)
+    response.delete_cookie(site.cookie, path="/", secure=site.secure, httponly=True, samesite="strict")
+    return response
+
+
+async def _challenge(site: Site, request: Request) -> Response:
+    given = await _json(request, "reviewer_id")
+    text, expires_us = site.console.views.challenge(given["reviewer_id"])
+    return JSONResponse({"challenge": text, "expires_at": iso8601(expires_us)})
+
+
+async def _sign_in(site: Site, request: Request) -> Response:
+    given = await _json(request, "reviewer_id", "challenge", "signature")
+    try:
+        signature = base64.b64decode(given["signature"] + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raise unauthenticated("SIGN_IN_INVALID", "the signature is not base64url") from None
+    opened = await site.console.sign_in(given["reviewer_id"], given["challenge"], signature)
+    response = JSONResponse({"expires_at": expires_at(opened.view)})
+    return _signed_in(site, response, opened.bearer, opened.view)
+
+
+async def _api_queue(site: Site, request: Request) -> Response:
+    await _view(site, request)
+    page = await site.console.queue(
+        _status(request.query_params.get("status", "pending")), after=request.query_params.get("after", ""), limit=200
+    )
+    return JSONResponse({"items": [_message(item) for item in page.items], "more": page.more})
+
+
+async def _api_held(site: Site, request: Request) -> Response:
+    await _view(site, request)
+    shown = await site.console.shown(request.path_params["window_id"])
+    texts = [{"what": what, "text": visible(text)} for what, text in texts_of(shown.held)] if shown.held else []
+    answer = {
+        "item": _message(shown.item),
+        "texts": texts,
+        "question": visible(shown.held.question) if shown.held else None,
+        "evidence": {name: visible(text) for name, text in shown.held.evidence.items()} if shown.held else {},
+        "report": _message(shown.report),
+        "sessions": [_message(one) for one in shown.sessions],
+    }
+    return JSONResponse(answer)
+
+
+async def _api_body(site: Site, request: Request) -> Response:
+    """Give the held bytes themselves away, for the browser to hash; nothing is to show them as a page."""
+    await _view(site, request)
+    shown = await site.console.shown(request.path_params["window_id"])
+    if shown.held is None:
+        raise not_found("HELD_NOT_FOUND", "its bytes are deleted: rejected, expired, erased or handed out")
+    headers = {"content-disposition": "attachment", "content-security-policy": "sandbox; default-src 'none'"}
+    return Response(shown.held.body, headers=headers, media_type="application/octet-stream")
+
+
+async def _api_decide(site: Site, request: Request) -> Response:
+    view = await _signed_view(site, request, request.headers.get("x-csrf-token", ""))
+    given = await _json(request, "token", "reason")
+    item = await site.console.decide(view, request.path_params["window_id"], given["token"], given["reason"])
+    return JSONResponse({"status": _word(item), "window_id": item.window_id, "approval_id": item.approval_id})
+
+
+def _signed_in(site: Site, response: Response, bearer: str, view: View) -> Response:
+    left_s = max(1, (view.expires_us - site.console.views.now_us()) // 1_000_000)
+    response.set_cookie(
+        site.cookie, bearer, max_age=left_s, path="/", secure=site.secure, httponly=True, samesite="strict"
+    )
+    return response
+
+
+def _status(name: str) -> audit_pb2.HeldStatus.ValueType:
+    if name not in _STATUSES:
+        raise invalid("INVALID_PARAMETER", f"status is one of {', '.join(_STATUSES)}", param="status")
+    return _STATUSES[name]
+
+
+def _word(item: audit_pb2.HeldItem) -> str:
+    return audit_pb2.HeldStatus.Name(item.status).removeprefix("HELD_STATUS_")
+
+
+def _message(message: Any) -> dict[str, Any]:
+    """Return a message as JSON, what others wrote in it made visible. An approval's token is its client's, not a reader's."""
+    shown: dict[str, Any] = _made_visible(json_format.MessageToDict(message, preserving_proto_field_name=True))
+    shown.pop("token", None)
+    return shown
+
+
+def _made_visible(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _made_visible(held) for key, held in value.items()}
+    if isinstance(value, list):
+        return [_made_visible(held) for held in value]
+    return visible(value) if isinstance(value, str) else value
+
+
+async def _body(request: Request, media_type: str) -> bytes:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != media_type:
+        raise invalid("UNSUPPORTED_MEDIA_TYPE", f"the body must be {media_type}")
+    data = bytearray()
+    try:
+        async with asyncio.timeout(BODY_TIMEOUT_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > LONGEST_BODY:
+                    raise invalid("REQUEST_TOO_LARGE", f"a body has at most {LONGEST_BODY} bytes")
+    except TimeoutError:
+        raise invalid("REQUEST_BODY_TIMEOUT", "the body did not arrive in time") from None
+    return bytes(data)
+
+
+async def _json(request: Request, *names: str) -> dict[str, str]:
+    try:
+        value = object_of(await _body(request, "application/json"))
+    except MalformedError:
+        raise invalid("INVALID_JSON", "the body is a JSON object, each key once") from None
+    if not isinstance(value, dict) or value.keys() != set(names) or not all(isinstance(v, str) for v in value.values()):
+        raise invalid("INVALID_REQUEST", f"the body is an object of the strings {', '.join(names)}")
+    return value
+
+
+async def _form(request: Request) -> dict[str, str]:
+    data = await _body(request, "application/x-www-form-urlencoded")
+    found = parse_qs(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=8)
+    return {name: values[0] for name, values in found.items() if len(values) == 1}
+
+
+def _html(page: str) -> Response:
+    return Response(page, media_type="text/html; charset=utf-8")

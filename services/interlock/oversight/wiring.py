@@ -1,0 +1,62 @@
+"""The oversight service, wired in one place."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from starlette.types import ASGIApp
+
+from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
+from interlock.domain.errors import unavailable
+from interlock.oversight.console import Console
+from interlock.oversight.page import Site, make_app, origins_of
+from interlock.oversight.servicer import OversightServicer
+from interlock.oversight.views import Views
+from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.config import Settings
+from interlock.runtime.mesh import Mesh
+from interlock.runtime.service import Service
+
+
+@dataclass(frozen=True)
+class Oversight:
+    """The opened service: its gRPC side and its page."""
+
+    service: Service
+    http_app: ASGIApp
+
+
+def open_oversight(
+    settings: Settings,
+    mesh: Mesh,
+    readiness: Callable[[], Awaitable[Mapping[str, str]]],
+    *,
+    http_port: int,
+    clock: Clock = system_clock,
+) -> Oversight:
+    """Open the service over *mesh*; *http_port* is the one that its page listens on.
+
+    Refused with OVERSIGHT_URL_INVALID for a base URL with a path: what follows the host is this page's own.
+    """
+    base = settings.oversight_base_url.rstrip("/")
+    if base.count("/") > 2:
+        message = "oversight_base_url is https://host or https://host:port, without a path"
+        raise unavailable("OVERSIGHT_URL_INVALID", message, retry_after_ms=0)
+    secure = settings.front_cert_file is not None or base.startswith("https://")
+    console = Console(settings, mesh, Views(clock, os.urandom, life_s=settings.oversight_view_s))
+    site = Site(console, origins_of(settings, http_port, secure=secure), secure)
+    service = Service(
+        name="oversight",
+        full_name=oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,
+        servicer=OversightServicer(console),
+        register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
+        missing=readiness,
+        close=_nothing,
+    )
+    return Oversight(service, make_app(site, readiness))
+
+
+async def _nothing() -> None:
+    """End nothing: its views end with the process."""

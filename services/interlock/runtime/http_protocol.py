@@ -1,0 +1,89 @@
+"""HTTP/1.1 as our servers read it: a head has a size and a time, trailers are not headers, a path is what was sent.
+
+uvicorn's parser waits for a head for ever and keeps whatever comes of it, decodes a path before it is routed, and appends
+trailers to the headers of a request that may have been decided upon by then (reliability.md A-15, A-20, A-22).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+HEAD_TIMEOUT_S = 20.0
+HEAD_LIMIT = 131_072
+"""Bytes of a head that is not complete yet. What a front accepts of a complete one is its own, smaller, bound."""
+
+_TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\n"
+_TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
+_END = b"content-length: 0\r\nconnection: close\r\n\r\n"
+
+
+class GuardedProtocol(HttpToolsProtocol):
+    """uvicorn's protocol with these bounds. *head_timeout_s* is of the class: uvicorn makes the instances."""
+
+    head_timeout_s = HEAD_TIMEOUT_S
+
+    def __init__(self, *given: Any, **named: Any) -> None:
+        super().__init__(*given, **named)
+        self._waiting: asyncio.TimerHandle | None = None
+        self._head_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Wait for the first head from now on."""
+        super().connection_made(transport)
+        self._await_head()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._head_is_there()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Read on; a head that is still incomplete is counted."""
+        super().data_received(data)
+        if self._waiting is not None:
+            self._head_bytes += len(data)
+            if self._head_bytes > HEAD_LIMIT:
+                self._give_up(_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """Wait for the head of the next request on the same connection too."""
+        super().on_message_begin()
+        self._await_head()
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header; what comes after the head is a trailer, and nobody's header."""
+        if self._waiting is not None:
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Route by the path as it was sent: ``%2f`` is not a slash, and no path has two spellings."""
+        self._head_is_there()
+        super().on_headers_complete()
+        self.scope["path"] = self.scope["raw_path"].decode("ascii")
+
+    def _await_head(self) -> None:
+        if self._waiting is None:
+            self._head_bytes = 0
+            self._waiting = self.loop.call_later(self.head_timeout_s, self._give_up, _TIMED_OUT)
+
+    def _head_is_there(self) -> None:
+        if self._waiting is not None:
+            self._waiting.cancel()
+            self._waiting = None
+
+    def _give_up(self, status: bytes) -> None:
+        """Say why and end the connection, unless an answer is still being written on it."""
+        self._head_is_there()
+        if self.transport.is_closing():
+            return
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.write(status + _END)
+        self.transport.close()
+
+
+def guarded(head_timeout_s: float) -> type[GuardedProtocol]:
+    """Return the protocol with a time of its own for a head."""
+    return type("GuardedProtocol", (GuardedProtocol,), {"head_timeout_s": head_timeout_s})

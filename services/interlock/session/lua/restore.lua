@@ -1,0 +1,32 @@
+-- restore.lua: write a session as it was rebuilt, or mark it as verified, unless it changed since it was read.
+-- What is written is merged in domain/session_restore.py: never a higher budget than what is stored.
+-- KEYS[1] session hash
+-- ARGV[1] SHA-1 of what was read of the fields below, '' when there was nothing   ARGV[2] ttl, s
+-- ARGV[3..] fields and values of the whole session; none: what is stored is all there
+-- reply   {'OK', 1 written | 0 it changed meanwhile}
+
+local SEEN = {'status', 'budget', 'cap', 'top', 'nodes', 'dag', 'lease', 'unsettled', 'policy_hash', 'kids', 'facts', 'untold',
+  'late', 'epoch'}
+local AT_A_TIME = 500
+
+local key, digest = KEYS[1], ''
+if redis.call('EXISTS', key) == 1 then
+  local s = redis.call('HMGET', key, unpack(SEEN))
+  for i = 1, #SEEN do
+    s[i] = s[i] or ''
+  end
+  digest = redis.sha1hex(table.concat(s, '\n'))
+end
+if digest ~= ARGV[1] then
+  return {'OK', 0}
+end
+if #ARGV > 2 then
+  redis.call('HSET', key, 'epoch', '') -- first, for a full store refuses a script's first write only if it may need room
+  redis.call('DEL', key)
+  for first = 3, #ARGV, 2 * AT_A_TIME do
+    redis.call('HSET', key, unpack(ARGV, first, math.min(first + 2 * AT_A_TIME - 1, #ARGV)))
+  end
+  redis.call('EXPIRE', key, ARGV[2])
+end
+redis.call('HSET', key, 'epoch', EPOCH)
+return {'OK', 1}

@@ -1,0 +1,88 @@
+"""What is logged of a session's beginning, so that it can be rebuilt: signed here, opaque to everyone else (docs/adr/0012)."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import orjson
+
+from interlock.domain.budget import FULL, Micros
+from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.domain.ids import SessionId, check
+from interlock.domain.session import PolicyText, SessionState, Terms
+from interlock.domain.session_refusals import RECOVERABLE
+from interlock.domain.session_restore import Created
+from interlock.runtime.keys import RECORD, Keyring
+from interlock.session.records import terms_from_json
+
+VERSION = 1
+LIMIT = 65_536
+
+_FIELDS = frozenset({"v", "terms", "policy", "policy_hash", "budget", "grant", "approval", "mac"})
+
+
+def record_of(state: SessionState, keyring: Keyring, *, grant_id: str = "", approval_id: str = "") -> str:
+    """Return the record of a session that begins with *state*."""
+    terms = state.terms
+    said = {
+        "v": VERSION,
+        "terms": json.loads(orjson.dumps(terms)),
+        "policy": state.policy.text,
+        "policy_hash": state.policy.hash,
+        "budget": state.budget,
+        "grant": grant_id,
+        "approval": approval_id,
+    }
+    return _text({**said, "mac": _mac(said, terms, keyring).hex()})
+
+
+def created_from(session: SessionId, text: str, keyring: Keyring) -> Created:
+    """Return what the record of *session* says. Refused with RECORD_INVALID for any that was not made here."""
+    try:
+        found: dict[str, Any] = json.loads(text) if len(text) <= LIMIT else {}
+        terms = terms_from_json(orjson.dumps(found["terms"]))
+        said = {name: value for name, value in found.items() if name != "mac"}
+        vouched = found.keys() == _FIELDS and hmac.compare_digest(_mac(said, terms, keyring).hex(), found["mac"])
+        if not vouched or terms.session_id != session or not 0 <= found["budget"] <= FULL:
+            raise _unknown(session)
+        return Created(
+            terms, PolicyText(found["policy"], found["policy_hash"]), Micros(found["budget"]), found["grant"],
+            found["approval"],
+        )  # fmt: skip
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        raise _unknown(session) from None
+
+
+def _mac(said: dict[str, Any], terms: Terms, keyring: Keyring) -> bytes:
+    key = keyring.derive(terms.key_version, check("crp_sess_", terms.session_id), RECORD)
+    if key is None:
+        raise key_unknown()
+    return hmac.digest(key, _text(said).encode(), "sha256")
+
+
+def _text(value: dict[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
+
+
+def _unknown(session: SessionId) -> Refused:
+    return invalid("RECORD_INVALID", "the record of this session was not made by this deployment", session_id=session)
+
+
+@contextmanager
+def naming(root: SessionId, session: SessionId) -> Iterator[None]:
+    """Name the session in a refusal after which it is rebuilt, or a window of it closed: its reader knows the token alone."""
+    try:
+        yield
+    except Refused as refused:
+        if refused.reason in RECOVERABLE or refused.reason == "WINDOW_SETTLED_LATE":
+            refused.metadata |= {"session_id": session, "root_session_id": root}
+        raise
+
+
+def key_unknown() -> Refused:
+    """Return the refusal where the master key that a session was made under is not here."""
+    return unavailable("SIGNING_KEY_UNKNOWN", "the master key of this session is not here", retry_after_ms=0)

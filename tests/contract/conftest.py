@@ -1,0 +1,28 @@
+"""Every audit log there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from interlock.audit.log import AuditLog
+from interlock.audit.log_memory import MemoryLog
+from interlock.audit.log_postgres import PostgresLog
+from interlock.audit.log_sql import SqliteLog
+
+
+@pytest.fixture(params=["memory", "sqlite", "postgres"])
+def log(request: pytest.FixtureRequest) -> Iterator[AuditLog]:
+    """An empty log of each kind."""
+    made: AuditLog
+    match request.param:
+        case "memory":
+            made = MemoryLog()
+        case "sqlite":
+            made = SqliteLog(request.getfixturevalue("tmp_path") / "audit.db")
+        case _:
+            made = PostgresLog(request.getfixturevalue("postgres_url"))
+    made.commit([])
+    yield made
+    made.close()

@@ -1,0 +1,288 @@
+"""Every type of event that a serving path can produce, produced by real calls (SPEC-011 §1, AUD-1).
+
+One process, a real Valkey, a real provider over HTTP. What was appended is read back from the log and held against the
+table of types, field by field.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections import defaultdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.responses import JSONResponse
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.audit.erasure import truncate
+from interlock.domain import audit_events
+from interlock.domain.audit_events import SEVERITIES, TYPES
+from interlock.runtime.errors import answers_refusals
+from tests.support import agents, remedies
+from tests.support.oversight import HOLDS, decision, token_for
+from tests.support.provider import RunningProvider, completion, message, tool_call
+from tests.support.remedies import FOUND, Judge
+from tests.support.sidecar import RunningSidecar, running_sidecar, token_of
+from tests.support.streaming import url, write_sinks
+from tests.support.webhooks import Receiver
+from tests.support.windows import Answering, delegated, fan_in, fan_out, onward, result_of
+
+pytestmark = pytest.mark.req("AUD-1")
+
+LONG = " ".join(f"Sentence {n} says that revenue was {n} million." for n in range(60))
+FINDS = {
+    "fabrication_count": 1, "distortion_count": 1, "distortion_types": ["DATE_SHIFTED"], "gdpr_pii_detected": True,
+    "pii": [dpe_pb2.PiiFinding(type="EMAIL_ADDRESS", category="direct")],
+}  # fmt: skip
+PASSES = {"stitch": "A bridge leads on.", "continue": "The rest is fine.", "refine": "Refined."}
+REPORTS = "report-to safety"
+
+
+class Model(Answering):
+    """Answers by the question, and each pass of a remedy in its own way."""
+
+    async def _answer(self, request):
+        step = remedies.step_of(self.received[-1].body)
+        if step in PASSES:
+            return JSONResponse(completion(message(PASSES[step])))
+        return await super()._answer(request)
+
+
+class Finder(Judge):
+    """Finds what an answer names, and vouches for summaries."""
+
+    @answers_refusals(dpe_pb2.CheckSummaryResponse)
+    async def CheckSummary(self, request, _context):
+        return dpe_pb2.CheckSummaryResponse(fidelity_score=0.9, claims=1)
+
+
+@pytest.fixture
+def model():
+    FOUND["FINDS"] = FINDS
+    made = Model()
+    with RunningProvider(made) as running:
+        yield made, running.base_url
+    del FOUND["FINDS"]
+
+
+def turns(*answers: str) -> Any:
+    """Answers in turn; the last one stays."""
+    waiting = list(answers)
+    return lambda _body: waiting.pop(0) if len(waiting) > 1 else waiting[0]
+
+
+async def then(sidecar: RunningSidecar, before: Any, question: str, *, headers: Any = None, **more: Any) -> Any:
+    return await sidecar.chat(question, token=token_of(before), headers={**onward(before), **(headers or {})}, **more)
+
+
+async def remedied(sidecar: RunningSidecar, model: Model) -> None:
+    """Risk, repetition, contradiction, a jump, a gap, findings, a stricter mode, a failing provider."""
+    model.by_question = {
+        "Risk?": turns("A HIGH risk answer, it FINDS.", "A safe answer."),
+        "Jump?": "It JUMPS. It ends.",
+        "Gap?": turns("This is PARTIAL."),
+        "Bad?": turns("It REPEATS and CONTRADICTS.", "It is fine."),
+        "Fails?": 500,
+    }
+    first = await sidecar.chat("Risk?", headers={"crp-safety-policy": "upgrade-on-risk reflexive"})
+    jumped = await then(
+        sidecar, first, "Jump?", headers={"crp-safety-policy": "upgrade-on-risk reflexive; require-flow 0.50"}
+    )
+    await sidecar.chat("Gap?", headers={"crp-safety-policy": "require-completeness 0.90"})
+    again = await then(sidecar, jumped, "Bad?")
+    await sidecar.chat("Strict?", headers={"crp-safety-mode": "strict"})
+    assert (await sidecar.chat("Fails?")).status_code == 502
+    ended = await sidecar.client.delete(
+        f"/crp/v3/session/{again.headers['crp-context-session-id']}", headers={"crp-session-token": token_of(again)}
+    )
+    assert ended.status_code in {200, 204}, ended.text
+
+
+async def tools_and_facts(sidecar: RunningSidecar, model: Model) -> None:
+    """A call of a declared tool and its result, and a declared fact."""
+    call = tool_call("look_up", '{"q":"x"}')
+    model.by_question = {"Tool?": completion(message(None, tool_calls=[call]))}
+    declared = [{"type": "function", "function": {"name": "look_up", "parameters": {"type": "object"}}}]
+    facts = {"facts": [{"id": "f1", "content": "The first topic is known."}]}
+    first = await sidecar.chat("Tool?", tools=declared, interlock=facts)
+    assert first.status_code == 200, first.text
+    messages = [
+        {"role": "user", "content": "Tool?"},
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "content": "The tool says 7.", "tool_call_id": call["id"]},
+    ]
+    body = {"model": "m", "messages": messages, "tools": declared}
+    sent = {"crp-session-token": token_of(first), **onward(first)}
+    assert (await sidecar.client.post("/v1/chat/completions", json=body, headers=sent)).status_code == 200
+
+
+async def windows(sidecar: RunningSidecar, model: Model) -> None:
+    """Fan-out with a child that fails, fan-in, a summary of what was long."""
+    model.by_question = {"First?": LONG, "Broken?": 500}
+    root = await sidecar.chat("First?")
+    a, b, broken = await fan_out(sidecar, root, "A?", "B?", "Broken?")
+    assert broken.status_code == 502
+    merged = await fan_in(sidecar, [a, b], headers={"crp-agent-fan-in-policy": "partial"})
+    assert merged.status_code == 200, merged.text
+    long = await sidecar.chat("First?")
+    summed = await then(sidecar, long, "And then?", interlock={"transfer": "auto", "token_budget": 400})
+    assert summed.status_code == 200, summed.text
+
+
+async def trees(sidecar: RunningSidecar, model: Model) -> None:
+    """A sub-agent whose answer is used, and one whose answers spend its own budget and its parent's."""
+    model.by_question = {"Grave?": "A CRITICAL risk answer."}
+    root = await sidecar.chat("All?")
+    law = await delegated(sidecar, root, "Law?")
+    used = await then(sidecar, root, "All in all?", interlock={"sub_agent_results": [result_of(law)]})
+    assert used.status_code == 200, used.text
+    halts = {"crp-safety-policy": f"halt-on CRITICAL; {REPORTS}"}
+    other = await sidecar.chat("All?", headers=halts)
+    grave = await delegated(sidecar, other, "Grave?")
+    for _ in range(3):
+        grave = await then(sidecar, grave, "Grave?") if "crp-context-continuation-id" in grave.headers else grave
+
+
+async def reviews(sidecar: RunningSidecar, model: Model, audit: Any) -> None:
+    """Held responses: approved and released twice over, rejected, expired."""
+    model.by_question = {"Held?": "A HIGH risk answer."}
+    for number, action in enumerate(("release", "reject", "expire"), 1):
+        held = await sidecar.chat("Held?", headers=HOLDS)
+        assert held.status_code == 451, held.text
+        item = (
+            await sidecar.mesh.audit.GetHeld(audit_pb2.GetHeldRequest(window_id=held.json()["metadata"]["window_id"]))
+        ).item
+        if action == "expire":
+            continue
+        token = token_for(item, action=action, number=number)
+        assert not (await sidecar.mesh.audit.DecideHeld(decision(token))).HasField("refusal")
+        for _ in range(2 if action == "release" else 0):
+            released = await sidecar.chat("Held?", token=token_of(held), headers={"crp-oversight-token": token})
+            assert released.status_code == 200, released.text
+    del audit
+
+
+def seen_in(database: Path) -> dict[str, list[tuple[int, dict[str, Any]]]]:
+    found = defaultdict(list)
+    with sqlite3.connect(database) as connection:
+        for kind, severity, data in connection.execute("SELECT event_type, severity, data_json FROM events"):
+            found[kind].append((severity, json.loads(data)))
+    connection.close()
+    return found
+
+
+async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis_url, model):
+    """Type by type of the table: seen at least once, with its fields and one of its severities, and no other field."""
+    made, upstream = model
+    reviewers = agents.write(tmp_path / "reviewers.yaml", agents.reviewers())
+    async with Receiver() as receiver:
+        sinks = tmp_path / "sinks.yaml"
+        write_sinks(sinks, siem={"url": url(receiver)}, safety={"url": url(receiver, "/r"), "format": "report"})
+        settings = {
+            "redis_url": redis_url, "sinks_file": sinks, "egress_allow": receiver.origin, "reviewers_file": reviewers,
+            "hold_expires_s": 2, "ai_domain": "general",
+        }  # fmt: skip
+        async with running_sidecar(tmp_path, upstream=upstream, dpe=Finder(), **settings) as sidecar:
+            audit = sidecar.services["audit"].servicer
+            await reviews(sidecar, made, audit)
+            await remedied(sidecar, made)
+            await tools_and_facts(sidecar, made)
+            await windows(sidecar, made)
+            await trees(sidecar, made)
+            await _gone(sidecar, audit)
+            await _expired(sidecar)
+            await receiver.until(lambda: any(posted.path == "/r" for posted in receiver.received))
+            database = tmp_path / "state" / "audit.db"
+            await receiver.until(lambda: seen_in(database).keys() >= {"COMPLY_EXPORT", "REPORT_DELIVERED"})
+            await _broken(sidecar, database)
+            found = seen_in(database)
+
+    expected = {name for name, one in TYPES.items() if one.produced}
+    assert sorted(expected - found.keys()) == []
+    assert sorted(found.keys() - expected) == []
+    for kind, events in found.items():
+        for severity, data in events:
+            audit_events.check(kind, severity, data)
+            known = {*TYPES[kind].fields, *TYPES[kind].more}
+            if not TYPES[kind].own:
+                assert data.keys() <= known, f"{kind} has fields that the table does not name: {data.keys() - known}"
+            assert SEVERITIES[severity - 1] in TYPES[kind].severities
+
+
+async def _gone(sidecar: RunningSidecar, audit: Any) -> None:
+    """Content dropped, a session erased, a session removed by retention."""
+    first, second, third = [await sidecar.chat(question) for question in ("One?", "Two?", "Three?")]
+    window = first.headers["crp-provenance-report-uri"].rpartition("/")[2]
+    dropped = await sidecar.mesh.audit.DropContent(
+        audit_pb2.DropContentRequest(session_id=first.headers["crp-context-session-id"], window_id=window)
+    )
+    assert dropped.dropped
+    erased = await sidecar.mesh.audit.EraseSession(
+        audit_pb2.EraseSessionRequest(
+            session_id=second.headers["crp-context-session-id"],
+            approval_id=f"crp_appr_{9:032x}",
+            reviewer_id=agents.REVIEWER,
+            reason="ERASURE_REQUEST",
+        )
+    )
+    assert erased.erased, erased
+    removed = partial(truncate, sealer=audit._sealer, session_id=third.headers["crp-context-session-id"])
+    assert await audit._appender.submit(removed)
+
+
+async def _expired(sidecar: RunningSidecar) -> None:
+    """Nobody decided in time: the queue shows it as expired, and the chain says so."""
+    async with asyncio.timeout(60):
+        while True:
+            asked = audit_pb2.ListHeldRequest(status=audit_pb2.HELD_STATUS_EXPIRED)
+            over = (await sidecar.mesh.audit.ListHeld(asked)).items
+            said = [event.event_type for item in over for event in await sidecar.events(item.session_id)]
+            if "OVERSIGHT_EXPIRED" in said:
+                return
+            await asyncio.sleep(0.2)
+
+
+async def _broken(sidecar: RunningSidecar, database: Path) -> None:
+    """Somebody changes a stored event: the next look at its chain writes an incident."""
+    last = await sidecar.chat("Last?")
+    session_id = last.headers["crp-context-session-id"]
+    with sqlite3.connect(database, isolation_level=None) as connection:
+        connection.execute("PRAGMA busy_timeout = 5000")
+        triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'").fetchall()
+        for (name,) in triggers:
+            connection.execute(f"DROP TRIGGER {name}")
+        connection.execute("UPDATE events SET severity = 1 WHERE session_id = ? AND sequence = 2", (session_id,))
+    connection.close()
+    found = await sidecar.mesh.audit.Verify(audit_pb2.VerifyRequest(session_id=session_id))
+    assert found.faults
+    with sqlite3.connect(database, isolation_level=None) as connection:
+        connection.execute("UPDATE events SET severity = 2 WHERE session_id = ? AND sequence = 2", (session_id,))
+    connection.close()
+
+
+def test_the_table_names_every_type_of_the_specification():
+    """SPEC-011 §1, by name: none is missing, and what cannot be produced says why."""
+    specified = (
+        "SESSION_CREATED SESSION_CONTINUED SESSION_TERMINATED DISPATCH_STARTED DISPATCH_COMPLETED DISPATCH_FAILED "
+        "RE_DISPATCH STRATEGY_UPGRADE DPE_COMPLETED FABRICATION_DETECTED DISTORTION_DETECTED CONTRADICTION_DETECTED "
+        "REPETITION_DETECTED COMPLETENESS_GAP FLOW_REMEDIATION STOP_INJECT SAFETY_HALT SAFETY_BUDGET_DEPLETED "
+        "OVERSIGHT_TRIGGERED POLICY_VIOLATION PII_DETECTED EU_AI_ACT_CLASSIFIED COMPLY_EXPORT FACT_RETRIEVED "
+        "FACT_INGESTED FACT_DELETED FACT_QUARANTINED CKF_ETAG_CHANGED TOOL_CALL AGENT_LOOP_ITERATION FAN_OUT_CREATED "
+        "FAN_IN_MERGED COMPLETENESS_CONTINUATION FLOW_STITCH"
+    ).split()
+    assert set(specified) <= set(TYPES)
+    assert {name for name in specified if not TYPES[name].produced} == {
+        "STOP_INJECT", "FACT_INGESTED", "FACT_DELETED", "FACT_QUARANTINED", "CKF_ETAG_CHANGED",
+    }  # fmt: skip
+    assert all(one.path.startswith("Nothing: ") for one in TYPES.values() if not one.produced)
+
+
+def test_the_page_of_events_is_fresh():
+    """docs/events.md is what the table says."""
+    page = Path(__file__).parents[2] / "docs" / "events.md"
+    assert page.read_text(encoding="utf-8") == audit_events.events_page()
