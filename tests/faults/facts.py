@@ -1,0 +1,157 @@
+"""What is known after a run: what clients saw, what the stores hold, what the audit log holds, what the provider was sent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+CHAT, LOOK, DELEGATE = "chat", "look", "delegate"
+"""Kinds of calls."""
+
+RELEASED = 200
+"""Status of an answer that was given away."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One request of a client and its outcome. Times are of one monotonic clock."""
+
+    number: int
+    client: str
+    kind: str
+    started: float
+    ended: float
+    limit_s: float
+    """By when an answer or a refusal must be here, whatever is broken."""
+    status: int
+    """HTTP status; 0 when the connection broke or the client left."""
+    reason: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body_hash: str = ""
+    token: str = ""
+    """The session token that was sent; empty for none."""
+    pattern: str = "LINEAR"
+    left: bool = False
+    """Whether the client hung up by itself."""
+    front_up: bool = True
+    """Whether the sidecar that was asked, and the way to it, was whole all the time."""
+    approval: str = ""
+    """The oversight token that was presented; empty for none."""
+    budget: int | None = None
+    """The session's budget as a look showed it, millionths."""
+    shown: Mapping[str, object] = field(default_factory=dict)
+
+    @property
+    def session_id(self) -> str:
+        """Session that the answer names."""
+        return self.headers.get("crp-context-session-id", "")
+
+    @property
+    def hmac(self) -> str:
+        """HMAC of the window that the answer is, where one was sealed."""
+        return self.headers.get("crp-provenance-hmac", "")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window as the session store holds it, settled or failed."""
+
+    window_id: str
+    number: int
+    parents: tuple[str, ...]
+    pattern: str
+    charge: int
+    path_budget: int
+    hmac: str
+    response_hash: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Seal:
+    """A window as the audit log holds it."""
+
+    window_id: str
+    number: int
+    parents: tuple[str, ...]
+    charge: int
+    hmac: str
+    response_hash: str
+    status: str
+
+
+@dataclass(frozen=True)
+class Event:
+    """An event as the audit log holds it."""
+
+    sequence: int
+    event_type: str
+    window_id: str
+    hmac: str
+    data: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on a session's graph."""
+
+    max_windows: int
+    max_dag_nodes: int
+    max_fan_out: int
+    max_loop_depth: int
+
+
+@dataclass(frozen=True)
+class Session:
+    """One session at the end of a run; ``budget`` is ``None`` when the session store does not hold it."""
+
+    session_id: str
+    parent: str
+    depth: int
+    budget: int | None
+    active: bool
+    policy: str
+    windows: tuple[Window, ...]
+    seals: tuple[Seal, ...]
+    events: tuple[Event, ...]
+    integrity: str
+    """Verdict of the audit service: VALID, UNVERIFIED, BROKEN, …"""
+    faults: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Received:
+    """One request as the provider got it."""
+
+    headers: tuple[tuple[str, str], ...]
+    body: str
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A signed checkpoint that was seen during the run, and whether the final log extends it."""
+
+    size: int
+    root: str
+    extended: bool
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Everything that one run left behind."""
+
+    calls: tuple[Call, ...] = ()
+    sessions: tuple[Session, ...] = ()
+    received: tuple[Received, ...] = ()
+    checkpoints: tuple[Checkpoint, ...] = ()
+    limits: Limits = Limits(50, 100, 10, 5)
+    charges: frozenset[int] = frozenset({0, 50_000, 150_000, 350_000})
+    """What one answer may cost."""
+    log_entries: tuple[str, ...] = ()
+    """Reports of defects in the logs of the parts; must be none."""
+    stores_kept: bool = True
+    """Whether everything that was lost must be there again at the end."""
+    stuck: frozenset[str] = frozenset()
+    """Sessions that no client can go on with: their tokens were signed under a clock that was wrong."""
+    secrets: frozenset[str] = frozenset()
+    """Session tokens and the like that no provider may be sent."""

@@ -1,0 +1,94 @@
+"""The fixed list: a crash at every durable step, and every bug that the suite has found, by name and for ever."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.runtime.failpoints import POINTS
+from tests.faults import faults as do
+from tests.faults.cluster import Shape
+from tests.faults.faults import Fault
+from tests.faults.play import Plan
+from tests.faults.proxy import BACK
+from tests.faults.randomised import REACHED, WHERE
+
+MESH = Shape()
+SHORT = Shape(light=True, settings=(("max_windows", 4),))
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A run that is always played."""
+
+    name: str
+    tells: str
+    faults: tuple[Fault, ...]
+    shape: Shape = MESH
+    hold_s: float = 1.5
+    clients: int = 4
+
+    def plan(self, seed: int) -> Plan:
+        """Return how it goes."""
+        return Plan(seed, clients=self.clients, hold_s=self.hold_s)
+
+
+def _crashes() -> list[Scenario]:
+    """Return one crash per durable step that clients reach; a restore needs a loss first."""
+    found = []
+    for name in REACHED:
+        label = WHERE[name.partition(".")[0]]
+        loss = (do.evict(0.9),) if "restore" in name else ()
+        at = 1 if "restore" in name or "creat" in name or "start" in name else 4
+        fault = do.failpoint(label, f"{name}:kill@{at}")
+        found.append(Scenario(f"crash {name}", f"kill -9 {POINTS[name]}", (fault, *loss)))
+    return found
+
+
+def _named() -> list[Scenario]:
+    return [
+        Scenario(
+            "seal acknowledged to nobody", "the seal is durable, its answer is lost; whoever comes next settles it",
+            (do.failpoint("audit", "audit.after_commit:delay=1500@6"), do.cut("audit", BACK)), hold_s=3,
+        ),
+        Scenario(
+            "seal refused for certain", "the audit log fails before its commit: refused, nothing charged, lease given back",
+            (do.failpoint("audit", "audit.before_commit:error@8"),),
+        ),
+        Scenario(
+            "settled and not told", "the settlement ran, its answer failed: told again under the same id, charged once",
+            (do.failpoint("session", "session.after_settle:error@3"),),
+        ),
+        Scenario(
+            "two crashes in a row", "the sidecar dies between seal and settlement, then the audit log before its next commit",
+            (do.failpoint("sidecar-0", "sidecar.after_seal:kill@2"), do.kill("audit")), hold_s=2.5,
+        ),
+        Scenario(
+            "everything lost but the log", "the store is emptied and its service killed at the same moment",
+            (do.kill("session"), do.flush_store()), hold_s=2,
+        ),
+        Scenario(
+            "rolled back under a crash", "the store goes back half a second while a sidecar dies after its settlement",
+            (do.failpoint("sidecar-0", "sidecar.after_settle:kill@2"), do.roll_back_store()), hold_s=1.5,
+        ),
+        Scenario(
+            "rolled back in place, and full", "an older token fits the older state: caught by the chain at the seal, then rebuilt",
+            (do.roll_back_store(), do.full_store(), do.failpoint("session", "session.before_settle:delay=300@2")), hold_s=1,
+        ),
+        Scenario(
+            "rolled back at the last window", "a rebuild settles windows, the last ones too: their tokens point nowhere, and end it",
+            (do.inside("sidecar.after_seal:error@3"), do.roll_back_store()), shape=SHORT, hold_s=0.3, clients=6,
+        ),
+        Scenario(
+            "drained while a provider hangs", "a sidecar is told to end with calls that outlast its drain",
+            (do.rogue("hang"), do.restart("sidecar-0")), hold_s=0.5,
+        ),
+        Scenario(
+            "lost while windows are in flight", "leases go with the store, seals come after: settled from the chain",
+            (do.failpoint("sidecar-0", "sidecar.before_seal:delay=700"), do.flush_store()), hold_s=1.5,
+        ),
+    ]  # fmt: skip
+
+
+def scenarios() -> list[Scenario]:
+    """Return the list, the crashes first."""
+    return [*_crashes(), *_named()]

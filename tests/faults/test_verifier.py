@@ -1,0 +1,221 @@
+"""The verifier can fail: for each invariant a run that holds it, and the same run bent so that it does not."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.faults.facts import Call, Checkpoint, Event, Facts, Limits, Received, Seal, Session, Window
+from tests.faults.verifier import NEEDED, RULES, claims_of, verify
+
+SESSION, CHILD = "crp_sess_" + "1" * 32, "crp_sess_" + "2" * 32
+
+
+def hmac(number: int) -> str:
+    return f"sha256:{number:064x}"
+
+
+def token(tip: str = "", budget: str = "1.000000") -> str:
+    payload = json.dumps({"ct": tip, "sb": None}).replace("null", budget)
+    return base64.urlsafe_b64encode(payload.encode()).decode().rstrip("=") + ".signature"
+
+
+def window(number: int, left: int, charge: int, *parents: str, **changed: Any) -> Window:
+    given = {
+        "window_id": f"w{number}", "number": number, "parents": parents, "pattern": "LINEAR", "charge": charge,
+        "path_budget": left, "hmac": hmac(number), "response_hash": f"body-{number}", "status": "COMPLETED",
+    }  # fmt: skip
+    return Window(**{**given, **changed})
+
+
+def seal(of: Window, **changed: Any) -> Seal:
+    found = Seal(of.window_id, of.number, of.parents, of.charge, of.hmac, of.response_hash, of.status)
+    return replace(found, **changed)
+
+
+def call(number: int, of: Window | None = None, *, sent: str = "", **changed: Any) -> Call:
+    headers = dict.fromkeys(NEEDED, "x") | {"crp-context-session-id": SESSION}
+    if of is not None:
+        left = f"{of.path_budget // 1_000_000}.{of.path_budget % 1_000_000:06d}"
+        headers |= {
+            "crp-provenance-hmac": of.hmac, "crp-agent-safety-budget": left,
+            "crp-set-session": f"token={token(of.hmac, left)}; max-age=60",
+        }  # fmt: skip
+    given = {
+        "number": number, "client": "c", "kind": "chat", "started": number * 10.0, "ended": number * 10.0 + 1,
+        "limit_s": 5.0, "status": 200, "headers": headers, "body_hash": of.response_hash if of else "", "token": sent,
+    }  # fmt: skip
+    return Call(**{**given, **changed})
+
+
+FIRST = window(1, 850_000, 150_000)
+SECOND = window(2, 800_000, 50_000, "w1")
+CHARGED = (call(1, FIRST), call(2, SECOND, sent=token(FIRST.hmac)))
+
+
+def session(*windows: Window, **changed: Any) -> Session:
+    events = tuple(Event(n, "WINDOW_SEALED", one.window_id, f"e{n}") for n, one in enumerate(windows, 1))
+    given = {
+        "session_id": SESSION, "parent": "", "depth": 0, "active": True, "policy": "halt-on CRITICAL",
+        "budget": min((one.path_budget for one in windows), default=1_000_000), "windows": windows,
+        "seals": tuple(map(seal, windows)), "events": events, "integrity": "VALID",
+    }  # fmt: skip
+    return Session(**{**given, **changed})
+
+
+GOOD = Facts(calls=CHARGED, sessions=(session(FIRST, SECOND),), received=(Received((("host", "x"),), "{}"),))
+
+
+def one(**changed: Any) -> Facts:
+    """The good run with its session changed."""
+    return replace(GOOD, sessions=(replace(GOOD.sessions[0], **changed),))
+
+
+def with_calls(*calls: Call, **changed: Any) -> Facts:
+    return replace(GOOD, calls=(*CHARGED, *calls), **changed)
+
+
+def look(number: int, budget: int, **changed: Any) -> Call:
+    return call(number, kind="look", budget=budget, **changed)
+
+
+def child(**changed: Any) -> Session:
+    return session(**{"session_id": CHILD, "parent": SESSION, "depth": 1, "budget": 800_000, **changed})
+
+
+HALT = call(3, status=451, reason="SAFETY_HALT", headers={"crp-context-session-id": SESSION})
+DEPLETED = window(3, 100_000, 350_000, "w2")
+FAN = tuple(window(3, 800_000, 0, "w2", pattern="FAN_OUT", window_id=f"f{n}", hmac=hmac(n)) for n in range(30, 42))
+
+BENT: tuple[tuple[str, str, Facts], ...] = (
+    ("I1", "a look that rises", with_calls(look(3, 800_000), look(4, 850_000))),
+    ("I1", "a store that ends above a look", with_calls(look(3, 790_000))),
+    ("I1", "a path above what its parent left", one(windows=(FIRST, replace(SECOND, path_budget=820_000)))),
+    ("I1", "a root above all", one(windows=(replace(FIRST, path_budget=1_000_000), SECOND))),
+    ("I1", "a budget that was refilled", one(budget=1_000_000)),
+    ("I1", "a budget above the charges", one(budget=850_000)),
+    ("I1", "a budget that was charged too often", one(budget=750_000)),
+    ("I1", "a parent above its child", replace(GOOD, sessions=(*GOOD.sessions, child(budget=600_000)))),
+    ("I1", "a header that says more", with_calls(replace(
+        CHARGED[1], number=3, headers={**CHARGED[1].headers, "crp-agent-safety-budget": "0.95"}))),
+    ("I1", "a token that says more", with_calls(replace(
+        CHARGED[1], number=3, headers={**CHARGED[1].headers, "crp-set-session": f"token={token(SECOND.hmac, '0.950000')}"}))),
+    ("I1", "a token that says less", with_calls(replace(
+        CHARGED[1], number=3, headers={**CHARGED[1].headers, "crp-set-session": f"token={token(SECOND.hmac, '0.750000')}"}))),
+    ("I1", "a session that is gone", one(budget=None)),
+    ("I2", "an answer that leaves nothing", replace(
+        GOOD, calls=(*CHARGED, call(3, DEPLETED, sent=token(SECOND.hmac))), sessions=(session(FIRST, SECOND, DEPLETED),))),
+    ("I2", "an answer after the end was told", with_calls(look(3, 90_000), replace(
+        CHARGED[1], number=4, started=50.0, ended=51.0))),
+    ("I3", "a settlement twice", one(windows=(FIRST, SECOND, replace(SECOND, window_id="w3")))),
+    ("I3", "a seal twice", one(seals=(seal(FIRST), seal(SECOND), seal(SECOND)))),
+    ("I3", "a settlement without a seal", one(seals=(seal(FIRST),))),
+    ("I3", "another charge than was sealed", one(seals=(seal(FIRST), seal(SECOND, charge=0)))),
+    ("I3", "a seal that is never settled", one(windows=(FIRST,), budget=850_000)),
+    ("I3", "an answer without a settlement", with_calls(call(3, window(9, 800_000, 0)))),
+    ("I3", "an answer given twice", with_calls(replace(CHARGED[1], number=3))),
+    ("I3", "an answer of an unknown session", with_calls(call(
+        3, SECOND, headers={**CHARGED[1].headers, "crp-context-session-id": CHILD}))),
+    ("I4", "an answer that is not in the log", with_calls(call(3, window(9, 800_000, 0)))),
+    ("I4", "other bytes than were sealed", replace(GOOD, calls=(CHARGED[0], replace(CHARGED[1], body_hash="other")))),
+    ("I4", "a held answer that was released", one(seals=(seal(FIRST), seal(SECOND, status="HELD")))),
+    ("I4", "a charge that no risk costs", one(seals=(seal(FIRST), seal(SECOND, charge=1)))),
+    ("I5", "a gap", one(events=(replace(GOOD.sessions[0].events[0], sequence=1), replace(
+        GOOD.sessions[0].events[1], sequence=3)))),
+    ("I5", "a chain that is broken", one(integrity="BROKEN")),
+    ("I5", "a seal without its event", one(events=GOOD.sessions[0].events[:1])),
+    ("I6", "a log that does not extend its checkpoint", replace(GOOD, checkpoints=(Checkpoint(5, "a", False),))),
+    ("I6", "a checkpoint that went back", replace(GOOD, checkpoints=(Checkpoint(5, "a", True), Checkpoint(4, "b", True)))),
+    ("I6", "two roots of one size", replace(GOOD, checkpoints=(Checkpoint(5, "a", True), Checkpoint(5, "b", True)))),
+    ("I7", "a child with a looser policy", replace(GOOD, sessions=(*GOOD.sessions, child(policy="warn-on HIGH")))),
+    ("I7", "a child without its parent's policy", replace(GOOD, sessions=(*GOOD.sessions, child(policy="")))),
+    ("I8", "two lines from one window", one(windows=(FIRST, SECOND, replace(SECOND, window_id="w3", hmac=hmac(3))))),
+    ("I8", "one token that won twice", with_calls(replace(CHARGED[1], number=3))),
+    ("I8", "an answer before its tip was asked for", replace(GOOD, calls=(CHARGED[0], replace(
+        CHARGED[1], started=1.0, ended=2.0)))),
+    ("I8", "a replay without a rival", with_calls(call(
+        3, sent=token(SECOND.hmac), status=409, reason="TOKEN_REPLAYED"))),
+    ("I9", "two roots", one(windows=(FIRST, replace(FIRST, window_id="w9", hmac=hmac(9)), SECOND))),
+    ("I9", "a window after itself", one(windows=(FIRST, replace(SECOND, parents=("w2",))))),
+    ("I9", "a parent that is not there", one(windows=(FIRST, replace(SECOND, parents=("w7",))))),
+    ("I9", "too wide a fan-out", one(windows=(FIRST, SECOND, *FAN))),
+    ("I9", "too many windows", replace(GOOD, limits=Limits(40, 1, 10, 5))),
+    ("I9", "too long a line", replace(GOOD, limits=Limits(1, 100, 10, 5))),
+    ("I9", "too deep a tree", replace(GOOD, sessions=(*GOOD.sessions, child(depth=6)))),
+    ("I10", "an answer that came too late", with_calls(replace(HALT, ended=HALT.started + 9))),
+    ("I10", "no answer from a front that was whole", with_calls(replace(HALT, status=0, reason="ReadError"))),
+    ("I10", "an answer without its headers", with_calls(replace(HALT, status=200, reason=""))),
+    ("I10", "a refusal without a reason", with_calls(replace(HALT, status=503, reason=""))),
+    ("I10", "a defect", with_calls(replace(HALT, status=500, reason="INTERNAL"))),
+    ("I10", "a verdict for a failure", with_calls(replace(HALT, reason="AUDIT_UNAVAILABLE"))),
+    ("I10", "a failure for a verdict", with_calls(replace(HALT, status=503))),
+    ("I10", "a defect in a log", replace(GOOD, log_entries=("audit: rpc.defect",))),
+    ("I11", "a header of ours at the provider", replace(GOOD, received=(Received((("crp-session-token", "x"),), ""),))),
+    ("I11", "a token at the provider", replace(
+        GOOD, received=(Received((), "say secret-token"),), secrets=frozenset({"secret-token"}))),
+    ("I12", "an approval used twice", with_calls(
+        replace(CHARGED[0], number=3, approval="a"), replace(CHARGED[1], number=4, approval="a"))),
+    ("I12", "an approval used by two clients", with_calls(
+        replace(CHARGED[1], number=3, approval="a"), replace(CHARGED[1], number=4, approval="a", token="other"))),
+    ("I12", "a held answer released twice", with_calls(
+        replace(CHARGED[1], number=3, approval="a"), replace(CHARGED[1], number=4, approval="b"))),
+)  # fmt: skip
+
+
+def test_a_good_run_has_no_violation():
+    """Two answers in a line, sealed, settled, told and released as they must be."""
+    assert verify(GOOD) == []
+
+
+def test_a_good_tree_has_no_violation():
+    """A child that spent lowers its parent, and a halt of it is no fault."""
+    spent = window(1, 450_000, 350_000, window_id="c1", hmac=hmac(71))
+    tree = (replace(GOOD.sessions[0], budget=450_000), child(
+        windows=(spent,), seals=(seal(spent),), events=(Event(1, "WINDOW_SEALED", "c1", "e"),), budget=450_000))  # fmt: skip
+
+    assert verify(replace(GOOD, sessions=tree)) == []
+
+
+@pytest.mark.parametrize(("invariant", "what", "facts"), BENT, ids=[f"{name}-{what}" for name, what, _ in BENT])
+def test_a_bent_run_is_caught_by_its_invariant(invariant, what, facts):
+    """What was bent is named by the invariant that forbids it."""
+    assert invariant in {violation.invariant for violation in verify(facts)}, what
+
+
+def test_every_rule_is_shown_to_fail():
+    """No rule of the verifier passes everything: each one catches a run of the table above."""
+    silent = [
+        rule.__name__
+        for name, rules in RULES.items()
+        for rule in rules
+        if not any(list(rule(facts)) for invariant, _, facts in BENT if invariant == name)
+    ]
+
+    assert silent == []
+
+
+def test_a_refusal_by_a_front_that_was_down_is_no_silence():
+    """What the run itself had broken need not answer, and who hangs up is not answered."""
+    assert verify(with_calls(replace(HALT, status=0, reason="ReadError", front_up=False))) == []
+    assert verify(with_calls(replace(HALT, status=0, reason="left", left=True))) == []
+
+
+def test_a_token_is_read_without_being_checked():
+    """Its tip and its budget as written; something else says nothing."""
+    assert claims_of(token("sha256:1", "0.850000")) == {"ct": "sha256:1", "sb": "0.850000"}
+    assert claims_of("nonsense") == claims_of("") == {}
+
+
+@pytest.mark.parametrize(("cost", "sound"), [(50_000, True), (40_000, False)])
+def test_what_was_told_may_be_higher_by_what_sessions_below_cost_and_no_more(cost, sound):
+    """A rebuild takes the cost of a session below off a path that was told before that cost was settled."""
+    rebuilt = session(FIRST, replace(SECOND, path_budget=SECOND.path_budget - 50_000))
+    spent = window(1, 1_000_000 - cost, cost, hmac=hmac(40), window_id="c1")
+    below = child(windows=(spent,), seals=(seal(spent),))
+    wrong = verify(replace(GOOD, sessions=(rebuilt, below)))
+
+    assert any("was told" in one.what or "says" in one.what for one in wrong) is not sound, wrong

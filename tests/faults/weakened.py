@@ -1,0 +1,155 @@
+"""An ``interlock serve`` with one defence switched off, to show that the suite notices: python -m tests.faults.weakened NAME serve PART
+
+Each weakness replaces one function of the product in this process alone, before it serves. Nothing but the suite's own tests
+starts it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import Any
+
+WEAKNESSES: dict[str, Callable[[], None]] = {}
+
+
+def weakness(make: Callable[[], None]) -> Callable[[], None]:
+    """Register a weakness under its name with hyphens."""
+    WEAKNESSES[make.__name__.replace("_", "-")] = make
+    return make
+
+
+@weakness
+def settle_before_seal() -> None:
+    """The charge is settled first and sealed afterwards, where the seal may still fail."""
+    from interlock.sidecar.guard import Guard
+
+    seal = Guard._seal
+
+    async def swapped(self: Any, run: Any, admitted: Any, judged: Any, commit: Any) -> Any:
+        import hashlib
+
+        early = type(commit)()
+        early.CopyFrom(commit)
+        early.hmac = "sha256:" + hashlib.sha256(commit.window_id.encode()).hexdigest()
+        early.timestamp = "2026-01-01T00:00:00.000000Z"
+        await self._settle(run, admitted, early)
+        sealed = await seal(self, run, admitted, judged, commit)
+        sealed.hmac, sealed.timestamp = early.hmac, early.timestamp
+        return sealed
+
+    Guard._seal = swapped  # type: ignore[method-assign]
+
+
+@weakness
+def release_unsealed() -> None:
+    """What the audit log cannot take is released all the same."""
+    from interlock.api.audit.v1 import audit_pb2
+    from interlock.api.common.v1 import common_pb2
+    from interlock.domain.errors import Refused
+    from interlock.sidecar.guard import Guard
+
+    seal = Guard._seal
+
+    async def lenient(self: Any, run: Any, admitted: Any, judged: Any, commit: Any) -> Any:
+        import hashlib
+
+        try:
+            return await seal(self, run, admitted, judged, commit)
+        except Refused:
+            made_up = "sha256:" + hashlib.sha256(commit.window_id.encode()).hexdigest()
+            return audit_pb2.AppendResponse(
+                hmac=made_up, window_hmac=made_up, timestamp="2026-01-01T00:00:00.000000Z", report_hash=made_up,
+                trail_id="crp_trail_" + commit.window_id[-32:], integrity=common_pb2.CHAIN_INTEGRITY_VALID,
+                root_window_id=commit.window_id,
+            )  # fmt: skip
+
+    Guard._seal = lenient  # type: ignore[method-assign]
+
+
+@weakness
+def no_idempotency() -> None:
+    """A settlement that is repeated is charged again, under a window id of its own."""
+    from interlock.session.ledger import Ledger
+
+    commit = Ledger.commit
+
+    async def again(self: Any, ask: Any, *more: Any, **named: Any) -> Any:
+        await commit(self, ask, *more, **named)
+        twin = dataclasses.replace(ask, window_id="crp_win_" + ask.window_id[-32:][::-1])
+        try:
+            await commit(self, twin, *more, **named)
+        except Exception:  # the twin may lose its place; then there is one charge, as there must be
+            return await commit(self, ask, *more, **named)
+        return await commit(self, ask, *more, **named)
+
+    Ledger.commit = again  # type: ignore[method-assign]
+
+
+@weakness
+def silent_defaults() -> None:
+    """An analysis that cannot be had counts as a mild one."""
+    from interlock.domain.errors import Refused
+    from interlock.sidecar import rounds
+
+    ask = rounds.ask
+
+    async def mild(service: str, call: Any) -> Any:
+        try:
+            return await ask(service, call)
+        except Refused:
+            if service != "dpe":
+                raise
+            from interlock.api.dpe.v1 import dpe_pb2
+            from tests.support.sidecar import a_report
+
+            report = a_report("LOW")
+            report.choices.add(choice_index=0, composite_score=report.composite_score, risk_level=report.risk_level)
+            return dpe_pb2.AnalyzeResponse(report=report)
+
+    rounds.ask = mild  # type: ignore[assignment]
+
+
+@weakness
+def forgotten_charges() -> None:
+    """A session that the store has lost is rebuilt without what its windows cost."""
+    from interlock.sidecar import recovery
+
+    whole = recovery.restoring
+
+    def lenient(record: Any) -> Any:
+        request = whole(record)
+        kept = [step for step in request.steps if not step.HasField("settled")]
+        del request.steps[:]
+        request.steps.extend(kept)
+        return request
+
+    recovery.restoring = lenient
+
+
+@weakness
+def refilled_sessions() -> None:
+    """A session that the store has lost is rebuilt as if its windows had cost nothing."""
+    from interlock.sidecar import recovery
+
+    whole = recovery.settlement
+
+    def free(settle_json: str, hmac: str, timestamp: str) -> Any:
+        commit = whole(settle_json, hmac, timestamp)
+        commit.charge_micros = commit.parent_charge_micros = 0
+        return commit
+
+    recovery.settlement = free
+
+
+def main() -> None:
+    """Switch one defence off and be the command line."""
+    WEAKNESSES[sys.argv.pop(1)]()
+    from interlock.cli.main import run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,337 @@
+"""Clients that do what agents do, and keep a history of everything that they asked and were told."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+import httpx
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain.errors import Refused
+from tests.faults.cluster import Cluster
+from tests.faults.facts import CHAT, DELEGATE, LOOK, RELEASED, Call
+from tests.faults.verifier import token_in
+from tests.support.oversight import decision, token_for
+
+RISKS = ("LOW", "LOW", "LOW", "MEDIUM", "MEDIUM", "HIGH", "CRITICAL")
+ENDED = frozenset({
+    "BUDGET_DEPLETED", "SESSION_TERMINATED", "MAX_WINDOWS_EXCEEDED", "MAX_DAG_NODES_EXCEEDED", "CHAIN_BROKEN",
+    "SESSION_STATE_LOST", "SESSION_NOT_FOUND", "TOKEN_EXPIRED", "TOKEN_FROM_FUTURE",
+})  # fmt: skip
+"""Reasons after which a session is not gone on with."""
+
+REVIEW_S = 3.0
+"""Patience of a reviewer with the audit service."""
+
+STUCK = frozenset({"TOKEN_EXPIRED", "TOKEN_FROM_FUTURE"})
+"""Reasons that say nothing of the session itself: its token is of another time."""
+
+
+@dataclass
+class History:
+    """Everything that all clients of a run did."""
+
+    calls: list[Call] = field(default_factory=list)
+    secrets: set[str] = field(default_factory=set)
+    agents: list[Agent] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    """Sessions about which nothing certain could be had, and what they answered last."""
+
+    def note(self, **fields: Any) -> Call:
+        """Keep a call."""
+        call = Call(number=len(self.calls) + 1, **fields)
+        self.calls.append(call)
+        return call
+
+    def outcomes(self, since: float = 0.0, until: float = float("inf")) -> dict[str, int]:
+        """Return how often each outcome came of calls that began in that span."""
+        found: dict[str, int] = {}
+        for call in self.calls:
+            if since <= call.started < until:
+                name = "delivered" if call.status == RELEASED else (call.reason or str(call.status))
+                found[name] = found.get(name, 0) + 1
+        return found
+
+
+@dataclass
+class Agent:
+    """One agent with a session of its own, and below it the agents that it has delegated to."""
+
+    cluster: Cluster
+    history: History
+    name: str
+    rng: random.Random
+    place: int = 0
+    parent: Agent | None = None
+    token: str = ""
+    session_id: str = ""
+    first: dict[str, str] = field(default_factory=dict)
+    """Headers of its first call: those of its delegation."""
+    points: list[tuple[str, str]] = field(default_factory=list)
+    """Tokens and pointers that it was given, the latest last."""
+    ended: str = ""
+    """Why its session is over."""
+
+    def __post_init__(self) -> None:
+        self.history.agents.append(self)
+
+    @property
+    def root(self) -> str:
+        """Root session of its tree."""
+        return self.parent.root if self.parent else self.session_id
+
+    async def chat(
+        self,
+        risk: str = "LOW",
+        *,
+        token: str | None = None,
+        pattern: str = "LINEAR",
+        headers: Mapping[str, str] | None = None,
+        leave_after_s: float | None = None,
+        approval: str = "",
+    ) -> Call:
+        """Ask for an answer of that risk."""
+        sent = self.token if token is None else token
+        more = dict(headers or {})
+        more |= {"crp-session-token": sent} if sent else self.first
+        if pattern == "FAN_OUT":
+            more["crp-context-strategy"] = "fan-out"
+        if pattern == "BRANCH":
+            more["crp-session-action"] = "branch"
+        if approval:
+            more["crp-oversight-token"] = approval
+        body = {"model": "m", "messages": [{"role": "user", "content": f"Say: {risk}"}]}
+        call = await self.ask(
+            CHAT, "POST", "/v1/chat/completions", json=body, headers=more, token=sent, pattern=pattern,
+            leave_after_s=leave_after_s, approval=approval,
+        )  # fmt: skip
+        if not approval:
+            self._learn(call)
+        return call
+
+    async def reviewed(self, held: Call) -> None:
+        """Have two reviewers' decisions race for a held answer, and ask for it with both, one of them twice."""
+        audit = self.cluster.audit_stub()
+        try:
+            asked = audit_pb2.GetHeldRequest(window_id=str(held.shown.get("window_id", "")), state_only=True)
+            found = await audit.GetHeld(asked, timeout=REVIEW_S)
+            if found.HasField("refusal"):
+                return
+            approvals = [token_for(found.item, number=self.rng.getrandbits(120)) for _ in range(2)]
+            self.history.secrets.update(approvals)
+            await asyncio.gather(*(audit.DecideHeld(decision(one), timeout=REVIEW_S) for one in approvals))
+        except (grpc.aio.AioRpcError, Refused):
+            return  # the audit log is what is broken
+        await asyncio.gather(*(self.chat("LOW", approval=one) for one in (*approvals, approvals[0])))
+
+    def _learn(self, call: Call) -> None:
+        if found := token_in(call.headers):
+            self.history.secrets.add(found)
+            self.token = found
+            self.points.append((found, call.headers.get("crp-context-continuation-id", "")))
+        if call.session_id and not self.session_id:
+            self.session_id = call.session_id
+        if call.reason in ENDED:
+            self.ended = call.reason
+
+    async def fan(self, width: int) -> None:
+        """Ask side by side from the window at hand, then for all of it together."""
+        if not self.token:
+            return
+        token = self.token
+        parts = await asyncio.gather(
+            *(self.chat(self.rng.choice(RISKS[:6]), token=token, pattern="FAN_OUT") for _ in range(width))
+        )
+        pointers = [
+            one.headers["crp-context-continuation-id"] for one in parts
+            if one.status == RELEASED and "crp-context-continuation-id" in one.headers
+        ]  # fmt: skip
+        if len(pointers) >= 2:
+            headers = {
+                "crp-context-strategy": "fan-in", "crp-context-continuation-id": ", ".join(pointers),
+                "crp-agent-fan-in-policy": "partial",
+            }  # fmt: skip
+            await self.chat("LOW", headers=headers, pattern="FAN_IN")
+
+    async def race(self, width: int) -> None:
+        """Ask several times at once with one token: at most one may win."""
+        token = self.token
+        if token:
+            await asyncio.gather(*(self.chat(self.rng.choice(RISKS[:5]), token=token) for _ in range(width)))
+
+    async def delegate(self) -> Agent | None:
+        """Start a sub-agent, where the session may."""
+        if not self.token:
+            return None
+        call = await self.ask(
+            DELEGATE, "POST", "/crp/v3/delegations", json={}, headers={"crp-session-token": self.token},
+            token=self.token,
+        )  # fmt: skip
+        if call.status != RELEASED:
+            return None
+        headers = {str(name): str(value) for name, value in dict(call.shown["headers"]).items()}  # type: ignore[call-overload]
+        self.history.secrets.add(str(call.shown["grant"]))
+        place = self.place + self.rng.randrange(2)
+        return Agent(self.cluster, self.history, f"{self.name}.{call.number}", self.rng, place, self, first=headers)
+
+    async def look(self) -> Call | None:
+        """Look at the session."""
+        if not (self.token and self.session_id):
+            return None
+        headers = {"crp-session-token": self.token}
+        return await self.ask(LOOK, "GET", f"/crp/v3/session/{self.session_id}", headers=headers, token=self.token)
+
+    async def ask(
+        self,
+        kind: str,
+        method: str,
+        path: str,
+        *,
+        headers: Mapping[str, str],
+        token: str,
+        pattern: str = "LINEAR",
+        leave_after_s: float | None = None,
+        approval: str = "",
+        **more: Any,
+    ) -> Call:
+        """Send one request and note what came of it."""
+        place = self.place % len(self.cluster.fronts)
+        started, left = time.monotonic(), False
+        sent = {"authorization": f"Bearer key-of-{self.name.split('.')[0]}", **headers}
+        try:
+            async with asyncio.timeout(leave_after_s):
+                response = await self.cluster.fronts[place].request(method, path, headers=sent, **more)
+            outcome = _outcome(kind, response)
+        except TimeoutError:
+            outcome, left = {"status": 0, "reason": "left"}, True
+        except httpx.HTTPError as error:
+            outcome = {"status": 0, "reason": type(error).__name__}
+        ended = time.monotonic()
+        whole = self.cluster.front_was_whole(place, started, ended)
+        return self.history.note(
+            client=self.name, kind=kind, started=started, ended=ended, limit_s=self.cluster.limit_s, token=token,
+            pattern=pattern, left=left, front_up=whole, approval=approval, **outcome,
+        )  # fmt: skip
+
+    async def step(self) -> None:
+        """Do one of the things that agents do."""
+        chance = self.rng.random()
+        if chance < 0.45:
+            call = await self.chat(self.rng.choice(RISKS))
+            if call.reason == "HELD_FOR_REVIEW":
+                await self.reviewed(call)
+        elif chance < 0.55:
+            await self.look()
+        elif chance < 0.65:
+            await self.race(self.rng.randint(2, 4))
+        elif chance < 0.75:
+            await self.fan(self.rng.randint(2, 4))
+        elif chance < 0.85 and (child := await self.delegate()):
+            for _ in range(self.rng.randint(1, 3)):
+                await child.chat(self.rng.choice(RISKS))
+        elif chance < 0.90 and len(self.points) > 1:
+            await self.chat("LOW", token=self.rng.choice(self.points[:-1])[0])  # a token that is used up
+        elif chance < 0.95:
+            await self.chat(self.rng.choice(RISKS), leave_after_s=self.rng.choice((0.01, 0.05, 0.3)))
+        else:
+            await self.chat("MEDIUM", headers={"crp-agent-safety-budget": "1.0"})  # what a client says lifts nothing
+
+    async def walk(self, steps: int, pause_s: float = 0.0) -> None:
+        """Do so many steps, unless the session is over before."""
+        self.place += self.rng.randrange(2)
+        for _ in range(steps):
+            if self.ended:
+                return
+            await self.step()
+            self.place += self.rng.randrange(2)
+            await asyncio.sleep(pause_s)
+
+    async def finish(self, limit_s: float, mended: float = float("inf")) -> bool:
+        """Go on until nothing of the session is in doubt, when all is whole again; ``False`` when that cannot be had.
+
+        A window whose outcome nobody told is settled by whoever comes after its lease has run out.
+        """
+        await asyncio.sleep(max(0.0, self._doubtful_until(mended) - time.monotonic()))
+        deadline, refused, fresh = time.monotonic() + limit_s, 0, ""
+        if self.session_id and self.token and self.ended and self.ended not in STUCK:
+            await self.chat("LOW")  # what is over stays over, whatever the store has lost meanwhile
+        while self.session_id and not self.ended:
+            # A window that was continued is gone on from by a branch, and any of them will do.
+            pointed = [token for token, pointer in reversed(self.points) if pointer] or [self.token]
+            token, pattern = pointed[refused // 2 % len(pointed)], ("LINEAR", "BRANCH")[refused % 2]
+            if fresh:  # of a window that was settled without us: it may have been the last, and then it points nowhere
+                token, pattern = fresh, "LINEAR"
+            call = await self.chat("LOW", token=token, pattern=pattern)
+            fresh = self.token if call.reason == "WINDOW_ALREADY_SETTLED" and token_in(call.headers) else ""
+            if call.status in {RELEASED, 451}:
+                return True
+            if call.reason == "TOKEN_REPLAYED" and not any(pointer for _, pointer in self.points):
+                return True  # its first window was settled; nobody has the token to go on with
+            if time.monotonic() > deadline:
+                self.history.doubts.append(f"{self.session_id}: {call.status} {call.reason}")
+                return False
+            refused += 400 <= call.status < 500 and call.reason not in {"WINDOW_IN_FLIGHT", "WINDOW_ALREADY_SETTLED"}
+            await asyncio.sleep(0.3 if call.reason == "WINDOW_IN_FLIGHT" or call.status >= 500 else 0.02)
+        return True
+
+    def _doubtful_until(self, mended: float) -> float:
+        """Return when the last lease has run out that may be left of calls that ended without a verdict.
+
+        Whoever hangs up on a mesh that is whole leaves nothing behind: its call goes on without it.
+        """
+        ends = [
+            call.ended for call in self.history.calls
+            if call.kind == CHAT and call.client == self.name and _in_doubt(call) and not (call.left and call.started > mended)
+        ]  # fmt: skip
+        return max(ends) + self.cluster.lease_s + 0.3 if ends else 0.0
+
+
+def _in_doubt(call: Call) -> bool:
+    """Tell whether a window may have been sealed, and nobody knows whether it was settled."""
+    opened = "crp-context-window" in call.headers
+    if call.approval:
+        return False  # a release is no window
+    return call.status == 0 or (call.status >= 500 and opened and not call.reason.startswith("UPSTREAM"))
+
+
+def _outcome(kind: str, response: httpx.Response) -> dict[str, Any]:
+    """Return what an answer says, as a call keeps it."""
+    headers = {name: value for name, value in response.headers.items() if name.startswith("crp-")}
+    found: dict[str, Any] = {"status": response.status_code, "headers": headers}
+    if response.status_code == RELEASED:
+        found["body_hash"] = "sha256:" + hashlib.sha256(response.content).hexdigest()
+    shown = _json(response)
+    if response.status_code != RELEASED:
+        found |= {"reason": str(shown.get("reason", "")), "shown": shown.get("metadata") or {}}
+    elif kind == LOOK:
+        found["budget"] = int(shown["safety_budget_micros"])
+        headers.setdefault("crp-context-session-id", str(shown["session_id"]))
+    elif kind == DELEGATE:
+        found["shown"] = shown
+    return found
+
+
+def _json(response: httpx.Response) -> dict[str, Any]:
+    try:
+        shown = response.json()
+    except ValueError:
+        return {}
+    return shown if isinstance(shown, dict) else {}
+
+
+Script = Callable[[], Awaitable[None]]
+
+
+async def traffic(history: History, cluster: Cluster, rng: random.Random, *, agents: int, steps: int) -> None:
+    """Let so many agents walk at once."""
+    made = [
+        Agent(cluster, history, f"a{len(history.agents) + n}", random.Random(rng.random()), n) for n in range(agents)
+    ]
+    await asyncio.gather(*(agent.walk(steps) for agent in made))
