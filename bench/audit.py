@@ -1,7 +1,8 @@
 """Group commit and verification of the audit log, on a real SQLite file: python -m bench.audit
 
 Durable events per second with 64 concurrent writers beside one writer, interleaved; how long a seal takes from request to
-durable answer; and what reading and verifying the whole chain before each seal costs at windows 2 and 50.
+durable answer; what reading and verifying the whole chain before each seal costs at windows 2 and 50; and the Merkle log
+(bench.merkle): examining a bundle offline, and proving an entry of a million.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
+from bench import merkle
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit import requests
@@ -183,7 +185,7 @@ async def measure(folder: Path) -> dict[str, dict[str, object]]:
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
-        print(json.dumps(asyncio.run(measure(Path(folder)))))
+        print(json.dumps({**asyncio.run(measure(Path(folder))), **merkle.figures(Path(folder))}))
 
 
 if __name__ == "__main__":

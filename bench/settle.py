@@ -46,6 +46,8 @@ RANDOM, DIGITS = "__rand_int__", 12
 DRAWN_FROM = 5 * SETTLES
 START, COMMIT = Script.load("start"), Script.load("commit")
 CHARGE = settle(1).charge
+EPOCH: list[str] = []
+"""What the server is told that it is, behind the keys of every script: filled in when it runs."""
 
 
 def session(number: str) -> SessionId:
@@ -82,12 +84,12 @@ COMMITTED = recorded(lambda store: store.commit(settle(1)))
 
 
 def start_command(number: int) -> bytes:
-    return hiredis.pack_command((*STARTED[:3], key(str(number)), *STARTED[4:]))
+    return hiredis.pack_command((*STARTED[:3], key(str(number)), *EPOCH, *STARTED[4:]))
 
 
 def commit_command(number: str) -> tuple[Any, ...]:
     """Return what ``RedisStore.commit`` sends."""
-    return (*COMMITTED[:3], key(number), *COMMITTED[4:])
+    return (*COMMITTED[:3], key(number), *EPOCH, *COMMITTED[4:])
 
 
 class Raw:
@@ -188,12 +190,20 @@ def measure(server: Valkey, raw: Raw, contender: Callable[[Valkey, Raw], float])
     return rate
 
 
+async def epoch_of(url: str) -> str:
+    batcher = Batcher(parse(url))
+    epoch = (await batcher.server()).epoch
+    await batcher.close()
+    return epoch
+
+
 def main() -> None:
     has_peer = shutil.which("redis-benchmark") is not None
     contenders = [ours, raw_socket, redis_py_pool, *([redis_benchmark] if has_peer else [])]
     rates: dict[str, list[float]] = {each.__name__: [] for each in contenders}
     with tempfile.TemporaryDirectory() as folder, Valkey(Path(folder), "--appendfsync", "everysec") as server:
         raw = Raw(server.port)
+        EPOCH[:] = [asyncio.run(epoch_of(server.url))]
         for script in (START, COMMIT):
             raw.send([hiredis.pack_command(("SCRIPT", "LOAD", script.text))])
         for _ in range(ROUNDS):
