@@ -12,8 +12,10 @@ PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 STAMPS := $(VENV)/.stamps
 TRAIN_VENV ?= .venv-train
 PYTEST := $(BIN)/python -m pytest
+# Processes of the default suite. A file's tests stay together: they share servers.
+JOBS ?= 2
 
-.PHONY: help demo demo-tree serve test test-long train-smoke quality check bench clean
+.PHONY: help demo demo-tree serve test test-long train-smoke fault fuzz coverage mutation quality check bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,7 +31,7 @@ serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
 	@$(BIN)/interlock serve
 
 test: $(STAMPS)/dev ## every test but the long ones; no Docker
-	$(PYTEST) -m "not long" $(ARGS)
+	$(PYTEST) -m "not long" -n $(JOBS) --dist loadfile $(ARGS)
 
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
 	$(PYTEST) -m long --timeout 900 $(ARGS)
@@ -45,6 +47,19 @@ check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated
 	$(BIN)/python scripts/gen_protos.py --check
 	$(BIN)/python scripts/gen_docs.py --check
 	$(BIN)/python scripts/gen_requirements.py --check
+	$(BIN)/python scripts/gen_reliability.py --check
+
+fault: $(STAMPS)/dev ## the fault suite on real parts, one verifier after each run: a table of what was promised and what was seen
+	$(BIN)/python -m tests.faults all --jobs $(JOBS) $(ARGS)
+
+fuzz: $(STAMPS)/dev ## fuzz everything that reads bytes of strangers, a minute each (TARGET=name SECONDS=n)
+	$(BIN)/python -m fuzz run $(or $(TARGET),all) --seconds $(or $(SECONDS),60) --jobs $(JOBS)
+
+coverage: $(STAMPS)/dev ## lines and branches that the quick tests run
+	$(PYTEST) -q -m "not long" --cov --cov-report=term tests/unit tests/property tests/contract tests/wire tests/attacks tests/scenarios
+
+mutation: $(STAMPS)/dev ## how many changes of the modules that decide go unnoticed
+	$(BIN)/python scripts/mutation.py
 
 quality: $(STAMPS)/dev ## the verdicts against labelled data: writes docs/quality.md (DATA=folder MINUTES=n)
 	$(BIN)/python -m bench quality $(if $(DATA),--data $(DATA)) $(if $(MINUTES),--minutes $(MINUTES)) $(ARGS)
@@ -57,7 +72,7 @@ bench: $(STAMPS)/dev ## what is measured, beside its floor or a peer
 	$(BIN)/python -m bench
 
 clean: ## remove the virtual environment, caches and embedded state
-	rm -rf $(VENV) $(TRAIN_VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out
+	rm -rf $(VENV) $(TRAIN_VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out fuzz/out .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
