@@ -111,11 +111,11 @@ def test_a_stop_leaves_nothing_behind(tmp_path):
         time.sleep(0.002)
     children = me.children(recursive=True)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    said = process.communicate(timeout=60)
     _, alive = psutil.wait_procs(children, timeout=20)
 
     assert children
-    assert process.returncode == 130
+    assert process.returncode == 130, said
     assert not alive
     assert not list(tmp_path.glob("interlock-demo-*"))
 

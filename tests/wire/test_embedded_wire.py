@@ -55,6 +55,17 @@ async def test_socket_is_private(valkey, tmp_path):
     assert [stat.S_IMODE(path.stat().st_mode) & 0o077 for path in (folder, folder / "valkey.sock")] == [0, 0]
 
 
+async def test_a_start_runs_no_fork_handler_of_ours(tmp_path):
+    """Libraries hook into forks, and gRPC's hooks abort the child when another thread is in a call just then."""
+    forks: list[int] = []
+    os.register_at_fork(before=lambda: forks.append(os.getpid()))
+    one = EmbeddedValkey()
+    await one.start(tmp_path)
+    await one.stop()
+
+    assert not forks
+
+
 async def test_long_path_falls_back_to_loopback_with_a_password(tmp_path):
     """Where a socket's path would be too long, it is loopback, and nobody gets in without the password."""
     folder = tmp_path / ("d" * 100)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import ctypes
 import fcntl
 import importlib
 import json
@@ -17,7 +16,6 @@ import os
 import secrets
 import signal
 import socket
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +24,7 @@ import structlog
 from redis.exceptions import RedisError
 
 from interlock.domain.errors import Refused, unavailable
+from interlock.runtime.tethered import tethered
 
 log = structlog.get_logger()
 
@@ -35,9 +34,6 @@ STOP_LIMIT_S = 5.0
 OWNER = "owner.lock"
 LOG = "valkey.log"
 RESTART_PAUSE_S = 0.2
-
-_PR_SET_PDEATHSIG = 1
-_LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 
 class EmbeddedValkey:
@@ -90,9 +86,9 @@ class EmbeddedValkey:
     async def _launch(self, binary: Path) -> None:
         with (self._folder / LOG).open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
-                binary, "-", stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output,
+                *tethered(str(binary), "-"), stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output,
                 # Of its own group, so that Ctrl-C ends it after the calls in flight and not before.
-                start_new_session=True, preexec_fn=_die_with(os.getpid()),
+                start_new_session=True,
             )  # fmt: skip
         # By standard input, so that no password stands in the process list.
         stdin: Any = self._process.stdin
@@ -246,20 +242,6 @@ async def _end_orphan(folder: Path) -> None:
             return
         await asyncio.sleep(0.05)
     raise _failed("a server without an owner does not end", folder)
-
-
-def _die_with(owner: int) -> Any:
-    """Return what a child runs before it becomes the server: be killed when the owner ends, however it ends."""
-    if _LIBC is None:
-        return None
-    prctl, getppid = _LIBC.prctl, os.getppid
-
-    def prepare() -> None:
-        prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if getppid() != owner:  # it ended in between
-            os._exit(1)
-
-    return prepare
 
 
 def _failed(why: str, folder: Path) -> Refused:

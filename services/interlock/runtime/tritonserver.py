@@ -23,6 +23,7 @@ from pathlib import Path
 import grpc
 
 from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.runtime.tethered import tethered
 
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 15.0
@@ -35,15 +36,6 @@ _SHARED_MEMORY = Path("/dev/shm")  # noqa: S108 - where the python backend puts 
 _OURS = "interlock_triton_"
 _ADMINISTRATIVE = "model-repository,shared-memory,logging,trace"
 _PASSED_ON = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR")
-# PR_SET_PDEATHSIG, then exec: killed when the owner ends, however it ends. By a process of its own and not by preexec_fn,
-# which would run gRPC's fork handlers in the middle of our threads: one start in five crashed.
-_LAUNCH = """
-import ctypes, os, signal, sys
-ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)
-if os.getppid() != int(sys.argv[1]):
-    sys.exit(1)
-os.execv(sys.argv[2], sys.argv[2:])
-"""
 
 
 class TritonServer:
@@ -86,7 +78,7 @@ class TritonServer:
             backends = _backends(home, self._work)
             with self.log.open("ab") as output:
                 self._process = subprocess.Popen(  # noqa: S603 - our own wheel's binary, arguments of our own
-                    [sys.executable, "-IS", "-c", _LAUNCH, str(os.getpid()), *self._command(home, backends)],
+                    tethered(*self._command(home, backends)),
                     env=_environment(home), stdin=subprocess.DEVNULL, stdout=output, stderr=output,
                     start_new_session=True,
                 )  # fmt: skip
