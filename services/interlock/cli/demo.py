@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-from typing import Annotated, NoReturn
+from typing import Annotated
 
 import typer
 
@@ -33,11 +32,11 @@ def demo(
             raise
         typer.echo("interlock demo needs the openai client: pip install 'interlock[demo]'", err=True)
         raise typer.Exit(REFUSED) from None
-    from interlock.demo.mesh import MeshFailedError
+    from interlock.demo.mesh import MeshFailedError, interrupt_on_stop
     from interlock.demo.view import console
 
     out = console(stderr=output is Format.JSON)
-    signal.signal(signal.SIGTERM, _interrupted)
+    interrupt_on_stop()
     try:
         shown = of_agents.run(out) if tree else alone.run(out)
     except MeshFailedError as error:
@@ -52,7 +51,3 @@ def demo(
         print_json(shown.as_json())
     if shown.broken:
         raise typer.Exit(NEGATIVE)
-
-
-def _interrupted(_number: int, _frame: object) -> NoReturn:
-    raise KeyboardInterrupt

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self
 
 # The console script by its entry point, so that it is the Interlock of this very interpreter.
@@ -21,6 +21,10 @@ START_S = 180.0
 STOP_S = 20.0
 POLL_S = 0.1
 LOG_LINES = 20
+STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
+"""The two that ask to stop, and the alarm that brings them again."""
+AGAIN_S = 0.01
+"""After a signal that came at a bad moment."""
 
 
 class MeshFailedError(RuntimeError):
@@ -35,11 +39,29 @@ def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, **ports, "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 
 
+def interrupt_on_stop() -> None:
+    """Let SIGTERM and SIGINT raise KeyboardInterrupt in the main thread, but never in the midst of an import.
+
+    There Python swallows it, or leaves the import lock taken, and whatever imports next, in any thread, hangs for ever.
+    """
+    for number in STOPS:
+        signal.signal(number, _interrupt)
+
+
+def _interrupt(_number: int, frame: FrameType | None) -> None:
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib") or frame.f_code.co_name == "__del__":
+            signal.setitimer(signal.ITIMER_REAL, AGAIN_S)
+            return
+        frame = frame.f_back
+    raise KeyboardInterrupt
+
+
 @contextmanager
 def _signals_held_back() -> Iterator[None]:
-    """Let SIGINT and SIGTERM act only after the block, so that a process it starts is known to who must stop it."""
+    """Let signals act only after the block, so that a process it starts is known to who must stop it."""
     held: list[int] = []
-    before = {number: signal.signal(number, lambda n, _: held.append(n)) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda n, _: held.append(n)) for number in STOPS}
     try:
         yield
     finally:
