@@ -49,6 +49,8 @@ python -m tests.faults settles --count 1000000          # settlements by process
 | I10 | A call ends, in time, in an answer with all its headers or in a refusal with a reason; a 451 is always a verdict. |
 | I11 | No header of ours, no token and no grant reaches a model provider. |
 | I12 | An approval releases one held answer, once. |
+| I13 | A policy that only reports changes no outcome. |
+| I14 | What becomes of an answer does not depend on the way in: HTTP, a stream, gRPC, or how a header is written. |
 
 Promises: **FC** fails closed (refused with a stable reason, in time), **ND** nothing acknowledged is lost, **BM** the budget is
 monotone, **AR n** back by itself within n seconds, **DG** degraded and safe. "Back" is the time from the end of the fault, the

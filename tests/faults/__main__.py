@@ -78,7 +78,7 @@ async def play_random(arguments: Any) -> list[Row]:
                 break
             drawn = draw(seed)
             faults = ", then ".join(fault.name for fault in drawn.faults)
-            named = ("light" if drawn.shape.light else "processes", faults, "I1 to I12")
+            named = ("light" if drawn.shape.light else "processes", faults, "I1 to I14")
             played = await stage.attempt(drawn.shape, drawn.faults, drawn.plan, named)
             if isinstance(played, Run):
                 results.keep(played, row := row_of(*named, played, seen(played), ()))

@@ -25,6 +25,8 @@ from tests.support.valkey import Valkey
 
 SERVICES = ("session", "policy", "dpe", "audit")
 READY_S = 60.0
+RPC = "-rpc"
+"""Ends the label of a line to a gRPC front."""
 SLACK_S = 10.0
 """What a call may take beyond its deadline before it counts as hanging: this machine does other things too."""
 
@@ -81,6 +83,8 @@ class Cluster:
     disk: Path | None = None
     """The small disk under the audit log."""
     fronts: list[httpx.AsyncClient] = field(default_factory=list)
+    rpc_fronts: list[str] = field(default_factory=list)
+    """Addresses of the ways to the sidecars' gRPC fronts."""
     broken_fronts: dict[int, list[tuple[float, float]]] = field(default_factory=dict)
     """Sidecar → spans of time in which it, or the way to it, was not whole."""
     checkpoints: list[tuple[int, bytes]] = field(default_factory=list)
@@ -111,6 +115,17 @@ class Cluster:
         self.ends.push_async_callback(made.stop)
         self.lines[label] = made
         return made
+
+    def lines_to(self, label: str) -> list[FaultProxy]:
+        """Return the lines of that label; to a sidecar there are two, one to each of its fronts."""
+        return [self.lines[name] for name in (label, f"{label}{RPC}") if name in self.lines]
+
+    async def front(self, number: int, http: int, rpc: int) -> None:
+        """Lay the lines to a sidecar's two fronts."""
+        line = await self.line(f"front-{number}", http)
+        client = httpx.AsyncClient(base_url=f"http://{line.address}", trust_env=False, timeout=self.limit_s + 5)
+        self.fronts.append(await self.ends.enter_async_context(client))
+        self.rpc_fronts.append((await self.line(f"front-{number}{RPC}", rpc)).address)
 
     def front_down(self, number: int) -> None:
         """Note that a sidecar is not whole from now on."""
@@ -240,9 +255,7 @@ async def _in_this_process(cluster: Cluster, settings: Mapping[str, Any]) -> Non
     opening = running_sidecar(cluster.folder, upstream=settings["upstream_base_url"], dpe=ToldDpe(), **given)
     made = await cluster.ends.enter_async_context(opening)
     cluster.mesh = made.mesh
-    line = await cluster.line("front-0", int(made.http.rsplit(":", 1)[1]))
-    client = httpx.AsyncClient(base_url=f"http://{line.address}", trust_env=False, timeout=cluster.limit_s + 5)
-    cluster.fronts.append(await cluster.ends.enter_async_context(client))
+    await cluster.front(0, *(int(address.rsplit(":", 1)[1]) for address in (made.http, made.grpc)))
 
 
 async def _services(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -290,9 +303,7 @@ async def _sidecars(cluster: Cluster, settings: Mapping[str, Any]) -> None:
         cluster.parts[label].weakness = dict(cluster.shape.weakened).get("sidecar", "")
     await asyncio.gather(*(one.up() for one in cluster.sidecars()))
     for number, sidecar in enumerate(cluster.sidecars()):
-        line = await cluster.line(f"front-{number}", sidecar.ports["sidecar_http"])
-        client = httpx.AsyncClient(base_url=f"http://{line.address}", trust_env=False, timeout=cluster.limit_s + 5)
-        cluster.fronts.append(await cluster.ends.enter_async_context(client))
+        await cluster.front(number, sidecar.ports["sidecar_http"], sidecar.ports["sidecar_grpc"])
 
 
 async def _end_parts(cluster: Cluster) -> None:

@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 CHAT, LOOK, DELEGATE = "chat", "look", "delegate"
 """Kinds of calls."""
 
+HTTP, STREAM, GRPC = "http", "stream", "grpc"
+"""Ways in."""
+
 RELEASED = 200
 """Status of an answer that was given away."""
 
@@ -40,6 +43,8 @@ class Call:
     budget: int | None = None
     """The session's budget as a look showed it, millionths."""
     shown: Mapping[str, object] = field(default_factory=dict)
+    entry: str = HTTP
+    """Way in: http, stream (http, as server-sent events) or grpc."""
 
     @property
     def session_id(self) -> str:

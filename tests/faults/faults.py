@@ -154,7 +154,8 @@ def cut(line: str, *directions: str) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].cut(*directions)
+        for one in cluster.lines_to(line):
+            one.cut(*directions)
 
     return Fault(f"cut {line} {' and '.join(directions) or 'both ways'}", act)
 
@@ -164,7 +165,8 @@ def reset(line: str) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].reset()
+        for one in cluster.lines_to(line):
+            one.reset()
 
     return Fault(f"reset {line}", act)
 
@@ -174,7 +176,8 @@ def drop(line: str) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].drop()
+        for one in cluster.lines_to(line):
+            one.drop()
 
     return Fault(f"drop {line}", act)
 
@@ -184,7 +187,8 @@ def half_open(line: str) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].half_open()
+        for one in cluster.lines_to(line):
+            one.half_open()
 
     return Fault(f"half-open {line}", act)
 
@@ -194,7 +198,8 @@ def slow(line: str, delay_s: float) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].slow(delay_s)
+        for one in cluster.lines_to(line):
+            one.slow(delay_s)
 
     return Fault(f"slow {line} by {delay_s:g} s", act)
 
@@ -204,7 +209,8 @@ def throttle(line: str, bytes_per_s: float) -> Fault:
 
     async def act(cluster: Cluster) -> None:
         _mark(cluster, line)
-        cluster.lines[line].throttle(bytes_per_s)
+        for one in cluster.lines_to(line):
+            one.throttle(bytes_per_s)
 
     return Fault(f"throttle {line} to {bytes_per_s:g} bytes/s", act)
 

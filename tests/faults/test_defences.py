@@ -38,6 +38,8 @@ DEFENCES: Sequence[Off] = (
     Off("silent-defaults", "sidecar", (do.kill("dpe"),), frozenset({"FC"})),
     Off("refilled-sessions", "sidecar", (do.flush_store(),), frozenset({"I1"})),
     Off("forgotten-charges", "sidecar", (do.flush_store(),), frozenset({"I3"})),
+    Off("reports-that-act", "policy", (do.restart("policy"),), frozenset({"I13"})),
+    Off("a-way-around", "sidecar", (do.restart("sidecar-0"),), frozenset({"I14"})),
 )  # fmt: skip
 
 

@@ -163,6 +163,12 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
         replace(CHARGED[1], number=3, approval="a"), replace(CHARGED[1], number=4, approval="a", token="other"))),
     ("I12", "a held answer released twice", with_calls(
         replace(CHARGED[1], number=3, approval="a"), replace(CHARGED[1], number=4, approval="b"))),
+    ("I13", "a mild answer that was halted, as a policy would that only reports", one(
+        seals=(seal(FIRST), seal(SECOND, status="HALTED")))),
+    ("I13", "a grave answer that was let through", one(seals=(seal(FIRST, charge=350_000), seal(SECOND)))),
+    ("I14", "a halt that one way in gave away", one(seals=(seal(FIRST), seal(SECOND, status="HALTED")))),
+    ("I14", "an answer that one way in called a halt", replace(
+        GOOD, calls=(CHARGED[0], replace(CHARGED[1], status=451, reason="SAFETY_HALT", entry="grpc")))),
 )  # fmt: skip
 
 
@@ -173,7 +179,7 @@ def test_a_good_run_has_no_violation():
 
 def test_a_good_tree_has_no_violation():
     """A child that spent lowers its parent, and a halt of it is no fault."""
-    spent = window(1, 450_000, 350_000, window_id="c1", hmac=hmac(71))
+    spent = window(1, 450_000, 350_000, window_id="c1", hmac=hmac(71), status="HALTED")
     tree = (replace(GOOD.sessions[0], budget=450_000), child(
         windows=(spent,), seals=(seal(spent),), events=(Event(1, "WINDOW_SEALED", "c1", "e"),), budget=450_000))  # fmt: skip
 

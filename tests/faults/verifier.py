@@ -15,10 +15,15 @@ from dataclasses import dataclass
 
 from interlock.domain.policy_order import relaxations
 from interlock.domain.policy_text import parse
-from tests.faults.facts import CHAT, LOOK, RELEASED, Call, Facts, Seal, Session, Window
+from tests.faults.facts import CHAT, LOOK, RELEASED, STREAM, Call, Facts, Seal, Session, Window
 
 FULL = 1_000_000
 DEPLETED_AT = 100_000
+REVIEWED_AT = 500_000
+CRITICAL = 350_000
+"""What a CRITICAL answer costs."""
+POLICY = "halt-on CRITICAL"
+"""The policy that the suite's sessions have."""
 HALTED = 451
 SOUND = frozenset({"VALID", "UNVERIFIED"})
 VERDICTS = frozenset({"SAFETY_HALT", "BUDGET_DEPLETED", "HELD_FOR_REVIEW"})
@@ -30,6 +35,7 @@ NEEDED = (
 )  # fmt: skip
 """Headers without which an answer would be a silent pass."""
 
+_STRICTNESS = {"COMPLETED": 0, "HELD": 1, "HALTED": 2}
 _REASON = re.compile(r"[A-Z][A-Z0-9_]{2,63}")
 
 
@@ -202,7 +208,7 @@ def released_answers_are_in_the_log(facts: Facts) -> Iterator[str]:
         seal = seals.get(call.hmac)
         if seal is None:
             yield f"call {call.number} was told the seal {call.hmac[:20]}, which the log does not hold"
-        elif call.status == RELEASED and seal.response_hash != call.body_hash:
+        elif call.status == RELEASED and call.entry != STREAM and seal.response_hash != call.body_hash:
             yield f"call {call.number} released other bytes than {seal.window_id} sealed"
         elif call.status == RELEASED and seal.status != ("HELD" if call.approval else "COMPLETED"):
             yield f"call {call.number} released {seal.window_id}, which was sealed as {seal.status}"
@@ -389,6 +395,50 @@ def approvals_release_once(facts: Facts) -> Iterator[str]:
             yield f"the held answer of {hmac[:20]} was released by {len(each)} approvals"
 
 
+# I13 and I14
+
+
+def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
+    """What became of an answer follows from its risk, the policy and the budget: from no way in, and no report-only policy.
+
+    It may be stricter than its own path tells, by what other branches and agents of its tree have spent.
+    """
+    trees = _trees(facts.sessions)
+    for root in trees.children[""]:
+        tree = list(trees.below(root))
+        lowest = min((one.budget for one in tree if one.budget is not None), default=FULL)
+        for session in tree:
+            if session.policy != POLICY:
+                continue
+            own, left = _own_paths(session), {window.hmac: window.path_budget for window in _settled(session)}
+            for seal in session.seals:
+                if seal.hmac not in left:
+                    continue
+                mildest = _rule(seal.charge, own[seal.window_id])
+                strictest = _rule(seal.charge, min(lowest, left[seal.hmac]))
+                if not _STRICTNESS[mildest] <= _STRICTNESS.get(seal.status, -1) <= _STRICTNESS[strictest]:
+                    yield f"{seal.window_id} of charge {seal.charge} is {seal.status}; its rule says {mildest} to {strictest}"
+
+
+def _rule(charge: int, left: int) -> str:
+    """Return what becomes of an answer under ``POLICY``, by its charge and what is left after it (SPEC-012 §2.3)."""
+    if charge >= CRITICAL or left <= DEPLETED_AT:
+        return "HALTED"
+    return "HELD" if left <= REVIEWED_AT else "COMPLETED"
+
+
+def told_as_sealed(facts: Facts) -> Iterator[str]:
+    """By every way in, a client is told what was sealed: an answer, a review or a halt."""
+    seals = {seal.hmac: seal for session in facts.sessions for seal in session.seals}
+    for call in facts.calls:
+        seal = seals.get(call.hmac) if call.kind == CHAT and call.status in {RELEASED, HALTED} else None
+        if seal is None:
+            continue
+        told = "COMPLETED" if call.status == RELEASED else "HELD" if call.reason == "HELD_FOR_REVIEW" else "HALTED"
+        if told != ("COMPLETED" if call.approval else seal.status):
+            yield f"call {call.number} by {call.entry} was told {told}; {seal.window_id} was sealed as {seal.status}"
+
+
 # Nothing lost
 
 
@@ -420,6 +470,8 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "I10": (nothing_passes_silently,),
     "I11": (nothing_of_ours_reaches_a_provider,),
     "I12": (approvals_release_once,),
+    "I13": (decisions_follow_from_risk_and_budget,),
+    "I14": (told_as_sealed, decisions_follow_from_risk_and_budget),
 }
 
 
@@ -469,13 +521,18 @@ def _trees(sessions: Sequence[Session]) -> _Tree:
 
 
 def _most(session: Session) -> int:
-    """Return the lowest path of what was sealed and settled, worked out from the seals alone."""
+    """Return the lowest path of what was sealed and settled."""
+    return min(_own_paths(session).values(), default=FULL)
+
+
+def _own_paths(session: Session) -> dict[str, int]:
+    """Return what each settled window leaves, worked out from the seals of its own session alone."""
     settled = {window.hmac for window in session.windows}
     paths: dict[str, int] = {}
     for seal in sorted(session.seals, key=lambda one: one.number):
         if seal.hmac in settled:
             paths[seal.window_id] = _path(seal, paths)
-    return min(paths.values(), default=FULL)
+    return paths
 
 
 def _path(seal: Seal, paths: Mapping[str, int]) -> int:

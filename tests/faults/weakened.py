@@ -143,6 +143,35 @@ def refilled_sessions() -> None:
     recovery.settlement = free
 
 
+@weakness
+def reports_that_act() -> None:
+    """A policy that is only to be reported is applied."""
+    from interlock.policy import servicer
+
+    decide = servicer.decide
+
+    def strict(situation: Any, findings: Any) -> Any:
+        if any(situation.report_only):
+            situation = dataclasses.replace(situation, policy=situation.report_only)
+        return decide(situation, findings)
+
+    servicer.decide = strict  # type: ignore[attr-defined]
+
+
+@weakness
+def a_way_around() -> None:
+    """Over gRPC what was held or halted is given away."""
+    from interlock.sidecar.front import Front
+
+    chat = Front.chat
+
+    async def open_door(self: Any, way: str, *given: Any, **named: Any) -> Any:
+        governed = await chat(self, way, *given, **named)
+        return dataclasses.replace(governed, refusal=None) if way == "grpc" else governed
+
+    Front.chat = open_door  # type: ignore[method-assign]
+
+
 def main() -> None:
     """Switch one defence off and be the command line."""
     WEAKNESSES[sys.argv.pop(1)]()

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import random
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,9 +15,11 @@ import grpc
 import httpx
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
+from interlock.runtime.errors import HTTP_CODES, from_rpc_error
 from tests.faults.cluster import Cluster
-from tests.faults.facts import CHAT, DELEGATE, LOOK, RELEASED, Call
+from tests.faults.facts import CHAT, DELEGATE, GRPC, HTTP, LOOK, RELEASED, STREAM, Call
 from tests.faults.verifier import token_in
 from tests.support.oversight import decision, token_for
 
@@ -26,6 +29,14 @@ ENDED = frozenset({
     "SESSION_STATE_LOST", "SESSION_NOT_FOUND", "TOKEN_EXPIRED", "TOKEN_FROM_FUTURE",
 })  # fmt: skip
 """Reasons after which a session is not gone on with."""
+
+REPORTED_SHARE, TOLD_SHARE = 0.25, 0.5
+CASES: Sequence[Callable[[str], str]] = (str.lower, str.lower, str.title, str.upper)
+"""How the names of headers are written."""
+
+WAYS = (HTTP, HTTP, STREAM, GRPC)
+NOTHING = {"crp-safety-policy-report-only": "halt-on LOW"}
+"""A policy that every answer breaks, and that is only to be reported."""
 
 REVIEW_S = 3.0
 """Patience of a reviewer with the audit service."""
@@ -81,6 +92,8 @@ class Agent:
 
     def __post_init__(self) -> None:
         self.history.agents.append(self)
+        # Drawn apart from what is done, so that a seed does the same however it goes in.
+        self._manner = random.Random(f"{self.name} {hash(self.rng.getstate())}")
 
     @property
     def root(self) -> str:
@@ -96,8 +109,9 @@ class Agent:
         headers: Mapping[str, str] | None = None,
         leave_after_s: float | None = None,
         approval: str = "",
+        entry: str = "",
     ) -> Call:
-        """Ask for an answer of that risk."""
+        """Ask for an answer of that risk, by any way in where none is named, in any of the manners that change nothing."""
         sent = self.token if token is None else token
         more = dict(headers or {})
         more |= {"crp-session-token": sent} if sent else self.first
@@ -107,10 +121,15 @@ class Agent:
             more["crp-session-action"] = "branch"
         if approval:
             more["crp-oversight-token"] = approval
-        body = {"model": "m", "messages": [{"role": "user", "content": f"Say: {risk}"}]}
+        if self._manner.random() < REPORTED_SHARE:
+            more |= NOTHING
+        entry = entry or self._manner.choice(WAYS)
+        body: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": f"Say: {risk}"}]}
+        if entry == STREAM:
+            body["stream"] = True
         call = await self.ask(
             CHAT, "POST", "/v1/chat/completions", json=body, headers=more, token=sent, pattern=pattern,
-            leave_after_s=leave_after_s, approval=approval,
+            leave_after_s=leave_after_s, approval=approval, entry=entry,
         )  # fmt: skip
         if not approval:
             self._learn(call)
@@ -129,7 +148,8 @@ class Agent:
             await asyncio.gather(*(audit.DecideHeld(decision(one), timeout=REVIEW_S) for one in approvals))
         except (grpc.aio.AioRpcError, Refused):
             return  # the audit log is what is broken
-        await asyncio.gather(*(self.chat("LOW", approval=one) for one in (*approvals, approvals[0])))
+        entry = STREAM if held.entry == STREAM else self._manner.choice((HTTP, GRPC))
+        await asyncio.gather(*(self.chat("LOW", approval=one, entry=entry) for one in (*approvals, approvals[0])))
 
     def _learn(self, call: Call) -> None:
         if found := token_in(call.headers):
@@ -199,6 +219,7 @@ class Agent:
         pattern: str = "LINEAR",
         leave_after_s: float | None = None,
         approval: str = "",
+        entry: str = HTTP,
         **more: Any,
     ) -> Call:
         """Send one request and note what came of it."""
@@ -207,8 +228,12 @@ class Agent:
         sent = {"authorization": f"Bearer key-of-{self.name.split('.')[0]}", **headers}
         try:
             async with asyncio.timeout(leave_after_s):
-                response = await self.cluster.fronts[place].request(method, path, headers=sent, **more)
-            outcome = _outcome(kind, response)
+                if entry == GRPC:
+                    outcome = await self._dispatch(self.cluster.rpc_fronts[place], sent, more["json"])
+                else:
+                    written = {self._manner.choice(CASES)(name): value for name, value in sent.items()}
+                    response = await self.cluster.fronts[place].request(method, path, headers=written, **more)
+                    outcome = _outcome(kind, response)
         except TimeoutError:
             outcome, left = {"status": 0, "reason": "left"}, True
         except httpx.HTTPError as error:
@@ -217,8 +242,25 @@ class Agent:
         whole = self.cluster.front_was_whole(place, started, ended)
         return self.history.note(
             client=self.name, kind=kind, started=started, ended=ended, limit_s=self.cluster.limit_s, token=token,
-            pattern=pattern, left=left, front_up=whole, approval=approval, **outcome,
+            pattern=pattern, left=left, front_up=whole, approval=approval, entry=entry, **outcome,
         )  # fmt: skip
+
+    async def _dispatch(self, address: str, sent: dict[str, str], body: Mapping[str, Any]) -> dict[str, Any]:
+        """Ask over gRPC, on a connection of its own, the token in the message or in the metadata."""
+        context = sidecar_pb2.CallContext()
+        if "crp-session-token" in sent and self._manner.random() < TOLD_SHARE:
+            context.session_token = sent.pop("crp-session-token")
+        asked = sidecar_pb2.DispatchRequest(context=context, chat_request=json.dumps(body).encode())
+        options = [("grpc.use_local_subchannel_pool", 1)]
+        async with grpc.aio.insecure_channel(address, options=options) as channel:
+            metadata = tuple((name.lower(), value) for name, value in sent.items())
+            stub = sidecar_pb2_grpc.SidecarServiceStub(channel)  # type: ignore[no-untyped-call]
+            try:
+                said = await stub.Dispatch(asked, metadata=metadata, timeout=self.cluster.limit_s + 5)
+            except grpc.aio.AioRpcError as error:
+                return _refusal(error)
+        headers = {name.lower(): value for name, value in said.outcome.headers.items()}
+        return {"status": RELEASED, "headers": headers, "body_hash": _hash(said.chat_response)}
 
     async def step(self) -> None:
         """Do one of the things that agents do."""
@@ -301,12 +343,26 @@ def _in_doubt(call: Call) -> bool:
     return call.status == 0 or (call.status >= 500 and opened and not call.reason.startswith("UPSTREAM"))
 
 
+def _refusal(error: grpc.aio.AioRpcError) -> dict[str, Any]:
+    """Return what a status says, in the numbers of HTTP; one without our details is a connection that broke."""
+    if not any(name == "grpc-status-details-bin" for name, _ in error.trailing_metadata() or ()):
+        return {"status": 0, "reason": f"rpc {error.code().name}"}
+    refused = from_rpc_error(error, "sidecar")
+    headers = {str(name): str(value) for name, value in error.trailing_metadata() or () if str(name).startswith("crp-")}
+    status = HTTP_CODES[refused.kind]
+    return {"status": status, "reason": refused.reason, "headers": headers, "shown": refused.metadata}
+
+
+def _hash(body: bytes) -> str:
+    return "sha256:" + hashlib.sha256(body).hexdigest()
+
+
 def _outcome(kind: str, response: httpx.Response) -> dict[str, Any]:
     """Return what an answer says, as a call keeps it."""
     headers = {name: value for name, value in response.headers.items() if name.startswith("crp-")}
     found: dict[str, Any] = {"status": response.status_code, "headers": headers}
     if response.status_code == RELEASED:
-        found["body_hash"] = "sha256:" + hashlib.sha256(response.content).hexdigest()
+        found["body_hash"] = _hash(response.content)
     shown = _json(response)
     if response.status_code != RELEASED:
         found |= {"reason": str(shown.get("reason", "")), "shown": shown.get("metadata") or {}}
