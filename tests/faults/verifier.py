@@ -20,8 +20,8 @@ from tests.faults.facts import CHAT, LOOK, RELEASED, STREAM, Call, Facts, Seal, 
 FULL = 1_000_000
 DEPLETED_AT = 100_000
 REVIEWED_AT = 500_000
-CRITICAL = 350_000
-"""What a CRITICAL answer costs."""
+HIGH, CRITICAL = 150_000, 350_000
+"""What such an answer costs."""
 POLICY = "halt-on CRITICAL"
 """The policy that the suite's sessions have."""
 HALTED = 451
@@ -424,15 +424,21 @@ def _rule(charge: int, left: int) -> str:
     """Return what becomes of an answer under ``POLICY``, by its charge and what is left after it (SPEC-012 §2.3)."""
     if charge >= CRITICAL or left <= DEPLETED_AT:
         return "HALTED"
-    return "HELD" if left <= REVIEWED_AT else "COMPLETED"
+    return "HELD" if left <= REVIEWED_AT and charge >= HIGH else "COMPLETED"
 
 
 def told_as_sealed(facts: Facts) -> Iterator[str]:
-    """By every way in, a client is told what was sealed: an answer, a review or a halt."""
+    """By every way in, a client is told what was sealed: an answer, a review or a halt.
+
+    Where others of the session or its tree spent the last of it between the seal and the settlement, it is told that.
+    """
     seals = {seal.hmac: seal for session in facts.sessions for seal in session.seals}
+    spent = {one.session_id for one in facts.sessions if one.budget is not None and one.budget <= DEPLETED_AT}
     for call in facts.calls:
         seal = seals.get(call.hmac) if call.kind == CHAT and call.status in {RELEASED, HALTED} else None
         if seal is None:
+            continue
+        if call.reason == "BUDGET_DEPLETED" and call.session_id in spent:
             continue
         told = "COMPLETED" if call.status == RELEASED else "HELD" if call.reason == "HELD_FOR_REVIEW" else "HALTED"
         if told != ("COMPLETED" if call.approval else seal.status):
