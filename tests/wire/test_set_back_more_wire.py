@@ -2,23 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from tests.support import agents, answering
 from tests.support.oversight import decision, token_for
-from tests.support.sidecar import reason_of, running_sidecar, token_of
+from tests.support.sidecar import Hooked, reason_of, running_sidecar, token_of
 from tests.support.windows import Merger, budget, delegated, fan_out, onward
 from tests.wire.test_set_back_wire import CRITICAL, HIGH, SetBack
 
 running, provider = answering.running, answering.provider
 
 
+class Moment:
+    """What happens right before the session service starts a session; nothing until a test says what."""
+
+    def __init__(self) -> None:
+        self.act: Callable[[], None] = lambda: None
+
+    async def __call__(self, _request: object) -> None:
+        self.act()
+
+
 @pytest.fixture
-async def sidecar(tmp_path, running, provider, redis_url):
+def before_start() -> Moment:
+    """The moment."""
+    return Moment()
+
+
+@pytest.fixture
+async def sidecar(tmp_path, running, provider, redis_url, before_start):
     del provider
     reviewers = agents.write(tmp_path / "reviewers.yaml", agents.reviewers())
     wanted = {"reviewers_file": reviewers, "remediation": "none", "redis_url": redis_url}
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger(), **wanted) as one:
+
+    def hooked(services):
+        return {**services, "session": Hooked(services["session"], StartSession=before_start)}
+
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger(), wrap=hooked, **wanted) as one:
         yield one
 
 
@@ -64,6 +86,30 @@ async def test_a_child_gets_nothing_of_what_its_parents_own_windows_spent(sideca
 
     assert (begun.status_code, await budget(sidecar, begun)) == (200, 650_000)
     assert int(shown.json()["safety_budget_micros"]) == 650_000
+
+
+@pytest.mark.req("BUD-4", "BUD-7", "AGT-2")
+async def test_a_parent_that_is_set_back_while_its_child_starts_gives_it_nothing_back(
+    sidecar, provider, valkey, before_start
+):
+    """It was vouched for a moment ago; what the child was given is compared with that, and the grant is spent."""
+    provider.by_question = {"Costly?": CRITICAL}
+    root = await sidecar.chat("All?")
+    one = await sidecar.chat("One?", token=token_of(root), headers=onward(root))
+    token = {"crp-session-token": token_of(one)}
+    grants = [
+        (await sidecar.client.post("/crp/v3/delegations", json={}, headers=token)).json()["headers"] for _ in range(2)
+    ]
+    set_back = SetBack(valkey, root)
+    await sidecar.chat("Costly?", token=token_of(root), headers={**onward(root), **BRANCH})
+    before_start.act = set_back
+    first = await sidecar.chat("Mine?", headers=grants[0])
+    before_start.act = lambda: None
+    second = await sidecar.chat("Mine?", headers=grants[1])
+
+    assert (first.status_code, reason_of(first)) == (503, "SESSION_STATE_UNVERIFIED"), first.text
+    assert (second.status_code, await budget(sidecar, second)) == (200, 650_000), second.text
+    assert await budget(sidecar, root) == 650_000
 
 
 @pytest.mark.req("BUD-4", "AGT-2")

@@ -84,12 +84,6 @@ class Recovering:
         except Refused as refused:
             log.warning("session.not_restored", root_session_id=root, reason=refused.reason, kind="CHAIN_CONFLICT")
 
-    async def standing(self, session_id: str, deadline: Deadline) -> audit_pb2.Standing:
-        """Return what a session's chain says of it: the most that may be left of its budget, and its sealed windows."""
-        request = audit_pb2.GetStandingRequest(session_id=session_id)
-        limit = deadline.within(self._settings.rpc_timeout_s)
-        return (await ask("audit", self._mesh.audit.GetStanding(request, timeout=limit))).standing
-
     async def vouched(
         self,
         session: session_pb2.Session,
@@ -97,7 +91,7 @@ class Recovering:
         deadline: Deadline,
     ) -> session_pb2.Session:
         """Return a session as its chain vouches for it. One that was set back while its server went on is rebuilt first."""
-        standing = await self.standing(session.session_id, deadline)
+        standing = await self._standing(session.session_id, deadline)
         if _behind(session, standing):
             await asyncio.sleep(SETTLING_S)  # a window may be sealed and about to be settled
             session = await again()
@@ -105,6 +99,12 @@ class Recovering:
             await self._shared(session.root_session_id)
             session = await again()
         return session
+
+    async def _standing(self, session_id: str, deadline: Deadline) -> audit_pb2.Standing:
+        """Return what a session's chain says of it: the most that may be left of its budget, and its sealed windows."""
+        request = audit_pb2.GetStandingRequest(session_id=session_id)
+        limit = deadline.within(self._settings.rpc_timeout_s)
+        return (await ask("audit", self._mesh.audit.GetStanding(request, timeout=limit))).standing
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Return the method of that name, with what it does after a refusal."""
