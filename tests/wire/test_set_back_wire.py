@@ -70,11 +70,14 @@ async def test_a_parent_that_was_set_back_neither_shows_nor_delegates_what_it_no
     set_back()
     shown = await sidecar.client.get(f"/crp/v3/session/{root.headers['crp-context-session-id']}", headers=token)
     set_back()
+    drawn = await sidecar.client.get(f"/crp/v3/session/{root.headers['crp-context-session-id']}/dag", headers=token)
+    set_back()
     begun = await sidecar.chat("Mine?", headers=granted.json()["headers"])
     set_back()
     refused = await sidecar.client.post("/crp/v3/delegations", json={}, headers=token)
 
     assert int(shown.json()["safety_budget_micros"]) <= 100_000, shown.text
+    assert int(drawn.json()["sessions"][0]["safety_budget_micros"]) <= 100_000, drawn.text
     assert (begun.status_code, reason_of(begun)) == (451, "BUDGET_DEPLETED"), begun.text
     assert (refused.status_code, reason_of(refused)) == (451, "BUDGET_DEPLETED"), refused.text
 

@@ -34,7 +34,11 @@ class Sessions:
         return session
 
     async def dag(self, token: str, scope: str, *, tree: bool) -> list[session_pb2.Session]:
-        """Return the session of a token with its windows, and the sessions below it when asked, each after its parent."""
+        """Return the session of a token with its windows, and the sessions below it when asked, each after its parent.
+
+        Its chain is asked first, as for a look: a tree that was set back is rebuilt before it is shown.
+        """
+        await self.of_token(token, scope)
         request = session_pb2.GetDagRequest(token=token, scope=scope, tree=tree)
         found = await ask("session", self.mesh.session.GetDag(request, timeout=self.settings.rpc_timeout_s))
         return list(found.sessions)
