@@ -71,19 +71,27 @@ class Fence:
         self._leaf = b""
         self._lock = threading.Lock()
 
-    def admit(self, writing: Writing) -> None:
-        """Raise ``StoreFailed`` when the log is shorter than, or other than, what was seen of it, or is known to be."""
+    def admit(self, writing: Writing) -> Losses.Loss | None:
+        """Raise ``StoreFailed`` when the log is shorter than, or other than, what was seen of it, or is known to be.
+
+        Returns the acknowledgement that lets the transaction through, for ``go_on`` once that is durable; mostly ``None``.
+        """
         with self._lock:
             lost = self.lost or self._missing(writing)
             if lost is None:
-                return
+                return None
             acknowledged = last_loss(writing.chain(LOG_SESSION).events)
             if acknowledged is not None and acknowledged.generation > self.generation:
-                self._go_on(acknowledged, writing)
-                return
+                return acknowledged
             if self.lost is None:
                 self._lose(lost)
         raise lost.failure()
+
+    def go_on(self, loss: Losses.Loss) -> None:
+        """Note that a loss is accepted, in the log itself."""
+        with self._lock:
+            self.lost, self.generation = None, loss.generation
+        log.warning("audit.log.goes_on", number=loss.generation)
 
     def saw(self, size: int, leaf: bytes) -> None:
         """Note what a durable transaction left."""
@@ -113,12 +121,6 @@ class Fence:
         self.lost = lost
         log.critical("audit.log.truncated", reason=lost.cause, size=lost.size, kept_count=lost.kept)
 
-    def _go_on(self, loss: Losses.Loss, writing: Writing) -> None:
-        self.lost, self.generation = None, loss.generation
-        self.size = writing.log_size()
-        self._leaf = writing.leaf_hashes(self.size - 1, self.size)[0]
-        log.warning("audit.log.goes_on", size=self.size, number=loss.generation)
-
     def _missing(self, writing: Writing | AuditLog) -> Lost | None:
         size = writing.log_size()
         if size >= self.size and (not self.size or writing.leaf_hashes(self.size - 1, self.size) == [self._leaf]):
@@ -142,6 +144,8 @@ class Fenced:
         outcomes = self._log.commit([*map(passing.admitted, works), _last])
         seen = outcomes.pop()
         if passing.passed and seen.error is None:  # of what was refused, the end is not the one that was acknowledged
+            if passing.acknowledged is not None:
+                self._fence.go_on(passing.acknowledged)
             self._fence.saw(*seen.value)
         return outcomes
 
@@ -151,13 +155,14 @@ class _Passing:
 
     def __init__(self, fence: Fence) -> None:
         self._fence, self.passed = fence, False
+        self.acknowledged: Losses.Loss | None = None
 
     def admitted(self, work: Work) -> Work:
         """Return *work* as it runs after the fence let the transaction through."""
 
         def run(writing: Writing) -> Any:
             if not self.passed and not isinstance(work, Acknowledging):
-                self._fence.admit(writing)
+                self.acknowledged = self._fence.admit(writing)
                 self.passed = True
             return work(writing)
 
