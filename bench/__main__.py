@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "memory")
+BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "memory", "merkle", "faults")
 
 
 def run(name: str) -> dict[str, dict[str, object]]:

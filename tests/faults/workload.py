@@ -302,6 +302,7 @@ class Agent:
         """
         await asyncio.sleep(max(0.0, self._doubtful_until(mended) - time.monotonic()))
         deadline, refused, fresh = time.monotonic() + limit_s, 0, ""
+        ways: list[str] = []
         if self.session_id and self.token and self.ended and self.ended not in STUCK:
             await self.chat("LOW")  # what is over stays over, whatever the store has lost meanwhile
         while self.session_id and not self.ended:
@@ -316,6 +317,10 @@ class Agent:
                 return True
             if call.reason == "TOKEN_REPLAYED" and not any(pointer for _, pointer in self.points):
                 return True  # its first window was settled; nobody has the token to go on with
+            ways.append(call.reason)
+            tried = ways[-2 * len(pointed) :]
+            if len(tried) == 2 * len(pointed) and set(tried) == {"TOKEN_REPLAYED", "MAX_FAN_OUT_EXCEEDED"}:
+                return True  # all that could come after what it was told of is settled, and its answers were lost
             if time.monotonic() > deadline:
                 self.history.doubts.append(f"{self.session_id}: {call.status} {call.reason}")
                 return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from dataclasses import replace
@@ -13,6 +14,8 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.oversight.v1 import oversight_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
+from interlock.client import AsyncSession, Forbidden, SafetyHalt, Session
+from interlock.domain import approval
 from interlock.domain.token import claimed, mint
 from interlock.runtime.keys import SIGN, load_keyring
 from tests.support import agents
@@ -94,6 +97,55 @@ async def test_an_approved_response_is_released_once_as_it_would_have_been(revie
     )
     assert not verified.faults
     assert verified.integrity == common_pb2.CHAIN_INTEGRITY_UNVERIFIED  # a first window has nothing to chain from
+
+
+def held_by(session: Session | AsyncSession) -> str:
+    """Path at which the session's held window is asked for."""
+    return f"/crp/v3/session/{session.session_id}/held/"
+
+
+async def approve(sidecar, session, halt: SafetyHalt, *, action: str = approval.RELEASE) -> None:
+    """Decide about what a client's call was told is held."""
+    headers = {"crp-session-token": session.state.token}
+    item = (await sidecar.client.get(held_by(session) + halt.metadata["window_id"], headers=headers)).json()
+    answer = await sidecar.mesh.audit.DecideHeld(decision(token_for(item, action=action)))
+    assert not answer.HasField("refusal"), answer.refusal
+
+
+@pytest.mark.req("OVR-4")
+async def test_a_client_waits_for_the_decision_and_gets_its_answer(reviewed):
+    """It goes on meanwhile, and what was held takes nothing from it."""
+    async with AsyncSession(f"{reviewed.http}/v1", model="test-model") as session:
+        with pytest.raises(SafetyHalt, match="HELD_FOR_REVIEW") as halt:
+            await session.chat("What is it?", headers=HOLDS)
+        with pytest.raises(SafetyHalt, match="HELD_FOR_REVIEW"):
+            await session.reviewed(halt.value)
+        waiting = asyncio.create_task(session.reviewed(halt.value, wait_s=30))
+        await approve(reviewed, session, halt.value)
+        token = session.state.token
+        answer = await waiting
+
+        assert answer.text == SAID
+        assert session.state.token == token
+
+
+@pytest.mark.req("OVR-4")
+async def test_a_client_in_a_thread_is_told_of_a_rejection(reviewed):
+    """There is no answer then, and the reason says why."""
+
+    def ask() -> tuple[Session, SafetyHalt]:
+        session = Session(f"{reviewed.http}/v1", model="test-model")
+        with pytest.raises(SafetyHalt, match="HELD_FOR_REVIEW") as halt:
+            session.chat("What is it?", headers=HOLDS)
+        return session, halt.value
+
+    session, halt = await asyncio.to_thread(ask)
+    with session:
+        await approve(reviewed, session, halt, action=approval.REJECT)
+        with pytest.raises(Forbidden, match="HELD_REJECTED"):
+            await asyncio.to_thread(session.reviewed, halt)
+        with pytest.raises(ValueError, match="nothing is held"):
+            session.reviewed(SafetyHalt(451, {}, {"reason": "SAFETY_HALT"}))
 
 
 @pytest.mark.req("OVR-4")

@@ -11,10 +11,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from interlock.client.answer import Answer, Delegation
-from interlock.client.errors import Conflict, InterlockError, error_of
+from interlock.client.errors import Conflict, InterlockError, SafetyHalt, error_of
 
+HELD = "HELD_FOR_REVIEW"
 CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
 LONGEST_PAUSE_S = 30.0
+REVIEW_PAUSE_S = 1.0
+"""Between two questions whether a held answer was decided about."""
+_ENDED = {"REJECTED": "HELD_REJECTED", "EXPIRED": "HOLD_EXPIRED"}
 
 T = TypeVar("T")
 
@@ -94,6 +98,33 @@ def chat(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Step
             if again or conflict.reason != "WINDOW_ALREADY_SETTLED":
                 raise
             again = True
+
+
+def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: float) -> Steps[Answer]:
+    """Wait so long for the decision about what *halt* says is held, and get it once it is approved (SPEC-012 §6.2).
+
+    The session may have gone on meanwhile: what was held brings no newer token.
+    """
+    if halt.reason != HELD:
+        raise ValueError(f"nothing is held for review: {halt.reason}")
+    token = token_in(halt.headers) or state.token
+    own = {**state.standing, "CRP-Session-Token": token}
+    path = f"/crp/v3/session/{halt.headers['crp-context-session-id']}/held/{halt.metadata['window_id']}"
+    while True:
+        reply = yield from _sent(state, lambda: Ask("GET", path, own))
+        shown = _value(reply)
+        if shown["status"] != "PENDING":
+            break
+        if wait_s <= 0:
+            raise halt
+        yield Pause(min(REVIEW_PAUSE_S, wait_s))
+        wait_s -= REVIEW_PAUSE_S
+    if not shown["oversight_token"]:
+        reason = _ENDED.get(shown["status"], f"HELD_{shown['status']}")
+        error = {"message": "the held answer is not released", "code": reason.lower()}
+        raise error_of(403, reply.headers, {"error": error, "reason": reason, "metadata": shown})
+    more = {**own, "CRP-Oversight-Token": shown["oversight_token"]}
+    return _answer((yield from _sent(state, lambda: _json("POST", CHAT, more, body))))
 
 
 def fan_out(state: State, bodies: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:

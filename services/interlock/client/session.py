@@ -14,7 +14,7 @@ import httpx
 from interlock.client import core
 from interlock.client.answer import Answer, Delegation
 from interlock.client.core import Ask, Pause, Reply, State, Steps
-from interlock.client.errors import InterlockError
+from interlock.client.errors import InterlockError, SafetyHalt
 from interlock.client.request import Result, body_of
 from interlock.client.settings import Settings, settings_of
 from interlock.client.transport import GovernedTransport, lowered
@@ -69,6 +69,14 @@ class Session:
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         with self._lock:
             return self._run(core.chat(self.state, body, more))
+
+    def reviewed(self, halt: SafetyHalt, *, wait_s: float = 0.0) -> Answer:
+        """Return the answer that *halt* says is held, once a reviewer approved it; wait so long for the decision.
+
+        Raises *halt* again while nobody decided, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED when it is over.
+        """
+        body = body_of("The answer that was held.", self._settings.body({}))
+        return self._run(core.reviewed(self.state, halt, body, wait_s))
 
     def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
         """Ask several things at once, each in a window of its own after the latest one.
