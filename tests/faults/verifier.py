@@ -401,7 +401,8 @@ def approvals_release_once(facts: Facts) -> Iterator[str]:
 def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
     """What became of an answer follows from its risk, the policy and the budget: from no way in, and no report-only policy.
 
-    It may be stricter than its own path tells, by what other branches and agents of its tree have spent.
+    It may be stricter than its own path tells, by what other branches and agents of its tree have spent: it is decided on the
+    lowest of them, as if that were to bear the charge.
     """
     trees = _trees(facts.sessions)
     for root in trees.children[""]:
@@ -415,7 +416,7 @@ def decisions_follow_from_risk_and_budget(facts: Facts) -> Iterator[str]:
                 if seal.hmac not in left:
                     continue
                 mildest = _rule(seal.charge, own[seal.window_id])
-                strictest = _rule(seal.charge, min(lowest, left[seal.hmac]))
+                strictest = _rule(seal.charge, min(lowest - seal.charge, left[seal.hmac]))
                 if not _STRICTNESS[mildest] <= _STRICTNESS.get(seal.status, -1) <= _STRICTNESS[strictest]:
                     yield f"{seal.window_id} of charge {seal.charge} is {seal.status}; its rule says {mildest} to {strictest}"
 
