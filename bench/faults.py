@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import logging as stdlib_logging
 import os
 import random
+import re
 import statistics
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +49,7 @@ CALM = (
 )  # fmt: skip
 CALLERS = 8
 WIDE = 64
+ROUNDS = 3
 SWEPT_S = 180
 """Seconds after which sessions count as left out by the sweep."""
 LOOKED_AT = 250
@@ -136,67 +140,100 @@ async def rolling(folder: Path, _options: Any) -> Figures:
 
 
 async def overload(folder: Path, _options: Any) -> Figures:
-    """Find the peak by a closed loop, then send three times as much at fixed times, whatever comes back."""
+    """Find the peak by a closed loop, then send three times as much at fixed times, whatever comes back; three times over."""
     settings = (*CALM, ("max_in_flight", 32))
+    kept, slower = [], []
     async with running(folder, Shape(sidecars=1, settings=settings)) as cluster:
-        peak, alone = await _closed(cluster, 16, 6)
+        wire = Wire(cluster.sidecars()[0].ports["sidecar_http"])
+        await _closed(wire, 16, 2)
         before = _memory(cluster)
-        goodput, slow, shed = await _open(cluster, 3 * peak, 10)
+        for _ in range(ROUNDS):
+            peak, alone = await _closed(wire, 16, 6)
+            goodput, slow, ended = await _open(wire, 3 * peak, 10)
+            kept.append(goodput / peak)
+            slower.append(slow / alone)
+            tell(
+                f"overload: peak {peak:.0f}/s, at 3x {goodput:.0f}/s, {ended}, p99 {alone * 1000:.0f} -> {slow * 1000:.0f} ms"
+            )
         after = _memory(cluster)
+        wire.close()
     grown = max(after[label] - before[label] for label in after)
-    tell(
-        f"overload: peak {peak:.0f}/s, at 3x {goodput:.0f}/s, {shed} shed, p99 {alone * 1000:.0f} -> {slow * 1000:.0f} ms"
-    )
     return {
-        "faults: released at 3x load over the peak": figure(goodput / peak, 0.8, "higher", "ratio"),
-        "faults: p99 of the admitted at 3x over p99 at the peak": figure(slow / alone, 2, "lower", "ratio"),
+        "faults: released at 3x load over the peak": figure(statistics.median(kept), 0.8, "higher", "ratio"),
+        "faults: p99 of the admitted at 3x over p99 at the peak": figure(
+            statistics.median(slower), 2, "lower", "ratio"
+        ),
         "faults: memory of the largest growth at 3x": figure(grown, 128, "lower", "MiB"),
     }
 
 
-async def _closed(cluster: Cluster, callers: int, seconds: float) -> tuple[float, float]:
+class Wire:
+    """A client that costs next to nothing, so that what is measured is the mesh: kept connections, one request, no parsing."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._idle: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        body = json.dumps(BODY)
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer bench\r\n"
+        more = f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n{body}"
+        self._request = (head + more).encode()
+
+    async def ask(self) -> int:
+        """Return the status of one call; 0 when the connection broke."""
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            if self._idle:
+                reader, writer = self._idle.pop()
+            else:
+                reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+            writer.write(self._request)
+            head = await reader.readuntil(b"\r\n\r\n")
+            length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+            await reader.readexactly(int(length[1]) if length else 0)
+            if b"connection: close" in head.lower():
+                writer.close()
+            else:
+                self._idle.append((reader, writer))
+            return int(head[9:12])
+        return 0
+
+    def close(self) -> None:
+        """Close what is idle."""
+        for _, writer in self._idle:
+            writer.close()
+
+
+async def _closed(wire: Wire, callers: int, seconds: float) -> tuple[float, float]:
     """Return answers per second and their p99 of so many callers who each ask again when they are answered."""
     took: list[float] = []
     end = time.monotonic() + seconds
 
     async def caller() -> None:
         while (begun := time.monotonic()) < end:
-            response = await asked(cluster)
-            if response is not None and response.status_code == 200:
+            if await wire.ask() == 200:
                 took.append(time.monotonic() - begun)
 
     await asyncio.gather(*(caller() for _ in range(callers)))
     return len(took) / seconds, _p99(took)
 
 
-async def _open(cluster: Cluster, rate: float, seconds: float) -> tuple[float, float, int]:
-    """Send at a fixed rate; return answers per second, their p99 and how many were shed."""
+async def _open(wire: Wire, rate: float, seconds: float) -> tuple[float, float, dict[int, int]]:
+    """Send at a fixed rate; return answers per second, their p99 and how many ended how."""
     took: list[float] = []
-    shed = 0
-    limits = httpx.Limits(max_connections=2000, max_keepalive_connections=200)
-    address = f"http://127.0.0.1:{cluster.sidecars()[0].ports['sidecar_http']}"
+    ended: Counter[int] = Counter()
 
-    async def one(client: httpx.AsyncClient) -> None:
-        nonlocal shed
+    async def one() -> None:
         begun = time.monotonic()
-        try:
-            response = await client.post("/v1/chat/completions", json=BODY, headers={"authorization": "Bearer bench"})
-        except httpx.HTTPError:
-            shed += 1
-            return
-        if response.status_code == 200:
+        status = await wire.ask()
+        ended[status] += 1
+        if status == 200:
             took.append(time.monotonic() - begun)
-        else:
-            shed += 1
 
-    async with httpx.AsyncClient(base_url=address, limits=limits, timeout=30, trust_env=False) as client:
-        begun, sent = time.monotonic(), []
-        for number in range(int(rate * seconds)):
-            await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
-            sent.append(asyncio.create_task(one(client)))
-        lasted = time.monotonic() - begun
-        await asyncio.gather(*sent)
-    return len(took) / lasted, _p99(took), shed
+    begun, sent = time.monotonic(), []
+    for number in range(int(rate * seconds)):
+        await asyncio.sleep(max(0.0, begun + number / rate - time.monotonic()))
+        sent.append(asyncio.create_task(one()))
+    await asyncio.gather(*sent)
+    return len(took) / (time.monotonic() - begun), _p99(took), dict(ended)
 
 
 def _p99(took: list[float]) -> float:

@@ -6,11 +6,14 @@ import asyncio
 import json
 import threading
 
+import grpc
 import httpx
 import pytest
 
 from interlock.api.session.v1 import session_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import exhausted, unavailable
+from interlock.runtime.errors import from_rpc_error
 from tests.support.sidecar import DpeDouble, Hooked, a_report, reason_of, running_sidecar, token_of
 
 pytest_plugins = ("tests.support.fronts",)
@@ -18,17 +21,22 @@ pytest_plugins = ("tests.support.fronts",)
 
 @pytest.mark.req("SVC-3")
 async def test_a_full_sidecar_sheds_before_the_model_is_called(tmp_path, upstream, provider):
-    """Above the bound: 429 with Retry-After, no session, no model call; afterwards all is well."""
+    """Above the bound: 429 with Retry-After, no session, no model call; a body is not even read. Afterwards all is well."""
     go = threading.Event()
     provider.waits_for(go)
     async with running_sidecar(tmp_path, upstream=upstream, max_in_flight=1) as sidecar:
         first = asyncio.create_task(sidecar.chat())
         await asyncio.to_thread(provider.asked.wait, 10)
         second = await sidecar.chat()
+        unread = await sidecar.client.post("/v1/chat/completions", content=b"no JSON")
+        with pytest.raises(grpc.aio.AioRpcError) as over_grpc:
+            await sidecar.stub.Dispatch(sidecar_pb2.DispatchRequest(chat_request=b"no JSON"))
         go.set()
         third = (await first, await sidecar.chat())
 
     assert (second.status_code, reason_of(second)) == (429, "OVERLOADED")
+    assert (unread.status_code, reason_of(unread)) == (429, "OVERLOADED")
+    assert from_rpc_error(over_grpc.value, "sidecar").reason == "OVERLOADED"
     assert second.headers["retry-after"] == "1"
     assert [r.status_code for r in third] == [200, 200]
     assert len(provider.received) == 2

@@ -77,9 +77,7 @@ class Guard:
         A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed, or
         whoever hangs up in time would not be charged. Refused with OVERLOADED before anything is begun.
         """
-        if len(self._running) >= self._settings.max_in_flight:
-            message = f"{self._settings.max_in_flight} calls are in flight; try again"
-            raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
+        self.require_room()
         run = Run(call, deadline or Deadline(self._settings.request_timeout_s), time.perf_counter())
         task = asyncio.create_task(self._noted(run))
         self._running.add(task)
@@ -89,6 +87,15 @@ class Guard:
         except asyncio.CancelledError:
             run.leave()
             raise
+
+    def require_room(self) -> None:
+        """Refuse with OVERLOADED while as many calls are in flight as may be.
+
+        The fronts ask before they read a body: under too much load, what is refused must cost next to nothing.
+        """
+        if len(self._running) >= self._settings.max_in_flight:
+            message = f"{self._settings.max_in_flight} calls are in flight; try again"
+            raise Refused(Kind.EXHAUSTED, "OVERLOADED", message, retry_after_ms=1000)
 
     def _ended(self, run: Run, task: asyncio.Task[Governed]) -> None:
         """Let go of a call. What became of one whose caller has left is nobody's to raise; a defect is logged."""

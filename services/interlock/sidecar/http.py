@@ -118,6 +118,7 @@ async def _chat(front: Front, request: Request, known: Known) -> Response:
     if releasing(asked):
         return await _released(front, request, caller, asked, known)
     front.upstream.require()
+    front.guard.require_room()
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
     governed = await _while_connected(request, front.chat("http", caller, asked, given, known))
     answer = governed.released()

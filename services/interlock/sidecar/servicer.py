@@ -62,6 +62,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if releasing(asked):
                 release, outcome = await self._released(caller, asked, known, held.CHAT, held.STREAM)
                 return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
+            self._front.guard.require_room()
             chat = self._front.read_chat(request.chat_request)
             governed = await self._front.chat("grpc", caller, asked, chat, known, given=_given(request))
             answer = governed.released()
