@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.chain import EventRecord
+from interlock.domain.chain import EventRecord, canonical_json
 from interlock.domain.entry import entry_of, event_of
 
 TEXT = st.text(st.characters(exclude_categories=()), max_size=12)
@@ -26,6 +26,14 @@ def test_every_event_comes_back_from_its_line(event: EventRecord) -> None:
     line = entry_of(event)
     assert b"\n" not in line
     assert event_of(line) == event
+
+
+@pytest.mark.req("AUD-6")
+@given(EVENTS)
+def test_a_line_is_canonical_json(event: EventRecord) -> None:
+    """Put together by hand, it is what any writer of canonical JSON makes of the fields."""
+    stored = {"data" if name == "data_json" else name: value for name, value in asdict(event).items()}
+    assert entry_of(event) == canonical_json(stored).encode("utf-8", "surrogatepass")
 
 
 @pytest.mark.req("AUD-6")

@@ -135,9 +135,12 @@ def content_hash(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+
+
 def canonical_json(value: object) -> str:
     """Return the one text that stands for a JSON value: sorted keys, no spaces, UTF-8 kept, no NaN."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
+    return _CANONICAL.encode(value)
 
 
 def window_hmac(

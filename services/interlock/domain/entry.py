@@ -6,9 +6,10 @@ What a stranger needs to check a log is this line and SHA-256: ``leaf = sha256(0
 from __future__ import annotations
 
 import json
+from json.encoder import encode_basestring as _text
 from typing import Any
 
-from interlock.domain.chain import EventRecord, canonical_json
+from interlock.domain.chain import EventRecord
 
 _FIELDS = frozenset({
     "data", "event_type", "hmac", "key_version", "sequence", "session_id", "severity", "timestamp", "window_id",
@@ -17,12 +18,12 @@ _FIELDS = frozenset({
 
 def entry_of(event: EventRecord) -> bytes:
     """Return the line of *event*, without a line break. ``data`` is the stored text itself, whatever it holds."""
-    fields = {
-        "data": event.data_json, "event_type": event.event_type, "hmac": event.hmac, "key_version": event.key_version,
-        "sequence": event.sequence, "session_id": event.session_id, "severity": event.severity,
-        "timestamp": event.timestamp, "window_id": event.window_id,
-    }  # fmt: skip
-    return canonical_json(fields).encode("utf-8", "surrogatepass")
+    # By hand and not by canonical_json, of which it is the very text: it is written and compared once per entry of a log.
+    return (
+        f'{{"data":{_text(event.data_json)},"event_type":{_text(event.event_type)},"hmac":{_text(event.hmac)},'
+        f'"key_version":{event.key_version},"sequence":{event.sequence},"session_id":{_text(event.session_id)},'
+        f'"severity":{event.severity},"timestamp":{_text(event.timestamp)},"window_id":{_text(event.window_id)}}}'
+    ).encode("utf-8", "surrogatepass")
 
 
 def event_of(entry: bytes) -> EventRecord:
@@ -41,6 +42,9 @@ def event_of(entry: bytes) -> EventRecord:
 
 
 def _typed(event: EventRecord) -> bool:
-    texts = (event.session_id, event.window_id, event.event_type, event.timestamp, event.data_json, event.hmac)
-    numbers = (event.sequence, event.severity, event.key_version)
-    return all(isinstance(text, str) for text in texts) and all(type(number) is int for number in numbers)
+    # Written out: a log is examined by the million, and this is a tenth of it.
+    return (
+        type(event.session_id) is type(event.window_id) is type(event.event_type) is type(event.timestamp)
+        is type(event.data_json) is type(event.hmac) is str
+        and type(event.sequence) is type(event.severity) is type(event.key_version) is int
+    )  # fmt: skip
