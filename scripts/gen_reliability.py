@@ -134,7 +134,7 @@ def figures(found: Mapping[str, Mapping[str, Any]]) -> str:
         for name, one in found.items()
     ]
     return (
-        "## Figures\n\nMeasured by `python -m bench.faults`, while other work kept the two cores of the machine busy.\n\n"
+        "## Figures\n\nMeasured by `python -m bench.faults` and `python -m bench.audit` on two cores that did nothing else but send the load.\n\n"
         + table(("figure", "value", "target", "unit"), rows)
     )
 
