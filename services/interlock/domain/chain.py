@@ -25,7 +25,6 @@ from interlock.domain.marks import marks_of
 SEPARATOR = "\u241f"
 EVENT_TAG = "crp-event-v1"
 UNCHAINED_TAG = "crp-window-unchained-v1"
-
 WHOLE_BUDGET_MICROS = 1_000_000
 
 WINDOW_SEALED = "WINDOW_SEALED"
@@ -35,6 +34,7 @@ WINDOW_FAILED = "WINDOW_FAILED"
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for a version that is not at hand."""
 
+_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
@@ -133,9 +133,6 @@ class Verification:
 def content_hash(content: bytes) -> str:
     """Return ``sha256:<hex>`` of *content*."""
     return "sha256:" + hashlib.sha256(content).hexdigest()
-
-
-_CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 
 
 def canonical_json(value: object) -> str:
