@@ -22,6 +22,9 @@ from tests.faults.servers import fill
 
 Act = Callable[[Cluster], Awaitable[None]]
 
+WATCHED_S = 8.0
+"""How long a tritonserver is watched after a pause."""
+
 
 @dataclass(frozen=True)
 class Fault:
@@ -466,8 +469,8 @@ def kill_triton() -> Fault:
 def pause_triton() -> Fault:
     """SIGSTOP of tritonserver and its interpreters.
 
-    Its Python backend may take an interpreter that was paused for dead, and serve that model no more. Whoever watches over a real
-    one restarts it then, and so does this.
+    Its Python backend may take an interpreter that was paused for dead, and serve that model no more, or crash with the first
+    calls after the pause. Whoever watches over a real one restarts it then, and so does this.
     """
 
     async def act(cluster: Cluster) -> None:
@@ -476,10 +479,14 @@ def pause_triton() -> Fault:
 
         async def resume() -> None:
             os.killpg(group, signal.SIGCONT)
-            if not await _infers(cluster.triton.address):
-                cluster.notes.append("Triton did not serve all models again after the pause; restarted")
-                await asyncio.to_thread(cluster.triton.kill)
-                await asyncio.to_thread(cluster.triton.start)
+            end = time.monotonic() + WATCHED_S
+            while time.monotonic() < end:
+                if cluster.triton.pid is None or not await _infers(cluster.triton.address):
+                    cluster.notes.append("Triton did not serve all models again after the pause; restarted")
+                    await asyncio.to_thread(cluster.triton.kill)
+                    await asyncio.to_thread(cluster.triton.start)
+                    return
+                await asyncio.sleep(0.5)
 
         cluster.healers.append(resume)
 
