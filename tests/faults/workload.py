@@ -93,7 +93,7 @@ class Agent:
     def __post_init__(self) -> None:
         self.history.agents.append(self)
         # Drawn apart from what is done, so that a seed does the same however it goes in.
-        self._manner = random.Random(f"{self.name} {hash(self.rng.getstate())}")
+        self._manner = random.Random(f"{self.name} {hash(self.rng.getstate()[1])}")
 
     @property
     def root(self) -> str:
