@@ -22,13 +22,13 @@ from bench import merkle
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit import requests
-from interlock.audit.appender import Appender
-from interlock.audit.log_sql import SqliteLog
-from interlock.audit.seal import Sealer
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.sealing.verify import require_sound
 from interlock.audit.servicer import AuditServicer
-from interlock.audit.verify import require_sound
+from interlock.audit.store.log_sql import SqliteLog
 from interlock.runtime.clock import system_clock
-from interlock.runtime.keys import Keyring
+from interlock.runtime.keys.derivation import Keyring
 
 ROUNDS = 9
 ALONE = 40

@@ -26,10 +26,10 @@ from pathlib import Path
 from typing import Any
 
 from interlock.cli.dpe import request_of
-from interlock.dpe.intake import Output, Request
 from interlock.dpe.pipeline import DURATION, Pipeline
+from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
-from interlock.runtime.config import Settings
+from interlock.runtime.settings.model import Settings
 
 ANSWERS = Path(__file__).with_name("dpe_answers.jsonl")
 

@@ -38,11 +38,11 @@ from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from interlock.domain.ids import SessionId
 from interlock.runtime import logging
-from interlock.session.store_redis import key_of
+from interlock.session.store.redis import key_of
 from tests.faults import faults as do
-from tests.faults.cluster import Cluster, Shape, running
+from tests.faults.parts.cluster import Cluster, Shape, running
 from tests.faults.workload import Agent, History
-from tests.support.valkey import Valkey
+from tests.support.servers.valkey import Valkey
 
 CALM = (
     ("request_timeout_s", 20), ("rpc_timeout_s", 5), ("upstream_timeout_s", 10), ("dpe_timeout_s", 10), ("drain_s", 5),

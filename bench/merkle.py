@@ -15,17 +15,17 @@ from pathlib import Path
 import grpc
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
-from interlock.audit.bundles import LocalSource, export
-from interlock.audit.checkpoint_key import load_checkpoint_key
-from interlock.audit.examination import examine_bundle
-from interlock.audit.log import Writing
-from interlock.audit.log_sql import SqliteLog
-from interlock.audit.opening import open_reader
+from interlock.audit.merkle.bundles import LocalSource, export
+from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
+from interlock.audit.merkle.examination import examine_bundle
+from interlock.audit.store.log import Writing
+from interlock.audit.store.log_sql import SqliteLog
+from interlock.audit.store.opening import open_reader
 from interlock.audit.wiring import open_service
-from interlock.domain.chain import EventRecord
-from interlock.domain.merkle import leaf_hash, verify_inclusion
-from interlock.runtime.config import Settings
-from interlock.runtime.server import Server
+from interlock.domain.chain.chain import EventRecord
+from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
+from interlock.runtime.rpc.server import Server
+from interlock.runtime.settings.model import Settings
 
 SMALL, LARGE = 60_000, 1_000_000
 SESSIONS = 500

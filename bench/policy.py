@@ -17,11 +17,11 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from interlock.domain.policy import canonical
-from interlock.domain.policy_order import merge, relaxations
-from interlock.domain.policy_text import parse
+from interlock.domain.policy.directives import canonical
+from interlock.domain.policy.policy_order import merge, relaxations
+from interlock.domain.policy.policy_text import parse
 from interlock.policy.servicer import CACHED_POLICIES
-from tests.support import policy_grammar
+from tests.support.policy import policy_grammar
 
 ROUNDS = 9
 TEXTS = 4000

@@ -30,11 +30,11 @@ import redis.asyncio
 import uvloop
 
 from interlock.domain.ids import SessionId
-from interlock.session.batcher import Batcher, Script
-from interlock.session.connection import parse
-from interlock.session.store_redis import RedisStore, key_of
-from tests.support.sessions import new_state, session_id, settle
-from tests.support.valkey import Valkey
+from interlock.session.store.batcher import Batcher, Script
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore, key_of
+from tests.support.servers.valkey import Valkey
+from tests.support.session.sessions import new_state, session_id, settle
 
 ROUNDS = 5
 SETTLES = 4000

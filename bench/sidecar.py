@@ -27,11 +27,11 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.runtime import logging, telemetry
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
-from interlock.runtime.server import Server
-from interlock.runtime.service import Service
-from tests.support.valkey import Valkey
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
+from tests.support.servers.valkey import Valkey
 
 ROUNDS, CALLS, WINDOWS = 12, 40, 21
 ECHO = "/bench.Echo/Call"

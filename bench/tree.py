@@ -29,15 +29,24 @@ from typing import Any
 import uvloop
 
 from interlock.domain.budget import FULL, Micros
-from interlock.domain.dag import Limits
+from interlock.domain.dag.dag import Limits
 from interlock.domain.ids import SessionId
-from interlock.domain.session import Committed, Delegated, SessionState
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import continuation_id, first_ask, new_state, next_ask, seal, session_id, settle, window_id
-from tests.support.valkey import Valkey
-from tests.support.valkey_cluster import cluster
+from interlock.domain.session.state import Committed, Delegated, SessionState
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from tests.support.servers.valkey import Valkey
+from tests.support.servers.valkey_cluster import cluster
+from tests.support.session.sessions import (
+    continuation_id,
+    first_ask,
+    new_state,
+    next_ask,
+    seal,
+    session_id,
+    settle,
+    window_id,
+)
 
 PROCESSES = 4
 WINDOWS = 50

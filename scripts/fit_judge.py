@@ -1,4 +1,4 @@
-"""Fit the rule that turns P(entailment) into the support of a claim (interlock/dpe/support.py).
+"""Fit the rule that turns P(entailment) into the support of a claim (interlock/dpe/grounding/support.py).
 
     python scripts/fit_judge.py --data DATA [--model DIR] [--rows 150] [--seed 3] [--threads 2]
 
@@ -26,13 +26,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from interlock.dpe import attribution, envelope
+from interlock.dpe.claims.reading import Reader
 from interlock.dpe.document import Fact
-from interlock.dpe.intake import Output
-from interlock.dpe.reading import Reader
-from interlock.dpe.support import Vocabulary, certainty, far
+from interlock.dpe.grounding import attribution, envelope
+from interlock.dpe.grounding.support import Vocabulary, certainty, far
+from interlock.dpe.request import Output
 from interlock.dpe.wiring import open_pipeline
-from interlock.runtime.config import Settings
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.dpe.pipeline import Pipeline

@@ -16,11 +16,11 @@ from pydantic_core import PydanticUndefined
 from reason_finder import find
 
 from interlock.cli import serve
-from interlock.domain.audit_events import events_page
+from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime import server
-from interlock.runtime.config import Settings
-from interlock.runtime.errors import HTTP_CODES, code_of
+from interlock.runtime.rpc import server
+from interlock.runtime.rpc.errors import HTTP_CODES, code_of
+from interlock.runtime.settings.model import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "services" / "interlock"

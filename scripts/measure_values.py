@@ -20,9 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.dpe.distortion import find
 from interlock.dpe.document import Claim, ClaimType, Fact, NliScores
-from interlock.dpe.names import COMMON_WORDS
+from interlock.dpe.grounding.distortion import find
+from interlock.dpe.text.names import COMMON_WORDS
 
 MONTHS = [
     "January", "February", "March", "April",

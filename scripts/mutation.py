@@ -25,12 +25,24 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 TESTS = {
-    "budget": ["unit/test_budget.py", "unit/test_budget_edges.py"],
-    "token": ["unit/test_token.py", "unit/test_token_edges.py"],
-    "policy_order": ["unit/test_policy_order.py", "unit/test_policy_edges.py", "property/test_policy_order.py"],
-    "policy_text": ["unit/test_policy_text.py", "unit/test_policy_edges.py", "property/test_policy_language.py"],
-    "chain": ["unit/test_chain.py", "unit/test_chain_edges.py", "unit/test_chain_tampering.py"],
-    "merkle": ["unit/test_merkle_edges.py", "property/test_merkle.py"],
+    "budget": ["unit/domain/test_budget.py", "unit/domain/test_budget_edges.py"],
+    "token": ["unit/domain/session/test_token.py", "unit/domain/session/test_token_edges.py"],
+    "policy_order": [
+        "unit/domain/policy/test_policy_order.py",
+        "unit/domain/policy/test_policy_edges.py",
+        "property/test_policy_order.py",
+    ],
+    "policy_text": [
+        "unit/domain/policy/test_policy_text.py",
+        "unit/domain/policy/test_policy_edges.py",
+        "property/test_policy_language.py",
+    ],
+    "chain": [
+        "unit/domain/chain/test_chain.py",
+        "unit/domain/chain/test_chain_edges.py",
+        "unit/audit/sealing/test_chain_tampering.py",
+    ],
+    "merkle": ["unit/domain/merkle/test_merkle_edges.py", "property/test_merkle.py"],
 }
 """Module of ``interlock.domain`` to the tests that hold it, the quick ones first."""
 

@@ -66,7 +66,7 @@ def entry(path: Path) -> dict[str, object]:
 
 
 def place(made: Path, out: Path, described: dict[str, object], *, model: str = MODEL) -> None:
-    """Make *out* a slot of a model and the tokenizer in *made*, with a manifest that interlock.dpe.models reads.
+    """Make *out* a slot of a model and the tokenizer in *made*, with a manifest that interlock.dpe.inference.models reads.
 
     Each file is written beside its place and renamed, the manifest last: who reads in between sees a hash that differs.
     """

@@ -30,7 +30,7 @@ from transformers import AutoModelForTokenClassification, logging
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "services"))  # the training environment has torch, and no interlock
 
-from interlock.dpe.ner import CASES, KINDS, OUTSIDE, Span, token_types  # noqa: E402 - found by the line above
+from interlock.dpe.inference.ner import CASES, KINDS, OUTSIDE, Span, token_types  # noqa: E402 - found by the line above
 
 LABELS = (OUTSIDE, *(f"{mark}-{kind}" for kind in KINDS for mark in "BI"))
 IGNORED = -100

@@ -33,7 +33,7 @@ from bench.quality.figures import figures, plain
 from bench.quality.jobs import every_job
 from bench.quality.plan import Job
 from bench.quality.sets import BY_NAME
-from interlock.dpe.models import manifest
+from interlock.dpe.inference.models import manifest
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_MINUTES = 24.0

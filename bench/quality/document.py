@@ -204,7 +204,7 @@ def _rest(result: Table) -> Iterator[str]:
             f"of those reported, {cell(pii['precision'], percent=True)} have one, documents with nothing but a person's name "
             f"aside (of which {cell(pii['names_flagged'], percent=True)} are reported). **The rules for street addresses and "
             "telephone numbers were written while looking at this very set**, so texts of other makers will fare worse. "
-            "A person's bare name is no finding, by the definition in `interlock/dpe/pii.py`."
+            "A person's bare name is no finding, by the definition in `interlock/dpe/pii/detection.py`."
         )
         yield ""
     if claims:

@@ -18,9 +18,9 @@ from bench.quality.rows import Row
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
 from interlock.dpe.document import Fact
-from interlock.dpe.intake import Output, Request
+from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
-from interlock.runtime.config import Settings
+from interlock.runtime.settings.model import Settings
 
 SLICE = 32
 AT_ONCE = 3

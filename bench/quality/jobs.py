@@ -16,7 +16,7 @@ from bench.quality.engine import AT_ONCE, Engine
 from bench.quality.plan import Job
 from bench.quality.rows import ENTAILED, Row, objects
 from bench.quality.sets import SETS, LabelledSet, sampled
-from interlock.dpe.pii import PiiDetector
+from interlock.dpe.pii.detection import PiiDetector
 
 DIRECT = frozenset(
     {"EMAIL_ADDRESS", "PHONE_NUMBER", "CREDIT_CARD", "IBAN_CODE", "US_SSN", "IP_ADDRESS", "US_DRIVER_LICENSE",

@@ -2,7 +2,7 @@
 
 The int8 models scale their activations by the whole batch they are in, so rows never run together: each runs alone, cut
 to its real length, on one thread, and as many run at once as there are threads. So a row's output is bit for bit what
-``interlock.dpe.inference_local`` computes, whatever else is asked for at the same time.
+``interlock.dpe.inference.local`` computes, whatever else is asked for at the same time.
 
 The bytes that were hashed are the bytes that run: a file that is not the one named by the parameter ``sha256`` is not
 served.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from fuzz.reading import told
-from interlock.runtime.config import Settings
-from interlock.sidecar import chat, strictjson
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.openai import chat, strictjson
 
 SETTINGS = Settings(state_dir="unused", redis_url="memory://", max_choices=4)
 WORDS = (

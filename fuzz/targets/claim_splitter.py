@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from fuzz.reading import text_of
-from interlock.dpe.intake import Output
-from interlock.dpe.layout import layout
-from interlock.dpe.segmentation import fitted, pieces
-from interlock.dpe.text import Text
-from interlock.dpe.views import viewed
+from interlock.dpe.request import Output
+from interlock.dpe.text.layout import layout
+from interlock.dpe.text.segmentation import fitted, pieces
+from interlock.dpe.text.text import Text
+from interlock.dpe.text.views import viewed
 
 WORDS = (
     b"```", b"| a | b |\n|---|---|\n", b"# ", b"- ", b"1. ", b"> ", b"&lt;", b"&#65;", b"%41", b"\\u0041", b"SGVsbG8gd29ybGQ=",

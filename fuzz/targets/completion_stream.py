@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fuzz.reading import told
-from interlock.sidecar import completion, sse
+from interlock.sidecar.openai import completion, sse
 
 WANTED, DEPTH = 4, 64
 WORDS = (

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from fuzz.reading import split_off, text_of, told
-from interlock.domain import approval, grant
+from interlock.domain import approval
 from interlock.domain.budget import Micros
 from interlock.domain.ids import SessionId
+from interlock.domain.session import grant
 from interlock.domain.signed import encoded, mac_of
 
 KEY = b"g" * 32

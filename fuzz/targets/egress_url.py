@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from fuzz.reading import split_off, told
-from interlock.runtime import addresses
+from interlock.runtime.egress import addresses
 
 WORDS = (
     b"https://", b"http://", b"localhost", b"127.0.0.1", b"0x7f.1", b"2130706433", b"0177.0.0.1", b"[::1]", b"[::ffff:127.0.0.1]",

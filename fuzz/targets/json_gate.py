@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from fuzz.reading import told
-from interlock.sidecar import strictjson
+from interlock.sidecar.openai import strictjson
 
 DEPTH = 64
 WORDS = (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from interlock.domain.chain import EventRecord
-from interlock.domain.entry import entry_of, event_of
+from interlock.domain.chain.chain import EventRecord
+from interlock.domain.merkle.entry import entry_of, event_of
 
 WORDS = (
     b'"data":"', b'"event_type":"', b'"hmac":"', b'"key_version":1', b'"sequence":1', b'"session_id":"', b'"severity":1',

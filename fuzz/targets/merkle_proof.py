@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from hashlib import sha256
 
-from interlock.domain import merkle
+from interlock.domain.merkle import tree
 
 WORDS = (b"i\x00\x08\x00", b"i\x06\x07\x06", b"c\x03\x07", b"c\x04\x08", b"c\x01\x02", b"c\x08\x08")
 MOST = 40
-LEAVES = tuple(merkle.leaf_hash(b"entry %d" % n) for n in range(MOST))
+LEAVES = tuple(tree.leaf_hash(b"entry %d" % n) for n in range(MOST))
 
 
 def node(level: int, index: int) -> bytes:
     """The hash of a complete subtree of the true tree."""
     if level == 0:
         return LEAVES[index]
-    return merkle.node_hash(node(level - 1, 2 * index), node(level - 1, 2 * index + 1))
+    return tree.node_hash(node(level - 1, 2 * index), node(level - 1, 2 * index + 1))
 
 
-ROOTS = tuple(merkle.root_of(LEAVES[:size]) for size in range(MOST + 1))
+ROOTS = tuple(tree.root_of(LEAVES[:size]) for size in range(MOST + 1))
 POOL = (*LEAVES, *(node(level, at) for level in (1, 2, 3, 4) for at in range(MOST >> level)), *ROOTS)
 
 
@@ -42,37 +42,37 @@ def hashes(data: bytes) -> list[bytes]:
 
 def _inclusion(index: int, size: int, leaf: int, proof: list[bytes]) -> None:
     claimed = POOL[leaf % len(POOL)]
-    if merkle.verify_inclusion(claimed, index, size, proof, ROOTS[size]):
+    if tree.verify_inclusion(claimed, index, size, proof, ROOTS[size]):
         assert claimed == LEAVES[index]
-        assert proof == merkle.inclusion_proof(index, size, node)
+        assert proof == tree.inclusion_proof(index, size, node)
 
 
 def _consistency(old: int, new: int, root: int, proof: list[bytes]) -> None:
     claimed = POOL[root % len(POOL)]
-    if merkle.verify_consistency(old, new, proof, old_root=claimed, new_root=ROOTS[new]):
+    if tree.verify_consistency(old, new, proof, old_root=claimed, new_root=ROOTS[new]):
         assert claimed == ROOTS[old]
-        assert proof == merkle.consistency_proof(old, new, node)
+        assert proof == tree.consistency_proof(old, new, node)
 
 
 def _own(index: int, size: int) -> None:
     """The log's own proofs hold, and every cut of one fails."""
-    proof = merkle.inclusion_proof(index, size, node)
-    assert merkle.verify_inclusion(LEAVES[index], index, size, proof, ROOTS[size])
+    proof = tree.inclusion_proof(index, size, node)
+    assert tree.verify_inclusion(LEAVES[index], index, size, proof, ROOTS[size])
     assert not any(
-        merkle.verify_inclusion(LEAVES[index], index, size, proof[:cut], ROOTS[size]) for cut in range(len(proof))
+        tree.verify_inclusion(LEAVES[index], index, size, proof[:cut], ROOTS[size]) for cut in range(len(proof))
     )
-    longer = merkle.consistency_proof(index + 1, size, node)
-    assert merkle.verify_consistency(index + 1, size, longer, old_root=ROOTS[index + 1], new_root=ROOTS[size])
-    assert merkle.tree_root(size, node) == ROOTS[size]
+    longer = tree.consistency_proof(index + 1, size, node)
+    assert tree.verify_consistency(index + 1, size, longer, old_root=ROOTS[index + 1], new_root=ROOTS[size])
+    assert tree.tree_root(size, node) == ROOTS[size]
 
 
 def seeds() -> dict[str, bytes]:
     """True proofs of several shapes, spelled by their places in the pool."""
     found = {"own": b"o\x0c\x05\x00", "own_last": b"o\x27\x27\x00"}
     for index, size in ((0, 8), (6, 7), (4, 5), (0, 1), (10, 39)):
-        proof = bytes(POOL.index(one) for one in merkle.inclusion_proof(index, size, node) if one in POOL)
+        proof = bytes(POOL.index(one) for one in tree.inclusion_proof(index, size, node) if one in POOL)
         found[f"inclusion_{index}_of_{size}"] = b"i" + bytes([size - 1, index, index]) + proof
     for old, new in ((3, 7), (4, 8), (1, 2), (6, 8), (7, 7), (20, 39)):
-        proof = bytes(POOL.index(one) for one in merkle.consistency_proof(old, new, node) if one in POOL)
+        proof = bytes(POOL.index(one) for one in tree.consistency_proof(old, new, node) if one in POOL)
         found[f"consistency_{old}_of_{new}"] = b"c" + bytes([new - 1, old, POOL.index(ROOTS[old])]) + proof
     return found

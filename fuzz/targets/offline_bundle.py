@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from interlock.domain.bundle import Examined, Examiner, Head, as_json
-from interlock.domain.chain import EventRecord
-from interlock.domain.entry import entry_of
-from interlock.domain.merkle import leaf_hash, root_of
-from interlock.domain.tiles import line_of, written
+from interlock.domain.chain.chain import EventRecord
+from interlock.domain.merkle.bundle import Examined, Examiner, Head, as_json
+from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.tiles import line_of, written
+from interlock.domain.merkle.tree import leaf_hash, root_of
 
 WORDS = (
     b'{"leaf":"', b'"event_type":"TRUNCATED"', b'"event_type":"CONTENT_ERASED"', b'"event_type":"WINDOW_SEALED"',

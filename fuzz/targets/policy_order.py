@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fuzz.reading import split_off, text_of, told
 from fuzz.targets import policy_text
-from interlock.domain.policy_order import merge, relaxations
-from interlock.domain.policy_text import parse
+from interlock.domain.policy.policy_order import merge, relaxations
+from interlock.domain.policy.policy_text import parse
 
 WORDS = (*policy_text.WORDS, b"\x00")
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from fuzz.reading import text_of, told
-from interlock.domain.policy import canonical, policy_hash
-from interlock.domain.policy_order import merge, relaxations
-from interlock.domain.policy_text import PROFILES, parse
-from tests.support import policy_grammar
+from interlock.domain.policy.directives import canonical, policy_hash
+from interlock.domain.policy.policy_order import merge, relaxations
+from interlock.domain.policy.policy_text import PROFILES, parse
+from tests.support.policy import policy_grammar
 
 WORDS = (
     b"default-src ", b"context", b"parametric", b"ckf", b"cross-session", b"'none'", b"halt-on ", b"warn-on ", b"CRITICAL",

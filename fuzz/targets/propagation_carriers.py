@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from fuzz.reading import json_of, lines_of, told
-from interlock.domain import propagation
-from interlock.domain.propagation import Crossed, Direction
+from interlock.domain.headers import propagation
+from interlock.domain.headers.propagation import Crossed, Direction
 
 WORDS = (
     b"\nCRP-Agent-Safety-Budget: 0.5", b"\nCRP-Safety-Policy: halt-on HIGH", b"\nCRP-Agent-Session-Parent: crp_sess_",

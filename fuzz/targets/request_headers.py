@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuzz.reading import lines_of, told
-from interlock.domain import headers
 from interlock.domain.budget import FULL
-from interlock.domain.header_syntax import RESPONSE_SYNTAX
+from interlock.domain.headers import headers
+from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 
 WORDS = (
     *(f"\n{name}: ".encode() for name in sorted(headers._ACTIVE | headers.PREFERENCES)),

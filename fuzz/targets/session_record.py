@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuzz.reading import told
-from interlock.domain.session import Status
-from interlock.session import records
-from interlock.session.store_redis import _readable  # what the store itself reads with
+from interlock.domain.session.state import Status
+from interlock.session.store import records
+from interlock.session.store.redis import _readable  # what the store itself reads with
 
 WORDS = (
     b"terms\x00", b"policy\x00", b"policy_hash\x00", b"status\x00", b"budget\x00", b"dag\x00", b"nodes\x00", b"lease\x00",
@@ -45,7 +45,7 @@ def seeds() -> dict[str, bytes]:
 
 
 def _fields() -> dict[str, bytes]:
-    from tests.support.sessions import NOW_MS, digest, new_state, window_id
+    from tests.support.session.sessions import NOW_MS, digest, new_state, window_id
 
     state = new_state()
     first, second = window_id(1), window_id(2)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fuzz.reading import split_off, text_of, told
-from interlock.domain import token
 from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, SessionId
+from interlock.domain.session import token
 from interlock.domain.signed import encoded, mac_of
 
 KEY = b"k" * 32

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 
 from fuzz.reading import split_off
-from interlock.domain import note
-from interlock.domain.note import Checkpoint, MalformedNoteError, VerifierKey
+from interlock.domain.merkle import note
+from interlock.domain.merkle.note import Checkpoint, MalformedNoteError, VerifierKey
 
 KEY = VerifierKey("example.com/audit", bytes(range(32)))
 NOW_S = 1_748_160_000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.addressing import addressed
-from interlock.dpe.intake import Output
-from interlock.dpe.views import viewed
+from interlock.dpe.request import Output
+from interlock.dpe.text.addressing import addressed
+from interlock.dpe.text.views import viewed
 from tests.adversarial.transforms import TRANSFORMS
 
 HOSTILE = [

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.support.provider import Provider, RunningProvider
-from tests.support.sidecar import running_sidecar, token_of
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.sidecar.sidecar import running_sidecar, token_of
 
 SESSION, POINTER = "crp_sess_" + "0a" * 16, "crp_cont_" + "0b" * 16
 

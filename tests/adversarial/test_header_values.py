@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from interlock.domain.header_syntax import RESPONSE_SYNTAX
+from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 from interlock.dpe.document import Fact
-from interlock.dpe.intake import Output, Request
-from interlock.sidecar import propagation
-from interlock.sidecar.propagation import Known
+from interlock.dpe.request import Output, Request
+from interlock.sidecar.trail import response_headers
+from interlock.sidecar.trail.response_headers import Known
 from tests.support.dpe import pipeline
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
@@ -37,7 +37,7 @@ async def headers_of(body: str, query: str) -> dict[str, str]:
         )
     )
     known = Known()
-    known.learn(propagation.of_report(found))
+    known.learn(response_headers.of_report(found))
     return known.headers
 
 

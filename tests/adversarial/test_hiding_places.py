@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.dpe.text import normalised
+from interlock.dpe.text.text import normalised
 from tests.support.dpe import pipeline, request
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]

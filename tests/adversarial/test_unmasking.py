@@ -9,18 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.composite import Composite, Floor, Signals
-from interlock.domain.risk import classify
-from interlock.dpe.addressing import addressed
-from interlock.dpe.attribution import NOTHING, Attribution
-from interlock.dpe.coherence import CrossWindow
-from interlock.dpe.contradiction import Contradiction
+from interlock.domain.risk.composite import Composite, Floor, Signals
+from interlock.domain.risk.risk import classify
+from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion
-from interlock.dpe.intake import Output
+from interlock.dpe.grounding.attribution import NOTHING, Attribution
+from interlock.dpe.judging import worst_views
+from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.report import Choice
+from interlock.dpe.request import Output
 from interlock.dpe.risk import Risk
-from interlock.dpe.text import normalised
-from interlock.dpe.views import AS_WRITTEN, UNMASKED, unmasked, viewed, worst_views
+from interlock.dpe.text.addressing import addressed
+from interlock.dpe.text.text import normalised
+from interlock.dpe.text.views import AS_WRITTEN, UNMASKED, unmasked, viewed
 from tests.adversarial.clean_texts import CLEAN
 from tests.adversarial.transforms import TRANSFORMS
 

@@ -7,7 +7,7 @@ import pytest
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.dpe.servicer import DpeServicer
-from interlock.runtime.channel import LocalContext
+from interlock.runtime.rpc.channel import LocalContext
 from tests.support.dpe import pipeline
 
 pytestmark = pytest.mark.models

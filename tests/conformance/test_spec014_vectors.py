@@ -8,25 +8,25 @@ import re
 import pytest
 from typer.testing import CliRunner
 
-from interlock.cli import conformance, conformance_vectors
-from interlock.cli.conformance_domain import Expectations
-from interlock.cli.conformance_vectors import DOMAIN, LEFT_OUT, MESH, NOT_APPLICABLE, PASS, run, run_all
+from interlock.cli.conformance import commands, vectors
+from interlock.cli.conformance.domain_vectors import Expectations
+from interlock.cli.conformance.vectors import DOMAIN, LEFT_OUT, MESH, NOT_APPLICABLE, PASS, run, run_all
 from interlock.domain.budget import DEFAULT_DECREMENTS
-from interlock.domain.composite import Calibration, Weights
 from interlock.domain.conformance import checks, require
 from interlock.domain.errors import Refused
 from interlock.domain.quality import QualityWeights
-from interlock.dpe.models import BUNDLED
-from interlock.runtime.config import Settings
+from interlock.domain.risk.composite import Calibration, Weights
+from interlock.dpe.inference.models import BUNDLED
+from interlock.runtime.settings.model import Settings
 
-NAMES = [vector["test_id"] for vector in conformance_vectors.vectors()]
+NAMES = [vector["test_id"] for vector in vectors.vectors()]
 CALIBRATION = (Calibration(), QualityWeights(), DEFAULT_DECREMENTS)
 
 
 @pytest.fixture(scope="module")
 def results():
     """Every vector run once, through one mesh."""
-    return {result.test_id: result for result in run_all(conformance.load())}
+    return {result.test_id: result for result in run_all(commands.load())}
 
 
 @pytest.mark.models
@@ -41,7 +41,7 @@ def test_vector_passes_as_printed(results, name):
 @pytest.mark.parametrize("name", sorted(LEFT_OUT))
 def test_a_vector_that_does_not_apply_says_why(name):
     """A vector of a part that does not exist is reported with its reason, and not as passed."""
-    vector = next(vector for vector in conformance_vectors.vectors() if vector["test_id"] == name)
+    vector = next(vector for vector in vectors.vectors() if vector["test_id"] == name)
     result = run(vector, None)
 
     assert result.outcome == NOT_APPLICABLE
@@ -67,7 +67,7 @@ def test_every_vector_of_the_text_is_accounted_for():
 )
 def test_a_vector_with_another_expectation_fails(name, change):
     """A vector is really run: changed, it does not pass."""
-    vector = json.loads(json.dumps(next(v for v in conformance_vectors.vectors() if v["test_id"] == name)))
+    vector = json.loads(json.dumps(next(v for v in vectors.vectors() if v["test_id"] == name)))
     change(vector)
 
     assert run(vector, None).outcome == "fail"
@@ -75,7 +75,7 @@ def test_a_vector_with_another_expectation_fails(name, change):
 
 def test_a_vector_that_raises_has_failed():
     """A vector that cannot be run is a failure with the error's type, and not the end of the report."""
-    broken = {**next(v for v in conformance_vectors.vectors() if v["test_id"] == "TV-022"), "input": {}}
+    broken = {**next(v for v in vectors.vectors() if v["test_id"] == "TV-022"), "input": {}}
 
     result = run(broken, None)
 
@@ -117,8 +117,8 @@ def test_another_weight_vector_of_the_composite_may_start():
 @pytest.fixture(scope="module")
 def reported():
     """The command's output as JSON, with the vectors that need no mesh."""
-    settings = conformance.load()
-    return conformance.assembled(settings, run_all(settings, re.compile("TV-02|TV-05|TV-004")))
+    settings = commands.load()
+    return commands.assembled(settings, run_all(settings, re.compile("TV-02|TV-05|TV-004")))
 
 
 @pytest.mark.req("DPE-14", "DPE-17")
@@ -148,14 +148,14 @@ def test_the_report_names_the_model_that_a_setting_puts_in_a_slot(tmp_path, slot
     (tmp_path / "manifest.json").unlink()
     (tmp_path / "manifest.json").write_text(json.dumps(own), encoding="utf-8")
 
-    models = conformance.assembled(Settings(**{f"{slot}_model_dir": tmp_path}), ())["models"]
+    models = commands.assembled(Settings(**{f"{slot}_model_dir": tmp_path}), ())["models"]
 
     assert [model["slot"] for model in models if model["name"] == "a model of our own"] == [slot]
 
 
 def test_the_text_tells_every_vector_and_every_check(reported):
     """What a person reads names each vector with its outcome, and each normative check."""
-    text = "\n".join(conformance.lines(reported))
+    text = "\n".join(commands.lines(reported))
 
     for vector in reported["vectors"]:
         assert f"{vector['test_id']}  {vector['outcome']}" in text
@@ -167,7 +167,7 @@ def test_the_text_tells_every_vector_and_every_check(reported):
 @pytest.mark.parametrize("option", ["--json", "--text"])
 def test_the_command_prints_what_it_found(option):
     """The command prints one JSON document, or lines for people, and ends with 0 when nothing failed."""
-    shown = CliRunner().invoke(conformance.app, ["report", option, "--only", "TV-02|TV-05"])
+    shown = CliRunner().invoke(commands.app, ["report", option, "--only", "TV-02|TV-05"])
 
     assert shown.exit_code == 0, shown.output[-2000:]
     if option == "--json":
@@ -181,24 +181,24 @@ def test_the_command_prints_what_it_found(option):
 
 def test_text_asked_for_goes_before_the_format_and_not_with_json():
     """``--text`` is text whatever ``-o`` says; two formats asked for by name are refused."""
-    shown = CliRunner().invoke(conformance.app, ["report", "--text", "-o", "json", "--only", "TV-05"])
+    shown = CliRunner().invoke(commands.app, ["report", "--text", "-o", "json", "--only", "TV-05"])
 
     assert shown.output.startswith("Interlock ")
     with pytest.raises(Refused, match="USAGE"):
-        CliRunner().invoke(conformance.app, ["report", "--text", "--json"], catch_exceptions=False)
+        CliRunner().invoke(commands.app, ["report", "--text", "--json"], catch_exceptions=False)
 
 
 def test_the_command_refuses_a_pattern_that_is_none():
     """A pattern that cannot be read is refused by name, before anything runs."""
     with pytest.raises(Refused, match="USAGE"):
-        CliRunner().invoke(conformance.app, ["report", "--only", "TV-("], catch_exceptions=False)
+        CliRunner().invoke(commands.app, ["report", "--only", "TV-("], catch_exceptions=False)
 
 
 def test_a_failed_vector_is_named_and_gives_exit_code_1():
     """A vector that fails is named in the report, and the command ends with 1."""
-    vector = next(vector for vector in conformance_vectors.vectors() if vector["test_id"] == "TV-022")
+    vector = next(vector for vector in vectors.vectors() if vector["test_id"] == "TV-022")
     failed = run({**vector, "input": {}}, None)
-    found = conformance.assembled(conformance.load(), [failed])
+    found = commands.assembled(commands.load(), [failed])
 
-    assert conformance.exit_code(found) == 1
-    assert "FAILED: TV-022" in "\n".join(conformance.lines(found))
+    assert commands.exit_code(found) == 1
+    assert "FAILED: TV-022" in "\n".join(commands.lines(found))

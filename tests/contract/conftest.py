@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from interlock.audit.log import AuditLog
-from interlock.audit.log_memory import MemoryLog
-from interlock.audit.log_postgres import PostgresLog
-from interlock.audit.log_sql import SqliteLog
+from interlock.audit.store.log import AuditLog
+from interlock.audit.store.log_memory import MemoryLog
+from interlock.audit.store.log_postgres import PostgresLog
+from interlock.audit.store.log_sql import SqliteLog
 
 
 @pytest.fixture(params=["memory", "sqlite", "postgres"])

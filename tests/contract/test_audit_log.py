@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.audit import hash_of, session_id, window_id
-from tests.support.records import REPORT, a_window, adding, an_event
+from tests.support.audit.audit import hash_of, session_id, window_id
+from tests.support.audit.records import REPORT, a_window, adding, an_event
 
 
 def test_what_was_committed_is_read_back_whole(log):

@@ -6,11 +6,11 @@ import threading
 
 import pytest
 
-from interlock.audit import reading
-from interlock.audit.log import DeadLetter, Decided, Erased, HandedOut, HeldRow
-from interlock.domain.entries import LOG_SESSION
-from tests.support.audit import hash_of, session_id, window_id
-from tests.support.records import REPORT, a_window, adding, an_event
+from interlock.audit.store import reading
+from interlock.audit.store.log import DeadLetter, Decided, Erased, HandedOut, HeldRow
+from interlock.domain.merkle.entries import LOG_SESSION
+from tests.support.audit.audit import hash_of, session_id, window_id
+from tests.support.audit.records import REPORT, a_window, adding, an_event
 
 NOW, LATER = "2026-05-25T11:00:00.000000Z", "2026-05-25T12:00:00.000000Z"
 

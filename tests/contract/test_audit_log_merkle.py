@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.audit.log_sql import SqliteLog
-from interlock.domain.entry import entry_of
-from interlock.domain.merkle import StoredTree, complete_root, leaf_hash, root_of, tree_root
-from tests.support.audit import hash_of, session_id, verify_message
-from tests.support.old_log import OldLog, a_note
-from tests.support.records import a_window, adding, an_event
+from interlock.audit.store.log_sql import SqliteLog
+from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.tree import StoredTree, complete_root, leaf_hash, root_of, tree_root
+from tests.support.audit.audit import hash_of, session_id, verify_message
+from tests.support.audit.old_log import OldLog, a_note
+from tests.support.audit.records import a_window, adding, an_event
 
 pytestmark = pytest.mark.req("AUD-6")
 

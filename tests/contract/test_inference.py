@@ -10,10 +10,10 @@ import pytest
 import pytest_asyncio
 
 from interlock.domain.errors import Kind, Refused
-from interlock.dpe.inference import CONTRADICTION, ENTAILMENT, Inference
-from interlock.dpe.inference_local import LocalInference
-from interlock.dpe.models import manifest
-from tests.support import triton
+from interlock.dpe.inference.local import LocalInference
+from interlock.dpe.inference.models import manifest
+from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, Inference
+from tests.support.servers import triton
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-18"), pytest.mark.asyncio(loop_scope="module")]
 FACT = "Revenue increased by 15% in Q3 2025."

@@ -8,10 +8,10 @@ import gc
 import pytest
 
 from interlock.domain.errors import Kind, Refused
-from interlock.session.batcher import Batcher, Script
-from interlock.session.connection import parse
-from tests.support.tcp import Proxy, listening
-from tests.support.valkey import Valkey
+from interlock.session.store.batcher import Batcher, Script
+from interlock.session.store.connection import parse
+from tests.support.servers.tcp import Proxy, listening
+from tests.support.servers.valkey import Valkey
 
 
 @pytest.fixture

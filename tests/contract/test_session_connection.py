@@ -13,13 +13,13 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from interlock.domain.errors import Kind, Refused
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.readiness import missing
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import first_ask, new_state, next_ask, settle
-from tests.support.tcp import Proxy, listening
-from tests.support.valkey import Valkey
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.readiness import missing
+from interlock.session.store.redis import RedisStore
+from tests.support.servers.tcp import Proxy, listening
+from tests.support.servers.valkey import Valkey
+from tests.support.session.sessions import first_ask, new_state, next_ask, settle
 
 
 @pytest.fixture

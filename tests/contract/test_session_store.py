@@ -7,15 +7,15 @@ from dataclasses import replace
 import pytest
 
 from interlock.domain.budget import Micros
+from interlock.domain.dag.lineage import NO_HISTORY, Degradation, History
 from interlock.domain.errors import Kind
-from interlock.domain.lineage import NO_HISTORY, Degradation, History
-from interlock.domain.session import Lease, Opened, Parent
-from interlock.domain.session_opening import UNSETTLED_KEPT
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import (
+from interlock.domain.session.opening import UNSETTLED_KEPT
+from interlock.domain.session.state import Lease, Opened, Parent
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore
+from tests.support.session.sessions import (
     HIGH,
     LEASE_MS,
     MEDIUM,

@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from interlock.domain.budget import Micros
-from interlock.domain.dag import violations
+from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Kind
-from interlock.domain.session import Status
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import (
+from interlock.domain.session.state import Status
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore
+from tests.support.session.sessions import (
     CRITICAL,
     HIGH,
     LEASE_MS,

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 from interlock.domain.budget import Micros
-from interlock.domain.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, Edge, leaves, violations
+from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, Edge, leaves, violations
+from interlock.domain.dag.lineage import Degradation
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.ids import ContinuationId
-from interlock.domain.lineage import Degradation
-from interlock.domain.session import FailWindow, Status
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import (
+from interlock.domain.session.state import FailWindow, Status
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore
+from tests.support.session.sessions import (
     LEASE_MS,
     NOW_MS,
     continuation_id,

@@ -13,10 +13,10 @@ import pytest
 import interlock.demo
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.dpe.document import Fact
-from interlock.dpe.intake import Output, Request
 from interlock.dpe.pipeline import Pipeline
-from tests.support import triton
+from interlock.dpe.request import Output, Request
 from tests.support.dpe import pipeline
+from tests.support.servers import triton
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-18")]
 

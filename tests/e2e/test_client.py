@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,10 +14,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse
 
 from interlock.client import Answer, AsyncSession, Conflict, Forbidden, Session, Unauthenticated
-from tests.support.mesh import Front, start_front
-from tests.support.provider import Provider, RunningProvider, completion, message
+from tests.support.paths import ROOT
+from tests.support.servers.provider import Provider, RunningProvider, completion, message
+from tests.support.sidecar.mesh import Front, start_front
 
-ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
 KEYS = {"orchestrator": "example-orchestrator", "legal": "example-legal", "finance": "example-finance"}
 LEGAL = "The tenant pays a rent of 48,000 euros a year. The term is five years from 1 March 2025."

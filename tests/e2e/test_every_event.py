@@ -19,18 +19,20 @@ from starlette.responses import JSONResponse
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.audit.erasure import truncate
-from interlock.domain import audit_events
-from interlock.domain.audit_events import SEVERITIES, TYPES
-from interlock.runtime.errors import answers_refusals
-from tests.support import agents, remedies
-from tests.support.oversight import HOLDS, decision, token_for
-from tests.support.provider import RunningProvider, completion, message, tool_call
-from tests.support.remedies import FOUND, Judge
-from tests.support.sidecar import RunningSidecar, running_sidecar, token_of
-from tests.support.streaming import url, write_sinks
-from tests.support.webhooks import Receiver
-from tests.support.windows import Answering, delegated, fan_in, fan_out, onward, result_of
+from interlock.audit.erasure.erasure import truncate
+from interlock.domain.chain import audit_events
+from interlock.domain.chain.audit_events import SEVERITIES, TYPES
+from interlock.runtime.rpc.errors import answers_refusals
+from tests.support.audit.streaming import url, write_sinks
+from tests.support.paths import ROOT
+from tests.support.policy import agents
+from tests.support.servers.provider import RunningProvider, completion, message, tool_call
+from tests.support.servers.webhooks import Receiver
+from tests.support.sidecar import remedies
+from tests.support.sidecar.oversight import HOLDS, decision, token_for
+from tests.support.sidecar.remedies import FOUND, Judge
+from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar, token_of
+from tests.support.sidecar.windows import Answering, delegated, fan_in, fan_out, onward, result_of
 
 pytestmark = pytest.mark.req("AUD-1")
 
@@ -284,5 +286,5 @@ def test_the_table_names_every_type_of_the_specification():
 
 def test_the_page_of_events_is_fresh():
     """docs/events.md is what the table says."""
-    page = Path(__file__).parents[2] / "docs" / "events.md"
+    page = ROOT / "docs" / "events.md"
     assert page.read_text(encoding="utf-8") == audit_events.events_page()

@@ -14,10 +14,10 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
-from tests.support import canary
-from tests.support.mesh import TOPOLOGIES, Front, start_front
-from tests.support.provider import Provider, RunningProvider
-from tests.support.sidecar import token_of
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.sidecar.sidecar import token_of
+from tests.support.texts import canary
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
 

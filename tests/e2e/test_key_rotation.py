@@ -8,11 +8,11 @@ import json
 import openai
 import pytest
 
-from tests.support.pairs import two_pairs
-from tests.support.processes import environment, run
-from tests.support.provider import Provider, RunningProvider
-from tests.support.session_client import payload
-from tests.support.sidecar import token_of
+from tests.support.servers.processes import environment, run
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.session.session_client import payload
+from tests.support.sidecar.pairs import two_pairs
+from tests.support.sidecar.sidecar import token_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180), pytest.mark.req("TOK-4")]
 

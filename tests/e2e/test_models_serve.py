@@ -20,12 +20,12 @@ import pytest
 from tritonclient.grpc import service_pb2, service_pb2_grpc
 
 from interlock.domain.errors import Refused
-from interlock.dpe import triton_wire as wire
-from interlock.dpe.models import BUNDLED, manifest
-from interlock.dpe.tokenizing import Row
-from tests.support import triton
+from interlock.dpe.inference import triton_wire as wire
+from interlock.dpe.inference.models import BUNDLED, manifest
+from interlock.dpe.inference.tokenizing import Row
 from tests.support.dpe import constant_onnx
-from tests.support.processes import environment
+from tests.support.servers import triton
+from tests.support.servers.processes import environment
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-18")]
 COMMAND = [sys.executable, "-m", "interlock.cli.main", "models", "serve", "--port", "0"]

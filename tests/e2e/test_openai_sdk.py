@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import openai
 import pytest
 
-from tests.support.mesh import Front, start_front
-from tests.support.provider import Provider, RunningProvider, message, tool_call
-from tests.support.provider import completion as provided
-from tests.support.sidecar import token_of
+from tests.support.servers.provider import Provider, RunningProvider, message, tool_call
+from tests.support.servers.provider import completion as provided
+from tests.support.sidecar.mesh import Front, start_front
+from tests.support.sidecar.sidecar import token_of
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240), pytest.mark.req("SVC-2")]
 

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,9 +17,10 @@ from grpc_requests import Client
 from interlock.demo.mesh import Mesh
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
-README = Path(__file__).resolve().parent.parent.parent / "README.md"
+README = ROOT / "README.md"
 SERVICE = "interlock.api.sidecar.v1.SidecarService"
 FACT = {"id": "price", "content": "The Platinum plan costs $630 a month.", "importance": 0.9}
 

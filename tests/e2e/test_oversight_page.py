@@ -12,14 +12,15 @@ from playwright.async_api import TimeoutError  # noqa: A004 - Playwright's own
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.policy.reviewers import key_text
-from tests.support import agents
-from tests.support.browser import browsing
-from tests.support.oversight import HOLDS, held_path, reviewed_world, window_of
-from tests.support.sidecar import a_report, token_of
+from tests.support.paths import ROOT
+from tests.support.policy import agents
+from tests.support.servers.browser import browsing
+from tests.support.sidecar.oversight import HOLDS, held_path, reviewed_world, window_of
+from tests.support.sidecar.sidecar import a_report, token_of
 
 pytestmark = [pytest.mark.long, pytest.mark.req("OVR-5"), pytest.mark.timeout(180)]
 
-PICTURE = Path(__file__).parents[2] / "docs" / "img" / "oversight-page.png"
+PICTURE = ROOT / "docs" / "img" / "oversight-page.png"
 LARGEST_PICTURE = 300_000
 SAID = (
     "The tenant may end the lease with HIGH certainty after three months of notice. "

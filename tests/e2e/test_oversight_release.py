@@ -14,12 +14,12 @@ import yaml
 from typer.testing import CliRunner
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.cli.oversight import app
+from interlock.cli.oversight.commands import app
 from interlock.policy.reviewers import key_text
-from tests.support import agents
-from tests.support.oversight import HOLDS, reviewed_world
-from tests.support.processes import Processes, environment, run
-from tests.support.sidecar import token_of
+from tests.support.policy import agents
+from tests.support.servers.processes import Processes, environment, run
+from tests.support.sidecar.oversight import HOLDS, reviewed_world
+from tests.support.sidecar.sidecar import token_of
 
 pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.req("OVR-4", "OVR-5")]
 

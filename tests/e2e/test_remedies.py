@@ -10,12 +10,12 @@ from typing import Any
 import openai
 import pytest
 
-from interlock.sidecar import prompts
-from tests.support.mesh import TOPOLOGIES, Front, start_front
-from tests.support.processes import run
-from tests.support.provider import RunningProvider, completion, message
-from tests.support.remedies import Script, fields_of
-from tests.support.sidecar import token_of
+from interlock.sidecar.provider import prompts
+from tests.support.servers.processes import run
+from tests.support.servers.provider import RunningProvider, completion, message
+from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.sidecar.remedies import Script, fields_of
+from tests.support.sidecar.sidecar import token_of
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
 

@@ -20,14 +20,14 @@ from interlock.api.session.v1 import session_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
-from interlock.domain.policy import policy_hash
-from interlock.runtime.errors import from_rpc_error
-from tests.support.canary import API_KEY, MASTER_KEY, PROMPT, found_in
-from tests.support.collector import Collector
-from tests.support.mesh import TOPOLOGIES, Front, start_front
-from tests.support.processes import Processes, environment, run
-from tests.support.provider import Provider, RunningProvider
-from tests.support.valkey import Valkey
+from interlock.domain.policy.directives import policy_hash
+from interlock.runtime.rpc.errors import from_rpc_error
+from tests.support.servers.collector import Collector
+from tests.support.servers.processes import Processes, environment, run
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.servers.valkey import Valkey
+from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
+from tests.support.texts.canary import API_KEY, MASTER_KEY, PROMPT, found_in
 
 PATIENCE_S = 30.0
 MEMORY_LIMIT_BYTES = 80 * 2**20

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.tree import ROOT
-from tests.support.processes import environment
+from tests.support.paths import ROOT
+from tests.support.servers.processes import environment
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600), pytest.mark.req("DPE-17")]
 

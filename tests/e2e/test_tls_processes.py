@@ -11,13 +11,13 @@ import httpx
 import openai
 import pytest
 
-from interlock.runtime.config import Settings
-from interlock.runtime.server import Server
-from tests.support.processes import Processes, environment, run
-from tests.support.provider import Provider, RunningProvider
-from tests.support.sidecar import token_of
-from tests.support.tls import a_mesh_of_certificates, files
-from tests.support.world import CALM, _dpe_service
+from interlock.runtime.rpc.server import Server
+from interlock.runtime.settings.model import Settings
+from tests.support.servers.processes import Processes, environment, run
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.servers.tls import a_mesh_of_certificates, files
+from tests.support.sidecar.sidecar import token_of
+from tests.support.sidecar.world import CALM, _dpe_service
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180), pytest.mark.req("SVC-6")]
 

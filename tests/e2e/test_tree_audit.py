@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.audit import Attacker
-from tests.support.provider import RunningProvider
-from tests.support.sidecar import RunningSidecar, running_sidecar, token_of
-from tests.support.windows import Answering, Merger, delegated, onward, result_of, window_of
+from tests.support.audit.audit import Attacker
+from tests.support.servers.provider import RunningProvider
+from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar, token_of
+from tests.support.sidecar.windows import Answering, Merger, delegated, onward, result_of, window_of
 
 
 @pytest.fixture

@@ -8,9 +8,9 @@ import pytest
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from tests.support.provider import Provider, RunningProvider
-from tests.support.sidecar import token_of
-from tests.support.world import four_sidecars, obedient
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.sidecar.sidecar import token_of
+from tests.support.sidecar.world import four_sidecars, obedient
 
 QUIET = {"max_fan_out": 16, "max_dag_nodes": 64, "batch_parallel": 4}
 

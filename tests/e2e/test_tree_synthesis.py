@@ -8,11 +8,11 @@ import pytest
 import pytest_asyncio
 
 from interlock.dpe.wiring import open_service
-from interlock.runtime.config import Settings
-from tests.support import answering
-from tests.support.remedies import fields_of, told
-from tests.support.sidecar import RunningSidecar, running_sidecar, token_of
-from tests.support.windows import dag, delegated, fan_in, fan_out, onward, report, result_of, window_of
+from interlock.runtime.settings.model import Settings
+from tests.support.sidecar import answering
+from tests.support.sidecar.remedies import fields_of, told
+from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar, token_of
+from tests.support.sidecar.windows import dag, delegated, fan_in, fan_out, onward, report, result_of, window_of
 
 running, provider = answering.running, answering.provider
 

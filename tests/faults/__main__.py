@@ -25,8 +25,8 @@ from tests.faults.play import Run
 from tests.faults.randomised import BLOCK, draw
 from tests.faults.runner import Row, Stage, row_of, say
 from tests.faults.settles import bulk
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 KINDS = ("fixed", "matrix", "random")
 
 

@@ -14,9 +14,9 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.note import checkpoint_in
-from tests.faults.cluster import Cluster
+from interlock.domain.merkle.note import checkpoint_in
 from tests.faults.facts import Checkpoint, Event, Facts, Limits, Seal, Session, Window
+from tests.faults.parts.cluster import Cluster
 from tests.faults.workload import STUCK, History
 
 SEALED = "WINDOW_SEALED"

@@ -15,10 +15,10 @@ import redis
 
 from interlock.domain.errors import Refused
 from interlock.runtime import failpoints
-from tests.faults.cluster import Cluster
-from tests.faults.parts import skewed
-from tests.faults.proxy import REPLICA, SENTINEL
-from tests.faults.servers import fill
+from tests.faults.parts.cluster import Cluster
+from tests.faults.parts.processes import skewed
+from tests.faults.parts.proxy import REPLICA, SENTINEL
+from tests.faults.parts.servers import fill
 
 Act = Callable[[Cluster], Awaitable[None]]
 
@@ -495,7 +495,7 @@ def pause_triton() -> Fault:
 
 async def _infers(address: str, limit_s: float = 15.0) -> bool:
     """Tell whether every model answers within the limit."""
-    from tests.support.triton import client
+    from tests.support.servers.triton import client
 
     port, end = client(address, timeout_s=5.0), time.monotonic() + limit_s
     try:

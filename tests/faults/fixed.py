@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from interlock.runtime.failpoints import POINTS
 from tests.faults import faults as do
-from tests.faults.cluster import Shape
 from tests.faults.faults import Fault
+from tests.faults.parts.cluster import Shape
+from tests.faults.parts.proxy import BACK
 from tests.faults.play import Plan
-from tests.faults.proxy import BACK
 from tests.faults.randomised import REACHED, WHERE
 
 MESH = Shape()

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.faults import faults as do
-from tests.faults.cluster import Shape
 from tests.faults.facts import RELEASED
 from tests.faults.faults import Fault
+from tests.faults.parts.cluster import Shape
+from tests.faults.parts.proxy import BACK, TO
 from tests.faults.play import Plan, Run
-from tests.faults.proxy import BACK, TO
 
 CLOSED, SERVES, EITHER = "closed", "serves", "either"
 """While the fault stands: nothing is released; something is; both may be."""

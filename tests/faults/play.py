@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from tests.faults.cluster import Cluster
 from tests.faults.collect import collect, look_at_checkpoint
 from tests.faults.facts import CHAT, RELEASED, Call, Facts
 from tests.faults.faults import Fault
+from tests.faults.parts.cluster import Cluster
 from tests.faults.verifier import Violation, unsettled, verify
 from tests.faults.workload import Agent, History
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from interlock.runtime.failpoints import POINTS
 from tests.faults import faults as do
-from tests.faults.cluster import Shape
 from tests.faults.faults import Fault
+from tests.faults.parts.cluster import Shape
+from tests.faults.parts.proxy import BACK, TO
+from tests.faults.parts.rogue import FAULTS as TRICKS
 from tests.faults.play import Plan
-from tests.faults.proxy import BACK, TO
-from tests.faults.rogue import FAULTS as TRICKS
 
 BLOCK = 25
 """Runs that share a cluster: those whose seeds, divided by it, are equal."""

@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.faults.cluster import Cluster, Shape, running
 from tests.faults.faults import Fault
+from tests.faults.parts.cluster import Cluster, Shape, running
 from tests.faults.play import Plan, Run, play
 
 

@@ -21,12 +21,13 @@ from typing import Any
 
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.session import Committed, CommitWindow
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store_redis import RedisStore, key_of
-from tests.support.sessions import new_state, session_id, settle, window_id
-from tests.support.valkey import Valkey
+from interlock.domain.session.state import Committed, CommitWindow
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore, key_of
+from tests.support.paths import ROOT
+from tests.support.servers.valkey import Valkey
+from tests.support.session.sessions import new_state, session_id, settle, window_id
 
 SESSIONS = 100
 """Sessions of a block."""
@@ -35,7 +36,6 @@ WINDOWS = 20
 """Settlements of a session."""
 
 WORKERS = 2
-ROOT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.domain.policy_order import relaxations
-from interlock.domain.policy_text import parse
+from interlock.domain.policy.policy_order import relaxations
+from interlock.domain.policy.policy_text import parse
 from tests.faults.facts import CHAT, LOOK, RELEASED, STREAM, Call, Facts, Seal, Session, Window
 
 FULL = 1_000_000

@@ -102,7 +102,7 @@ def silent_defaults() -> None:
             if service != "dpe":
                 raise
             from interlock.api.dpe.v1 import dpe_pb2
-            from tests.support.sidecar import a_report
+            from tests.support.sidecar.sidecar import a_report
 
             report = a_report("LOW")
             report.choices.add(choice_index=0, composite_score=report.composite_score, risk_level=report.risk_level)
@@ -114,7 +114,7 @@ def silent_defaults() -> None:
 @weakness
 def forgotten_charges() -> None:
     """A session that the store has lost is rebuilt without what its windows cost."""
-    from interlock.sidecar import recovery
+    from interlock.sidecar.settlement import recovery
 
     whole = recovery.restoring
 
@@ -131,7 +131,7 @@ def forgotten_charges() -> None:
 @weakness
 def refilled_sessions() -> None:
     """A session that the store has lost is rebuilt as if its windows had cost nothing."""
-    from interlock.sidecar import recovery
+    from interlock.sidecar.settlement import recovery
 
     whole = recovery.settlement
 
@@ -161,7 +161,7 @@ def reports_that_act() -> None:
 @weakness
 def a_way_around() -> None:
     """Over gRPC what was held or halted is given away."""
-    from interlock.sidecar.front import Front
+    from interlock.sidecar.fronts.front import Front
 
     chat = Front.chat
 

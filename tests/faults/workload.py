@@ -17,11 +17,11 @@ import httpx
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
-from interlock.runtime.errors import HTTP_CODES, from_rpc_error
-from tests.faults.cluster import Cluster
+from interlock.runtime.rpc.errors import HTTP_CODES, from_rpc_error
 from tests.faults.facts import CHAT, DELEGATE, GRPC, HTTP, LOOK, RELEASED, STREAM, Call
+from tests.faults.parts.cluster import Cluster
 from tests.faults.verifier import token_in
-from tests.support.oversight import decision, token_for
+from tests.support.sidecar.oversight import decision, token_for
 
 RISKS = ("LOW", "LOW", "LOW", "MEDIUM", "MEDIUM", "HIGH", "CRITICAL")
 ENDED = frozenset({

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.audit import requests
-from interlock.audit.log_memory import MemoryLog
-from interlock.audit.seal import Sealer
-from interlock.audit.verify import examine
-from interlock.domain.chain import Integrity
-from tests.support.audit import KEYRING, Ticking, hash_of, report, session_id, window, window_id
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.sealing.verify import examine
+from interlock.audit.store.log_memory import MemoryLog
+from interlock.domain.chain.chain import Integrity
+from tests.support.audit.audit import KEYRING, Ticking, hash_of, report, session_id, window, window_id
 
 REPORT = report(0)
 

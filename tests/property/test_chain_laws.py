@@ -12,12 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.audit import requests
-from interlock.audit.export import to_line
-from interlock.audit.log_memory import MemoryLog
+from interlock.audit.export.export import to_line
 from interlock.audit.requests import Note
-from interlock.audit.seal import Sealer
-from interlock.audit.verify import examine
-from interlock.domain.chain import (
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.sealing.verify import examine
+from interlock.audit.store.log_memory import MemoryLog
+from interlock.domain.chain.chain import (
     EventRecord,
     Integrity,
     canonical_json,
@@ -27,7 +27,7 @@ from interlock.domain.chain import (
     window_hmac,
 )
 from interlock.domain.errors import Refused
-from tests.support.audit import KEYRING, Ticking, session_id, window_id
+from tests.support.audit.audit import KEYRING, Ticking, session_id, window_id
 
 KEY = bytes(range(32))
 

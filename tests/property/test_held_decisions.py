@@ -16,12 +16,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.log_sql import SqliteLog
-from interlock.domain.chain import content_hash
+from interlock.audit.store.log_sql import SqliteLog
+from interlock.domain.chain.chain import content_hash
 from interlock.domain.held import REPEAT_S, Held, packed
-from tests.support.audit import START, Service, hash_of, session_id, window, window_id
-from tests.support.oversight import decision, token_for
-from tests.support.sidecar import a_report
+from tests.support.audit.audit import START, Service, hash_of, session_id, window, window_id
+from tests.support.sidecar.oversight import decision, token_for
+from tests.support.sidecar.sidecar import a_report
 
 HOLD_S = 600
 BODY = b'{"choices":[]}'

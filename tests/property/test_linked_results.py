@@ -8,10 +8,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.chain import content_hash
+from interlock.domain.chain.chain import content_hash
 from interlock.domain.errors import Refused
-from interlock.dpe.intake import LINKED_FORMS, Bounds, LinkedResult, Request
-from tests.support.reports import as_sealed, sample
+from interlock.dpe.intake import LINKED_FORMS, Bounds
+from interlock.dpe.request import LinkedResult, Request
+from tests.support.texts.reports import as_sealed, sample
 
 BOUNDS = Bounds(text_bytes=1000, facts=2, claims=2, choices=1, prior_bytes=1000, prior_windows=3)
 LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interlock.domain.merkle import (
+from interlock.domain.merkle.tree import (
     EMPTY_ROOT,
     TILE_WIDTH,
     Frontier,

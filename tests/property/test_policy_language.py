@@ -9,10 +9,10 @@ from hypothesis import assume, event, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.policy import NOTHING, Policy, canonical, directives, policy_hash
-from interlock.domain.policy_text import parse
-from tests.support import policy_grammar
-from tests.support.policies import damaged, policies, texts
+from interlock.domain.policy.directives import NOTHING, Policy, canonical, directives, policy_hash
+from interlock.domain.policy.policy_text import parse
+from tests.support.policy import policy_grammar
+from tests.support.policy.policies import damaged, policies, texts
 
 pytestmark = pytest.mark.req("POL-1")
 

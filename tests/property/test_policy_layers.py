@@ -7,11 +7,11 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.errors import Refused
-from interlock.domain.policy import NOTHING, Policy, canonical
-from interlock.domain.policy_layers import MODES, Layers, resolve
-from interlock.domain.policy_order import merge, relaxations
-from interlock.domain.policy_text import parse
-from tests.support.policies import joinable
+from interlock.domain.policy.directives import NOTHING, Policy, canonical
+from interlock.domain.policy.policy_layers import MODES, Layers, resolve
+from interlock.domain.policy.policy_order import merge, relaxations
+from interlock.domain.policy.policy_text import parse
+from tests.support.policy.policies import joinable
 
 MODE = st.sampled_from(["", "", *MODES])
 OVERSIGHT = st.sampled_from(["", "", "auto", "human-review", "halt", "log-only"])

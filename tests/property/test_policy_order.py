@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
-from interlock.domain.decision import Situation, decide
-from interlock.domain.enforcement import Action
 from interlock.domain.errors import Refused
-from interlock.domain.policy import NOTHING, Oversight, Policy, Source
-from interlock.domain.policy_order import INHERITED, merge, relaxations
-from tests.support.policies import findings, joinable, policies
+from interlock.domain.policy.decision import Situation, decide
+from interlock.domain.policy.directives import NOTHING, Oversight, Policy, Source
+from interlock.domain.policy.enforcement import Action
+from interlock.domain.policy.policy_order import INHERITED, merge, relaxations
+from tests.support.policy.policies import findings, joinable, policies
 
 pytestmark = pytest.mark.req("POL-4")
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.policy import Tier
+from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import QualityWeights, capped, quality_score
-from interlock.dpe import completeness, flow
-from interlock.dpe.queries import Need
-from interlock.dpe.register import Register, consistency
-from interlock.dpe.repetition import OVERLAP_BANDS, SEMANTIC_BANDS, band, grams, overlap
+from interlock.dpe.quality import completeness, flow
+from interlock.dpe.quality.queries import Need
+from interlock.dpe.quality.register import Register, consistency
+from interlock.dpe.quality.repetition import OVERLAP_BANDS, SEMANTIC_BANDS, band, grams, overlap
 
 RATIOS = st.floats(0.0, 1.0)
 WORDS = st.lists(st.sampled_from("a b c d e".split()), max_size=30).map(" ".join)

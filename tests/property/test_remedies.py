@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import FULL, Micros
-from interlock.domain.decision import Situation, decide
-from interlock.domain.enforcement import Action
-from interlock.domain.findings import Findings
-from interlock.domain.policy import Tier
-from interlock.domain.remedies import MOST_REDISPATCHES, SPENT, Progress
-from interlock.domain.risk import RiskLevel
-from tests.support.policies import findings, policies
+from interlock.domain.policy.decision import Situation, decide
+from interlock.domain.policy.directives import Tier
+from interlock.domain.policy.enforcement import Action
+from interlock.domain.policy.findings import Findings
+from interlock.domain.policy.remedies import MOST_REDISPATCHES, SPENT, Progress
+from interlock.domain.risk.risk import RiskLevel
+from tests.support.policy.policies import findings, policies
 
 REMEDIES = {Action.REDISPATCH, Action.CONTINUE, Action.STITCH}
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from interlock.domain.breaker import state_of
 from interlock.domain.budget import Micros
-from interlock.domain.dag import violations
+from interlock.domain.chain.chain_state import Standing
+from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Refused
-from interlock.domain.session import Committed, SessionState
-from interlock.domain.standing import Standing
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore, Store
-from interlock.session.store_redis import RedisStore
-from tests.support.sessions import (
+from interlock.domain.session.state import Committed, SessionState
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore, Store
+from tests.support.session.sessions import (
     NOW_MS,
     continuation_id,
     digest,

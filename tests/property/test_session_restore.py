@@ -10,16 +10,16 @@ from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
 from interlock.domain.budget import Micros
-from interlock.domain.dag import violations
+from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
-from interlock.domain.session import CommitWindow, FailWindow, SessionState, Status
-from interlock.domain.session_restore import Created, Ended, Lowered, ended, merged, replayed
-from interlock.session import records
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore, Store
-from interlock.session.store_redis import RedisStore, key_of
+from interlock.domain.session.restore import Created, Ended, Lowered, ended, merged, replayed
+from interlock.domain.session.state import CommitWindow, FailWindow, SessionState, Status
+from interlock.session.store import records
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore, key_of
+from interlock.session.store.store import MemoryStore, Store
 from tests.property.test_session_tree_lua import ROOTED, STEPS, TREES, Tree
 
 LOSSES = st.lists(st.sampled_from(["keep", "keep", "lose", "old"]), min_size=12, max_size=12)
@@ -184,7 +184,7 @@ def test_what_is_written_again_is_what_the_scripts_wrote(runner, valkey, redis_s
 @pytest.mark.req("BUD-4")
 async def test_a_record_without_its_beginning_restores_nothing(redis_store):
     """Steps that do not make up whole sessions are refused by name."""
-    from tests.support.sessions import new_state, settle
+    from tests.support.session.sessions import new_state, settle
 
     for log in ([], [settle(1)], [Ended(settle(1).session_id)]):
         with pytest.raises(Refused) as no:
@@ -199,7 +199,7 @@ async def test_a_record_without_its_beginning_restores_nothing(redis_store):
 
 async def test_a_memory_store_is_rebuilt_too():
     """``memory://`` after a restart of its process: the same merge, the same answers."""
-    from tests.support.sessions import line, new_state, settle
+    from tests.support.session.sessions import line, new_state, settle
 
     store = MemoryStore()
     await store.start(new_state())
@@ -218,7 +218,7 @@ async def test_a_memory_store_is_rebuilt_too():
 @pytest.mark.req("BUD-4", "BUD-9")
 async def test_a_lower_budget_than_the_chain_grants_stays(redis_url):
     """Where the store holds less than the chain says, for whatever reason, less is what there is."""
-    from tests.support.sessions import line, new_state, session_id
+    from tests.support.session.sessions import line, new_state, session_id
 
     store, session = RedisStore(Batcher(parse(redis_url)), token_lifetime_s=3600), session_id(1)
     await store.start(new_state())
@@ -240,7 +240,7 @@ async def test_no_step_is_taken_under_an_ancestor_that_is_not_verified(redis_url
     """A child that was verified does not lower a parent that may be an old copy, nor is one begun under it."""
     import redis
 
-    from tests.support.sessions import child_of, delegated, first_ask, new_state, session_id, settle
+    from tests.support.session.sessions import child_of, delegated, first_ask, new_state, session_id, settle
 
     store, root = RedisStore(Batcher(parse(redis_url)), token_lifetime_s=3600), new_state()
     child = child_of(root, 2)
@@ -271,7 +271,7 @@ async def test_no_step_is_taken_under_an_ancestor_that_is_not_verified(redis_url
 
 
 def window_of_ask(opened: Any) -> Any:
-    from tests.support.sessions import window_id
+    from tests.support.session.sessions import window_id
 
     del opened
     return window_id(1)
@@ -282,7 +282,7 @@ def test_a_policy_that_parallel_windows_tightened_is_their_join_again():
     """Each of two windows settled under its own tightening; the rebuilt session has both, whichever comes first."""
     from dataclasses import replace
 
-    from tests.support.sessions import new_state, policy, settle, window_id
+    from tests.support.session.sessions import new_state, policy, settle, window_id
 
     state = new_state()
     asks = [
@@ -305,7 +305,7 @@ def test_a_policy_that_parallel_windows_tightened_is_their_join_again():
 @pytest.mark.req("BUD-4")
 async def test_a_record_that_was_read_too_early_is_read_again():
     """Store and record each know a sealed window that the other lacks: neither budget holds both, so nothing is joined."""
-    from tests.support.sessions import first_ask, new_state, settle
+    from tests.support.session.sessions import first_ask, new_state, settle
 
     held, told = MemoryStore(), MemoryStore()
     for number, store in ((1, held), (2, told)):

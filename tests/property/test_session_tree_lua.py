@@ -14,15 +14,15 @@ from hypothesis import strategies as st
 
 from interlock.domain.breaker import state_of
 from interlock.domain.budget import FULL, Micros
-from interlock.domain.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, violations
+from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, violations
 from interlock.domain.ids import ContinuationId, SessionId
-from interlock.domain.session import FailWindow, Opened, SessionState, Status
-from interlock.session.batcher import Batcher
-from interlock.session.connection import parse
-from interlock.session.store import MemoryStore, Store
-from interlock.session.store_redis import RedisStore
+from interlock.domain.session.state import FailWindow, Opened, SessionState, Status
+from interlock.session.store.batcher import Batcher
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore, Store
 from tests.property.test_session_lua import answer
-from tests.support.sessions import (
+from tests.support.session.sessions import (
     NOW_MS,
     child_of,
     continuation_id,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from interlock.dpe.distortion import find
+from interlock.dpe.comparison.value_conflicts import EnvelopeValues, conflicts, extract, same, untraced
 from interlock.dpe.document import Claim, ClaimType, Fact, NliScores
-from interlock.dpe.values import EnvelopeValues, conflicts, extract, same, untraced
+from interlock.dpe.grounding.distortion import find
 
 UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "

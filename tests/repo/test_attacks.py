@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.tree import ROOT
+from tests.support.paths import ROOT
 
 ATTACKS = ROOT / "tests" / "attacks"
 ROWS = [f"A-{number:02}" for number in (*range(1, 38), *range(40, 47), 48)]
@@ -23,7 +23,7 @@ _NAMED = re.compile(r"`([^`]+)`")
 def named_after(row: str) -> list[str]:
     """Names of the test functions of a row, in whatever file of tests/attacks."""
     prefix = f"test_{row.lower().replace('-', '')}_"
-    found = [name for path in ATTACKS.glob("test_*.py") for name in _TEST.findall(path.read_text(encoding="utf-8"))]
+    found = [name for path in ATTACKS.rglob("test_*.py") for name in _TEST.findall(path.read_text(encoding="utf-8"))]
     return [name for name in found if name.startswith(prefix)]
 
 
@@ -39,7 +39,7 @@ def test_every_attack_has_a_test_named_after_it(row):
     assert named_after(row)
 
 
-@pytest.mark.parametrize("path", sorted(ATTACKS.glob("test_*.py")), ids=lambda path: path.name)
+@pytest.mark.parametrize("path", sorted(ATTACKS.rglob("test_*.py")), ids=lambda path: path.name)
 def test_a_file_of_attacks_holds_the_tests_of_its_row(path: Path):
     """The name of each test begins with the row in the name of its file."""
     number = _FILE.fullmatch(path.name)

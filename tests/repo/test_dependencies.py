@@ -8,7 +8,8 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-from tests.repo.tree import ROOT, python
+from tests.repo.tree import python
+from tests.support.paths import ROOT
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 ROW = re.compile(r"^\| `([^`]+)` \| `([^`]+)` \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", re.MULTILINE)

@@ -14,8 +14,9 @@ import pytest
 import typer
 
 from interlock.cli.main import app
-from interlock.runtime.config import Settings
-from tests.repo.tree import ROOT, texts
+from interlock.runtime.settings.model import Settings
+from tests.repo.tree import texts
+from tests.support.paths import ROOT
 
 PAGES = {str(path): text for path, text in texts() if path.suffix == ".md"}
 SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)

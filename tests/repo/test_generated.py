@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tests.repo.tree import ROOT
+from tests.support.paths import ROOT
 
 
 @pytest.mark.parametrize("script", ["gen_protos.py", "gen_docs.py", "gen_requirements.py"])

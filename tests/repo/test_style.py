@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.tree import ROOT, python, texts
+from tests.repo.tree import python, texts
+from tests.support.paths import ROOT
 
 MOST_LINES_OF_A_FILE = 400
 MOST_LINES_OF_A_TEST = 750  # tables of cases are long and still read from top to bottom

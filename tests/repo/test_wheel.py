@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.repo.tree import ROOT, files
+from tests.repo.tree import files
+from tests.support.paths import ROOT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 PACKAGE = ROOT / "services"

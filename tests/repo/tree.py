@@ -6,7 +6,8 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from tests.support.paths import ROOT
+
 _NOT_OURS = {".git", ".venv", "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis"}
 _NOT_OURS |= {".import_linter_cache", ".interlock", "build", "dist"}
 GENERATED = ROOT / "services" / "interlock" / "api"

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from tests.support.provider import Provider, RunningProvider
-from tests.support.scenarios import Play, Scenario, registered, scenarios
-from tests.support.world import World, agents_file, four_sidecars, obedient, one_process
+from tests.support.servers.provider import Provider, RunningProvider
+from tests.support.sidecar.scenarios import Play, Scenario, registered, scenarios
+from tests.support.sidecar.world import World, agents_file, four_sidecars, obedient, one_process
 
 WORLDS = {"one": one_process, "four": four_sidecars}
 

@@ -14,13 +14,13 @@ from pathlib import Path
 import numpy as np
 
 from interlock.dpe.document import Claim, ClaimType, Entity, Fact
-from interlock.dpe.inference import EMBEDDING_WIDTH, ModelInfo
-from interlock.dpe.intake import Output, Request
-from interlock.dpe.language import Named
-from interlock.dpe.models import BUNDLED
+from interlock.dpe.inference.language import Named
+from interlock.dpe.inference.models import BUNDLED
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, ModelInfo
 from interlock.dpe.pipeline import Pipeline
-from interlock.dpe.views import viewed
-from interlock.runtime.config import Settings
+from interlock.dpe.request import Output, Request
+from interlock.dpe.text.views import viewed
+from interlock.runtime.settings.model import Settings
 
 
 @cache

@@ -7,7 +7,7 @@ from typing import Any
 
 import grpc
 
-from interlock.runtime.errors import from_rpc_error
+from interlock.runtime.rpc.errors import from_rpc_error
 
 
 async def ask_each(service: str, call: AsyncIterator[Any]) -> AsyncIterator[Any]:

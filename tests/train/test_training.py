@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from interlock.dpe.models import BUNDLED, check, manifest
+from interlock.dpe.inference.models import BUNDLED, check, manifest
+from tests.support.paths import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ROWS = ROOT / "tests" / "data" / "nli"
 PYTHON = os.environ.get("INTERLOCK_TRAIN_PYTHON", "")
 BASE = os.environ.get("INTERLOCK_TRAIN_BASE", "")
@@ -94,7 +94,7 @@ def test_a_killed_run_goes_on_and_ends_as_one_that_was_not(whole, tmp_path):
 @pytest.mark.models
 async def test_the_exported_model_is_a_slot_that_the_service_loads(whole, tmp_path):
     """Exported to int8, it passes the check of its manifest and tells a repetition from a denial."""
-    from interlock.dpe.inference_local import LocalInference
+    from interlock.dpe.inference.local import LocalInference
 
     slot = tmp_path / "slot"
     script = ROOT / "scripts" / "export_nli.py"

@@ -14,11 +14,12 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.contents import Said, said
-from interlock.domain import audit_events, ids
-from interlock.domain.chain import canonical_json, content_hash
+from interlock.audit.store.contents import Said, said
+from interlock.domain import ids
+from interlock.domain.chain import audit_events
+from interlock.domain.chain.chain import canonical_json, content_hash
 from interlock.domain.errors import exhausted, invalid
-from interlock.domain.risk import RiskLevel
+from interlock.domain.risk.risk import RiskLevel
 
 MAX_DATA_BYTES = 65_536
 MAX_CONTENT_BYTES = 4_194_304

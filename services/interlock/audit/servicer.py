@@ -13,25 +13,26 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
-from interlock.audit import export, requests
-from interlock.audit.appender import Appender
-from interlock.audit.erasure import ErasureHandlers, no_session
-from interlock.audit.held import HeldHandlers
-from interlock.audit.log import AuditLog, Chain, StoreFailed
-from interlock.audit.proofs import ProofHandlers
-from interlock.audit.record import RecordHandlers, noted
-from interlock.audit.reports import report_message
+from interlock.audit import requests
+from interlock.audit.erasure.erasure import ErasureHandlers, no_session
+from interlock.audit.export import export
+from interlock.audit.holds.held import HeldHandlers
+from interlock.audit.merkle.proofs import ProofHandlers
 from interlock.audit.requests import Draft
-from interlock.audit.seal import Sealed, Sealer, standing_message
-from interlock.audit.streaming import Streaming
-from interlock.audit.tree import Reader, Tree, walk_tree
-from interlock.audit.tree_messages import tree_message, verification_message
-from interlock.audit.verify import ChainBroken, examine, require_sound
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.reports import report_message
+from interlock.audit.sealing.seal import Sealed, Sealer, standing_message
+from interlock.audit.sealing.verify import ChainBroken, examine, require_sound
+from interlock.audit.store.log import AuditLog, Chain, StoreFailed
+from interlock.audit.streams.streaming import Streaming
+from interlock.audit.tree.messages import tree_message, verification_message
+from interlock.audit.tree.record import RecordHandlers, noted
+from interlock.audit.tree.walk import Reader, Tree, walk_tree
 from interlock.domain import ids
-from interlock.domain.chain import Verification, WindowRecord
+from interlock.domain.chain.chain import Verification, WindowRecord
+from interlock.domain.chain.chain_state import standing_of
 from interlock.domain.errors import exhausted, invalid, not_found
-from interlock.domain.standing import standing_of
-from interlock.runtime.errors import answers_refusals
+from interlock.runtime.rpc.errors import answers_refusals
 
 log = structlog.get_logger()
 

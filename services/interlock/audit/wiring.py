@@ -10,21 +10,21 @@ from pathlib import Path
 from typing import cast
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
-from interlock.audit.appender import Appender
-from interlock.audit.checkpoint_key import load_checkpoint_key
-from interlock.audit.checkpoints import Notary
-from interlock.audit.fence import Fence, Fenced
-from interlock.audit.log import AuditLog, StoreFailed
-from interlock.audit.opening import database_path, open_log
-from interlock.audit.retention import Retention
-from interlock.audit.seal import Sealer
+from interlock.audit.erasure.retention import Retention
+from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
+from interlock.audit.merkle.checkpoints import Notary
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.seal import Sealer
 from interlock.audit.servicer import AuditServicer
-from interlock.audit.streaming import check_sinks, open_streaming
+from interlock.audit.store.fence import Fence, Fenced
+from interlock.audit.store.log import AuditLog, StoreFailed
+from interlock.audit.store.opening import database_path, open_log
+from interlock.audit.streams.streaming import check_sinks, open_streaming
 from interlock.domain.errors import Refused
 from interlock.runtime.clock import Clock, system_clock
-from interlock.runtime.config import Settings
-from interlock.runtime.keys import load_keyring
-from interlock.runtime.service import Service
+from interlock.runtime.keys.derivation import load_keyring
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
 
 CHECK_TIMEOUT_S = 2.0
 DEPENDENCY = "audit_store"

@@ -9,9 +9,9 @@ from typing import Any, TypeVar
 import grpc
 
 from interlock.domain.errors import Refused
-from interlock.runtime.client import ask
-from interlock.runtime.config import Settings
-from interlock.runtime.tls import channel_to
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.tls.mutual import channel_to
 
 A = TypeVar("A", bound=Any)
 

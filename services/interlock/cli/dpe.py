@@ -18,9 +18,9 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused, invalid
 from interlock.dpe.document import Fact
-from interlock.dpe.intake import Output as Answer
-from interlock.dpe.intake import Request
-from interlock.runtime.config import load
+from interlock.dpe.request import Output as Answer
+from interlock.dpe.request import Request
+from interlock.runtime.settings.model import load
 
 if TYPE_CHECKING:
     from interlock.dpe.pipeline import Pipeline

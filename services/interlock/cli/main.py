@@ -17,17 +17,21 @@ from interlock.domain.errors import Refused
 
 COMMANDS = {
     "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service of it."),
-    "check": ("interlock.cli.check", "check", "Find what is missing or wrong, with a hint for each."),
+    "check": ("interlock.cli.check.command", "check", "Find what is missing or wrong, with a hint for each."),
     "demo": ("interlock.cli.demo", "demo", "Show a governed conversation that ends in a halt. No key, no network."),
     "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's with its parent's."),
     "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows; draw its graph."),
-    "audit": ("interlock.cli.audit", "app", "Verify and export the audit chain of a session."),
+    "audit": ("interlock.cli.audit.commands", "app", "Verify and export the audit chain of a session."),
     "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
-    "oversight": ("interlock.cli.oversight", "app", "Decide about held responses; reviewers' keys."),
-    "keys": ("interlock.cli.keys", "app", "Make, rotate and check master keys; make development certificates."),
+    "oversight": ("interlock.cli.oversight.commands", "app", "Decide about held responses; reviewers' keys."),
+    "keys": (
+        "interlock.cli.keys.commands",
+        "app",
+        "Make, rotate and check master keys; make development certificates.",
+    ),
     "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models that judge."),
     "conformance": (
-        "interlock.cli.conformance",
+        "interlock.cli.conformance.commands",
         "app",
         "Print weights and hashes, run the specification's test vectors.",
     ),

@@ -15,10 +15,10 @@ import typer
 
 from interlock.cli.output import NEGATIVE, Format, Output, print_json
 from interlock.domain.errors import Refused, unavailable
-from interlock.dpe import models
-from interlock.dpe.pull import MOST_BYTES, Rules, pull
-from interlock.dpe.serving import SLOTS, Profile, lay_out, served
-from interlock.runtime.config import Settings, load
+from interlock.dpe.inference import models
+from interlock.dpe.inference.pull import MOST_BYTES, Rules, pull
+from interlock.dpe.inference.serving import SLOTS, Profile, lay_out, served
+from interlock.runtime.settings.model import Settings, load
 
 TRITON_PORT = 8001
 LOOK_S = 0.2
@@ -154,7 +154,7 @@ def serve(
     Once every model is ready, one line {"event": "ready", "address": …} goes to standard output when that is no terminal.
     Then start the dpe service with INTERLOCK_TRITON_URL=HOST:PORT.
     """
-    from interlock.runtime.tritonserver import TritonServer
+    from interlock.cli.local.tritonserver import TritonServer
 
     settings = _settings(nli, embed, ner)
     work = settings.state_dir / "triton"
@@ -203,7 +203,7 @@ def _settings(nli: Path | None, embed: Path | None, ner: Path | None) -> Setting
 
 async def _triton_verdict(settings: Settings) -> models.Verdict:
     """Return whether Triton serves the pinned models now."""
-    from interlock.dpe.inference_triton import TritonInference
+    from interlock.dpe.inference.triton import TritonInference
 
     try:
         nli, embed, ner = _served(settings)

@@ -8,9 +8,9 @@ import typer
 
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
 from interlock.domain.errors import Refused
-from interlock.domain.policy import Policy, canonical, directives, policy_hash
-from interlock.domain.policy_order import relaxations
-from interlock.domain.policy_text import parse as parse_policy
+from interlock.domain.policy.directives import Policy, canonical, directives, policy_hash
+from interlock.domain.policy.policy_order import relaxations
+from interlock.domain.policy.policy_text import parse as parse_policy
 
 app = typer.Typer(no_args_is_help=True, help="Parse a safety policy; compare a child's with its parent's.")
 

@@ -25,13 +25,13 @@ from prometheus_client import disable_created_metrics
 from interlock.cli.output import DEFECT, OK, Format, Output, print_json, print_refusal
 from interlock.domain.errors import Refused, unavailable
 from interlock.runtime import failpoints, integrity, logging, telemetry
-from interlock.runtime.config import Settings, load, unknown_variables, without_password
-from interlock.runtime.errors import internal
-from interlock.runtime.health import Readiness, missing_of
-from interlock.runtime.mesh import Mesh
-from interlock.runtime.server import Server, address
-from interlock.runtime.service import Service
-from interlock.runtime.web import WebServer, listen, operations
+from interlock.runtime.http.server import WebServer, listen, operations
+from interlock.runtime.rpc.errors import internal
+from interlock.runtime.rpc.health import Readiness, missing_of
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.server import Server, address
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings, load, unknown_variables, without_password
 
 if TYPE_CHECKING:
     from interlock.sidecar.wiring import Sidecar
@@ -193,7 +193,7 @@ class _Process:
         if self.settings.redis_url:
             self._say(f"  sessions in {without_password(self.settings.redis_url)}")
             return
-        from interlock.runtime.embedded import EmbeddedValkey
+        from interlock.cli.local.embedded import EmbeddedValkey
 
         valkey = EmbeddedValkey()
         url = await valkey.start(self.settings.state_dir)

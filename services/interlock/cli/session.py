@@ -15,12 +15,12 @@ from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, print_json, print_refusal
 from interlock.domain.budget import Micros, as_decimal, warning_of
-from interlock.domain.dag import Node, Seal, lineage_text, violations
+from interlock.domain.dag.dag import Node, Seal, lineage_text, violations
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.ids import ContinuationId, WindowId, check
-from interlock.domain.risk import RiskLevel
-from interlock.runtime import dag_picture
-from interlock.runtime.config import Settings, load
+from interlock.domain.risk.risk import RiskLevel
+from interlock.runtime.pictures import picture
+from interlock.runtime.settings.model import Settings, load
 
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
@@ -39,11 +39,11 @@ class Picture(StrEnum):
 
 
 DRAWN: Mapping[Picture, Callable[[Sequence[session_pb2.Session]], str]] = {
-    Picture.TEXT: dag_picture.text,
-    Picture.MERMAID: dag_picture.mermaid,
-    Picture.DOT: dag_picture.dot,
-    Picture.SVG: dag_picture.svg,
-    Picture.JSON: dag_picture.as_json,
+    Picture.TEXT: picture.text,
+    Picture.MERMAID: picture.mermaid,
+    Picture.DOT: picture.dot,
+    Picture.SVG: picture.svg,
+    Picture.JSON: picture.as_json,
 }
 
 SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")

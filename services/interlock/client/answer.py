@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
-from interlock.domain import propagation
-from interlock.domain.propagation import Crossed, Direction, Fields
+from interlock.domain.headers import propagation
+from interlock.domain.headers.propagation import Crossed, Direction, Fields
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.domain.dag import STRATEGIES
+from interlock.domain.dag.dag import STRATEGIES
 from interlock.domain.errors import Refused, invalid
-from interlock.domain.policy import canonical
-from interlock.domain.policy_text import parse
+from interlock.domain.policy.directives import canonical
+from interlock.domain.policy.policy_text import parse
 
 MOST_AGENTS = 10_000
 MOST_KEYS = 16

@@ -12,7 +12,7 @@ from enum import Enum
 from typing import NewType
 
 from interlock.domain.errors import invalid
-from interlock.domain.risk import RiskLevel
+from interlock.domain.risk.risk import RiskLevel
 
 Micros = NewType("Micros", int)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import pairwise
 
-from interlock.domain import quality, risk
+from interlock.domain import quality
 from interlock.domain.budget import (
     CAUTION_FROM,
     DEFAULT_DECREMENTS,
@@ -23,9 +23,10 @@ from interlock.domain.budget import (
     Decrements,
     as_decimal,
 )
-from interlock.domain.composite import Amplifier, Calibration
-from interlock.domain.policy import Tier
+from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import QualityWeights
+from interlock.domain.risk import risk
+from interlock.domain.risk.composite import Amplifier, Calibration
 
 RISK_THRESHOLDS = {"CRITICAL": 0.70, "HIGH": 0.45, "MEDIUM": 0.20}
 QUALITY_WEIGHTS = {"repetition": 0.25, "completeness": 0.35, "flow": 0.25, "coherence": 0.15}

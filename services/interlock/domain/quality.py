@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass
 
-from interlock.domain.policy import Tier
+from interlock.domain.policy.directives import Tier
 
 _SLACK = 1e-9
 FIRST_WINDOW_FLOW = 1.0

@@ -6,11 +6,11 @@ import re
 from dataclasses import dataclass
 
 from interlock.domain.errors import exhausted, invalid
-from interlock.domain.regulatory import DOMAINS, canonical_domain
-from interlock.dpe import envelope
-from interlock.dpe.document import Fact
-from interlock.dpe.flow import REMEDIES
-from interlock.dpe.queries import MAX_NEEDS
+from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
+from interlock.dpe.grounding import envelope
+from interlock.dpe.quality.flow import REMEDIES
+from interlock.dpe.quality.queries import MAX_NEEDS
+from interlock.dpe.request import Request
 
 KINDS = ("content", "refusal", "tool_call")
 MAX_WINDOW_ID_CHARS = 256
@@ -24,62 +24,6 @@ LINKED_FORMS = {
     "agent_type": re.compile("[0-9A-Za-z._-]{0,64}"),
 }
 """What each field of a linked result looks like (SPEC-002 §4, SPEC-004 §9)."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """One text of a choice."""
-
-    choice_index: int
-    text: str
-    kind: str = "content"
-
-
-@dataclass(frozen=True)
-class PriorWindow:
-    """An earlier answer of the session that was released."""
-
-    window_id: str
-    text: str
-
-
-@dataclass(frozen=True)
-class MergedAnswer:
-    """An answer that the analysed one was made from, and the sub-query that it was to answer."""
-
-    source_id: str
-    text: str
-    label: str = ""
-    sub_query: str = ""
-
-
-@dataclass(frozen=True)
-class LinkedResult:
-    """The result of a sub-agent that the answer was made from, for the report."""
-
-    session_id: str
-    window_id: str
-    hmac: str
-    chain_tip: str
-    agent_type: str = ""
-
-
-@dataclass(frozen=True)
-class Request:
-    """What is analysed. Without outputs the answer is empty, and that is a finding, not an error."""
-
-    outputs: tuple[Output, ...]
-    facts: tuple[Fact, ...] = ()
-    query: str = ""
-    prompt: str = ""
-    loop_depth: int = 0
-    domain: str = ""
-    prior: tuple[PriorWindow, ...] = ()
-    flow_remediation: str = ""
-    governed: bool = False
-    merged: tuple[MergedAnswer, ...] = ()
-    sub_queries: tuple[str, ...] = ()
-    linked: tuple[LinkedResult, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
-from interlock.domain.composite import Amplifier, Calibration
-from interlock.dpe import attribution, entailment, omission
-from interlock.dpe.attribution import Attribution, Evidence
-from interlock.dpe.contradiction import Contradiction, counted
-from interlock.dpe.envelope import Envelope
-from interlock.dpe.fidelity import Flaws
-from interlock.dpe.inference import Floats
-from interlock.dpe.reading import Reading
+from interlock.domain.risk.composite import Amplifier, Calibration
+from interlock.dpe.claims.reading import Reading
+from interlock.dpe.comparison.contradiction import Contradiction, counted
+from interlock.dpe.document import Claim
+from interlock.dpe.grounding import attribution, entailment, omission
+from interlock.dpe.grounding.attribution import Attribution, Evidence
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.fidelity import Flaws
+from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
 from interlock.dpe.risk import Findings, assess
 
@@ -70,3 +72,62 @@ def judged(
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
     )
+
+
+def worst_views(choices: Sequence[Choice]) -> list[Choice]:
+    """Return each choice once: its worst reading, with what only another reading of it shows."""
+    readings: dict[int, list[Choice]] = {}
+    for choice in choices:
+        readings.setdefault(choice.index, []).append(choice)
+    return [_worst(of_one) for of_one in readings.values()]
+
+
+def _worst(readings: Sequence[Choice]) -> Choice:
+    worst = kept = max(readings, key=lambda reading: reading.risk.composite.score)
+    for reading in readings:
+        kept = kept if reading is worst else _with_findings(kept, reading)
+    return kept
+
+
+def _with_findings(kept: Choice, other: Choice) -> Choice:
+    """Return a reading with the flawed and the contradicting claims of another, and with its floors."""
+    flaws, pairs = {_flaw(kept, claim) for claim in kept.claims}, {pair for pair, _ in _contradicted(kept)}
+    found = [each for pair, each in _contradicted(other) if pair not in pairs]
+    named = {name for each in found for name in (each.claim_id, each.other_claim_id)}
+    claims = [
+        claim
+        for claim in other.claims
+        if claim.claim_id in named or (any((flaw := _flaw(other, claim))[1:]) and flaw not in flaws)
+    ]
+    names = [claim.claim_id for claim in claims if claim.claim_id in other.attributions]
+    composite = kept.risk.composite
+    floors = [*composite.floors, *(floor for floor in other.risk.composite.floors if floor not in composite.floors)]
+    return replace(
+        kept,
+        claims=[*kept.claims, *claims],
+        evidence={**kept.evidence, **{name: other.evidence[name] for name in names}},
+        attributions={**kept.attributions, **{name: other.attributions[name] for name in names}},
+        fabrications={**kept.fabrications, **{name: other.fabrications[name] for name in names}},
+        distortions={**kept.distortions, **{name: other.distortions[name] for name in names}},
+        contradictions=[*kept.contradictions, *found],
+        risk=replace(kept.risk, composite=replace(composite, floors=tuple(floors))),
+    )
+
+
+def _place(claim: Claim) -> tuple[int, int, int]:
+    return claim.output_index, claim.start, claim.end
+
+
+def _flaw(reading: Choice, claim: Claim) -> tuple[tuple[int, int, int], tuple[str, ...], frozenset[str]]:
+    """Return where a claim stands, what it makes up, and how it bends its source."""
+    distortions = reading.distortions.get(claim.claim_id, ())
+    return _place(claim), reading.fabrications.get(claim.claim_id, ()), frozenset(each.type for each in distortions)
+
+
+def _contradicted(reading: Choice) -> list[tuple[object, Contradiction]]:
+    """Return the contradictions of a reading with the places of their claims; a claim of an earlier window has none."""
+    places = {claim.claim_id: _place(claim) for claim in reading.claims}
+    return [
+        ((places[each.claim_id], places.get(each.other_claim_id, each.other_text)), each)
+        for each in reading.contradictions
+    ]

@@ -20,43 +20,37 @@ from prometheus_client import Counter, Histogram
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.composite import Calibration
 from interlock.domain.quality import QualityWeights
-from interlock.dpe import (
-    attribution,
-    coherence,
-    contradiction,
-    envelope,
-    fabrication,
-    fidelity,
-    naming,
-    profile,
-    regulatory,
-)
-from interlock.dpe.attribution import Evidence
-from interlock.dpe.coherence import CrossWindow, Window
-from interlock.dpe.contradiction import Contradiction
-from interlock.dpe.coverage import parts_of
-from interlock.dpe.cross_agent import FanIn, Stages
-from interlock.dpe.decomposition import decomposed
+from interlock.domain.risk.composite import Calibration
+from interlock.dpe import regulatory
+from interlock.dpe.claims import naming
+from interlock.dpe.claims.reading import Reader, Reading, sentences_of
+from interlock.dpe.comparison import contradiction
+from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.envelope import Cut, Envelope
-from interlock.dpe.inference import Floats, Inference
-from interlock.dpe.intake import Bounds, Output, Request
-from interlock.dpe.judging import judged
-from interlock.dpe.language import Cancelled, Language, Spent
-from interlock.dpe.profile import Heard, Listener, Memory, Profile
-from interlock.dpe.quality import Quality, Query, Session, quality, session, session_amplifiers
-from interlock.dpe.reading import Reader, Reading, sentences_of
+from interlock.dpe.grounding import attribution, envelope, fabrication, fidelity
+from interlock.dpe.grounding.attribution import Evidence
+from interlock.dpe.grounding.envelope import Cut, Envelope
+from interlock.dpe.inference.language import Cancelled, Language, Spent
+from interlock.dpe.inference.port import Floats, Inference
+from interlock.dpe.intake import Bounds
+from interlock.dpe.judging import judged, worst_views
+from interlock.dpe.quality import coherence, profile
+from interlock.dpe.quality.coherence import CrossWindow, Window
+from interlock.dpe.quality.coverage import parts_of
+from interlock.dpe.quality.cross_agent import FanIn, Stages
+from interlock.dpe.quality.decomposition import decomposed
+from interlock.dpe.quality.profile import Heard, Listener, Memory, Profile
+from interlock.dpe.quality.quality import Quality, Query, Session, quality, session, session_amplifiers
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.report import Choice, Context, report, stages_run
+from interlock.dpe.request import Output, Request
 from interlock.dpe.risk import amplifiers_for
 from interlock.dpe.summary import Checked, check, source_facts
-from interlock.dpe.views import personal as personal_in
-from interlock.dpe.views import worst_views
+from interlock.dpe.text.views import personal as personal_in
 
 if TYPE_CHECKING:
-    from interlock.dpe.pii import PiiDetector  # presidio is heavy: who opens the service imports it
+    from interlock.dpe.pii.detection import PiiDetector  # presidio is heavy: who opens the service imports it
 
 DURATION = Histogram(
     "interlock_dpe_stage_duration_seconds",
@@ -227,7 +221,8 @@ class Pipeline:
 
     @property
     def _merged(self) -> Stages:
-        return Stages(self.language, self.inference, self.bounds, self.method, self._prior, self._profiles)
+        most = self.bounds.claims * self.bounds.choices
+        return Stages(self.language, self.inference, most, self.method, self._prior, self._profiles)
 
     async def _profiles(self, outputs: Sequence[Output]) -> list[Profile]:
         """Return the profile of each output, a choice of its own; of a masked one what its last reading says."""

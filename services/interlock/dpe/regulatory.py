@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from interlock.domain.regulatory import (
+from interlock.domain.risk.regulatory import (
     NIST_TIERS,
     AiActClass,
     Controls,
@@ -20,9 +20,9 @@ from interlock.domain.regulatory import (
     controls,
 )
 from interlock.dpe.document import PiiFinding
-from interlock.dpe.intake import Output, Request
-from interlock.dpe.patterns import pattern
-from interlock.dpe.text import normalised
+from interlock.dpe.request import Output, Request
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.text import normalised
 
 _DECIDES = pattern(
     r"\b(?:approv(?:e[sd]?|ing|al)|reject(?:s|ed|ing|ion)?|den(?:y|ies|ied|ying|ial)|declin(?:e[sd]?|ing)|grant(?:s|ed|ing)?"

@@ -13,19 +13,19 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.policy import Tier
+from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import capped
-from interlock.domain.regulatory import Controls
-from interlock.dpe.attribution import Attribution, Evidence, Method
-from interlock.dpe.coherence import CrossWindow
-from interlock.dpe.contradiction import Contradiction
-from interlock.dpe.cross_agent import Between, CrossAgent
+from interlock.domain.risk.regulatory import Controls
+from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
-from interlock.dpe.inference import ModelInfo
-from interlock.dpe.intake import LinkedResult, Request
-from interlock.dpe.omission import Omission
-from interlock.dpe.quality import Quality, Query
+from interlock.dpe.grounding.attribution import Attribution, Evidence, Method
+from interlock.dpe.grounding.omission import Omission
+from interlock.dpe.inference.port import ModelInfo
+from interlock.dpe.quality.coherence import CrossWindow
+from interlock.dpe.quality.cross_agent import Between, CrossAgent
+from interlock.dpe.quality.quality import Quality, Query
 from interlock.dpe.regulatory import Classification
+from interlock.dpe.request import LinkedResult, Request
 from interlock.dpe.risk import Risk
 
 STAGES = (

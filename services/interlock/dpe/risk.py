@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.domain.composite import Amplifier, Calibration, Composite, Floor, Signals, compose, fidelity_score
-from interlock.dpe.attribution import Attribution
+from interlock.domain.risk.composite import Amplifier, Calibration, Composite, Floor, Signals, compose, fidelity_score
 from interlock.dpe.document import NliScores
+from interlock.dpe.grounding.attribution import Attribution
 
 LOOP_DEPTH_ABOVE = 3
 _SECTORAL_DOMAINS = frozenset({"financial", "medical"})
@@ -65,7 +65,7 @@ def assess(findings: Findings, amplifiers: Sequence[Amplifier], calibration: Cal
 
 
 def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_risk: bool) -> list[Amplifier]:
-    """Return the amplifiers of the call itself; *domain* is one of ``domain/regulatory.py``, *high_risk* its class (§17)."""
+    """Return the amplifiers of the call itself; *domain* is one of ``domain/risk/regulatory.py``, *high_risk* its class (§17)."""
     conditions = (
         (Amplifier.GDPR_PII, personal_data),
         (Amplifier.EU_AI_ACT_HIGH_RISK, high_risk),

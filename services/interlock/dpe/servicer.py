@@ -12,17 +12,20 @@ from typing import Any, NoReturn, TypeVar
 import structlog
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
-from interlock.domain.composite import Calibration
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.quality import TIER_BOUNDS, QualityWeights
-from interlock.domain.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
-from interlock.dpe import attribution, completeness, contradiction, coverage, flow, omission, repetition, summary
+from interlock.domain.risk.composite import Calibration
+from interlock.domain.risk.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
+from interlock.dpe import summary
+from interlock.dpe.comparison import contradiction
 from interlock.dpe.document import Fact
-from interlock.dpe.inference import ModelInfo, deadline
-from interlock.dpe.intake import LinkedResult, MergedAnswer, Output, PriorWindow, Request
+from interlock.dpe.grounding import attribution, omission
+from interlock.dpe.inference.port import ModelInfo, deadline
 from interlock.dpe.pipeline import Pipeline
+from interlock.dpe.quality import completeness, coverage, flow, repetition
+from interlock.dpe.request import LinkedResult, MergedAnswer, Output, PriorWindow, Request
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
-from interlock.runtime.errors import answers_refusals
+from interlock.runtime.rpc.errors import answers_refusals
 
 WAITING = 32
 BUSY_RETRY_MS = 500

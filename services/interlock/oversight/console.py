@@ -21,10 +21,10 @@ from interlock.domain import approval, ids
 from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, unavailable
 from interlock.domain.held import Held, unpacked
 from interlock.oversight.views import Opened, View, Views
-from interlock.runtime.client import ask
 from interlock.runtime.clock import iso8601
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
 

@@ -33,11 +33,11 @@ from interlock.domain.visible import visible
 from interlock.oversight import pages
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
-from interlock.runtime import dag_picture
 from interlock.runtime.clock import iso8601
-from interlock.runtime.config import Settings
-from interlock.runtime.errors import HTTP_CODES, internal
-from interlock.runtime.web import operations
+from interlock.runtime.http.server import operations
+from interlock.runtime.pictures import picture
+from interlock.runtime.rpc.errors import HTTP_CODES, internal
+from interlock.runtime.settings.model import Settings
 
 log = structlog.get_logger()
 
@@ -215,7 +215,7 @@ async def _held(site: Site, request: Request) -> Response:
 async def _dag(site: Site, request: Request) -> Response:
     await _view(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
-    return Response(dag_picture.svg(shown.sessions), media_type="image/svg+xml")
+    return Response(picture.svg(shown.sessions), media_type="image/svg+xml")
 
 
 async def _sign_in_page(_site: Site, _request: Request) -> Response:

@@ -15,7 +15,7 @@ from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, texts_of
 from interlock.oversight.console import Shown
 from interlock.oversight.markup import attributes, document, facts, quoted, said, table, word
 from interlock.oversight.views import View
-from interlock.runtime import dag_picture
+from interlock.runtime.pictures import picture
 
 MOST_CLAIMS = 512
 TOO_FAST = 5
@@ -216,7 +216,7 @@ def _session(shown: Shown) -> str:
         return "<section><h2>Session</h2><p>It cannot be read now.</p></section>"
     window_id = escape(shown.item.window_id)
     heads = ("Session", "Agent", "Depth", "Budget", "Breaker", "State", "Windows")
-    text = said(dag_picture.text(shown.sessions))
+    text = said(picture.text(shown.sessions))
     return (
         f"<section><h2>Session and budget</h2>{table('Sessions of the tree', heads, _rows(shown))}"
         f'<img class="dag" src="/held/{window_id}/dag.svg" alt="The windows of the tree; the same in words below">'

@@ -13,7 +13,7 @@ from interlock.domain.visible import visible
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
 from interlock.runtime.clock import iso8601
-from interlock.runtime.errors import answers_refusals
+from interlock.runtime.rpc.errors import answers_refusals
 
 _SCHEME = "bearer "
 

@@ -15,9 +15,9 @@ from interlock.oversight.page import Site, make_app, origins_of
 from interlock.oversight.servicer import OversightServicer
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
-from interlock.runtime.service import Service
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
 
 
 @dataclass(frozen=True)

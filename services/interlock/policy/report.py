@@ -8,9 +8,9 @@ from enum import Enum
 from typing import TypeVar
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.domain.findings import Attribution, Findings
-from interlock.domain.policy import Repetition, Tier
-from interlock.domain.risk import RiskLevel, classify
+from interlock.domain.policy.directives import Repetition, Tier
+from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.risk.risk import RiskLevel, classify
 
 ATTRIBUTION, FABRICATION, ENTAILMENT = "2", "3a", "4"
 REPETITION, COMPLETENESS, FLOW, PII = "7", "8", "9", "11"

@@ -15,20 +15,20 @@ from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.domain import approval
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
-from interlock.domain.decision import Situation, Verdict, decide
-from interlock.domain.enforcement import Breach
 from interlock.domain.errors import invalid
-from interlock.domain.policy import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
-from interlock.domain.policy_layers import Layers, resolve
-from interlock.domain.policy_order import relaxations
-from interlock.domain.policy_text import parse
-from interlock.domain.remedies import Progress
-from interlock.domain.risk import RiskLevel
+from interlock.domain.policy.decision import Situation, Verdict, decide
+from interlock.domain.policy.directives import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
+from interlock.domain.policy.enforcement import Breach
+from interlock.domain.policy.policy_layers import Layers, resolve
+from interlock.domain.policy.policy_order import relaxations
+from interlock.domain.policy.policy_text import parse
+from interlock.domain.policy.remedies import Progress
+from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.agents import Agents
 from interlock.policy.report import findings_of, member
 from interlock.policy.reviewers import NOBODY, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
-from interlock.runtime.errors import answers_refusals
+from interlock.runtime.rpc.errors import answers_refusals
 
 log = structlog.get_logger()
 

@@ -19,7 +19,7 @@ import structlog
 from prometheus_client import Counter, Gauge
 
 from interlock.domain.errors import Refused, invalid, unavailable
-from interlock.runtime import strict_yaml
+from interlock.runtime.settings import strict_yaml
 
 log = structlog.get_logger()
 

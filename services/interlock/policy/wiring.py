@@ -9,15 +9,15 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.domain.agents import Registry, read_registry
 from interlock.domain.errors import Refused, invalid
-from interlock.domain.policy import NOTHING, Policy
-from interlock.domain.policy_text import parse
+from interlock.domain.policy.directives import NOTHING, Policy
+from interlock.domain.policy.policy_text import parse
 from interlock.policy.agents import Agents
 from interlock.policy.reviewers import NOBODY, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
 from interlock.runtime.clock import Clock, system_clock
-from interlock.runtime.config import Settings
-from interlock.runtime.service import Service
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
 
 
 async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:

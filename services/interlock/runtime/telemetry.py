@@ -21,8 +21,8 @@ from opentelemetry.trace import Span, SpanKind, Status, StatusCode
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from interlock.domain.errors import Refused, unavailable
-from interlock.runtime.config import Settings
 from interlock.runtime.logging import scrub
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider

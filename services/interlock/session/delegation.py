@@ -8,21 +8,21 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain import grant as grants
-from interlock.domain import token as tokens
 from interlock.domain.breaker import state_of, strategy_under
 from interlock.domain.budget import OPEN_AT, Micros
-from interlock.domain.dag import COMPLETED, Node
+from interlock.domain.dag.dag import COMPLETED, Node
 from interlock.domain.errors import Refused, exhausted, forbidden
-from interlock.domain.grant import Grant
 from interlock.domain.ids import ENTROPY_BYTES, SessionId
-from interlock.domain.session import Delegated, ParentView, SessionState
-from interlock.domain.session_refusals import refusal
-from interlock.domain.session_rule import new_session
-from interlock.domain.session_tree import check_delegation
+from interlock.domain.session import grant as grants
+from interlock.domain.session import token as tokens
+from interlock.domain.session.grant import Grant
+from interlock.domain.session.rule import new_session
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.session_tree import check_delegation
+from interlock.domain.session.state import Delegated, ParentView, SessionState
 from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
-from interlock.runtime.keys import GRANT
+from interlock.runtime.keys.derivation import GRANT
 from interlock.session import metrics
 from interlock.session.ledger import Ledger, Wanted
 from interlock.session.ownership import check_own

@@ -14,13 +14,16 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain import token as tokens
 from interlock.domain.breaker import state_of, strategy_under
 from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
-from interlock.domain.dag import LINEAR, Limits
+from interlock.domain.dag.dag import LINEAR, Limits
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId, WindowId, mint
-from interlock.domain.session import (
+from interlock.domain.session import token as tokens
+from interlock.domain.session.rule import new_session
+from interlock.domain.session.session_policy import is_tighter, tightened
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.state import (
     AgentTerms,
     Committed,
     CommitWindow,
@@ -31,17 +34,14 @@ from interlock.domain.session import (
     SessionState,
     Terms,
 )
-from interlock.domain.session_policy import is_tighter, tightened
-from interlock.domain.session_refusals import refusal
-from interlock.domain.session_rule import new_session
-from interlock.domain.token import Token
+from interlock.domain.session.token import Token
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
-from interlock.runtime.keys import CONTINUE, SIGN, Keyring
+from interlock.runtime.keys.derivation import CONTINUE, SIGN, Keyring
 from interlock.session import metrics, roots
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
-from interlock.session.store import Store
+from interlock.session.store.store import Store
 
 POLICY_ATTEMPTS = 8
 

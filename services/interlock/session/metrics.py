@@ -6,8 +6,8 @@ from prometheus_client import Counter, Histogram
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import FULL
-from interlock.domain.dag import Seal
-from interlock.domain.session import Committed, Status
+from interlock.domain.dag.dag import Seal
+from interlock.domain.session.state import Committed, Status
 
 DECREMENTS = Counter("interlock_budget_decrements_total", "Windows charged, by risk level.", ["level"])
 REMAINING = Histogram(

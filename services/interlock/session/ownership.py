@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from interlock.domain.errors import unauthenticated
-from interlock.domain.session import Terms
-from interlock.domain.token import Token
+from interlock.domain.session.state import Terms
+from interlock.domain.session.token import Token
 
 
 def check_own(token: Token, terms: Terms) -> None:

@@ -13,11 +13,11 @@ import orjson
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId, check
-from interlock.domain.session import PolicyText, SessionState, Terms
-from interlock.domain.session_refusals import RECOVERABLE
-from interlock.domain.session_restore import Created
-from interlock.runtime.keys import RECORD, Keyring
-from interlock.session.records import terms_from_json
+from interlock.domain.session.restore import Created
+from interlock.domain.session.session_refusals import RECOVERABLE
+from interlock.domain.session.state import PolicyText, SessionState, Terms
+from interlock.runtime.keys.derivation import RECORD, Keyring
+from interlock.session.store.records import terms_from_json
 
 VERSION = 1
 LIMIT = 65_536

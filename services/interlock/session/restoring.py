@@ -12,13 +12,13 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import SessionId
-from interlock.domain.session import CommitWindow
-from interlock.domain.session_refusals import refusal
-from interlock.domain.session_restore import Ended, Lowered, Step, Unrecorded, ended, holds_all, replayed
+from interlock.domain.session.restore import Ended, Lowered, Step, Unrecorded, ended, holds_all, replayed
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.state import CommitWindow
 from interlock.runtime import failpoints
-from interlock.runtime.errors import to_message
-from interlock.session import requests
+from interlock.runtime.rpc.errors import to_message
 from interlock.session.ledger import Ledger
+from interlock.session.messages import requests
 from interlock.session.recording import created_from
 
 MOST_STEPS = 200_000

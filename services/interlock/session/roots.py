@@ -12,7 +12,7 @@ import structlog
 
 from interlock.domain.errors import Kind, Refused
 from interlock.session import metrics
-from interlock.session.store import Store
+from interlock.session.store.store import Store
 
 MINUTE_US = 60_000_000
 

@@ -6,11 +6,11 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
-from interlock.domain.session import SessionState
-from interlock.runtime.errors import answers_refusals
-from interlock.session import answers, requests, tree_requests
+from interlock.domain.session.state import SessionState
+from interlock.runtime.rpc.errors import answers_refusals
 from interlock.session.delegation import Delegation
 from interlock.session.ledger import Ledger
+from interlock.session.messages import answers, requests, tree_requests
 from interlock.session.recording import record_of
 from interlock.session.restoring import Restoring
 

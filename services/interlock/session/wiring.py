@@ -7,19 +7,19 @@ from collections.abc import Mapping
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.domain.budget import Decrements, micros
-from interlock.domain.dag import Limits
+from interlock.domain.dag.dag import Limits
 from interlock.domain.errors import unavailable
 from interlock.runtime.clock import system_clock
-from interlock.runtime.config import Settings
-from interlock.runtime.keys import load_keyring
-from interlock.runtime.service import Service
-from interlock.session.batcher import TIMEOUT_S, Batcher
-from interlock.session.connection import parse
+from interlock.runtime.keys.derivation import load_keyring
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
 from interlock.session.ledger import Ledger, Rules
 from interlock.session.servicer import SessionServicer
-from interlock.session.store import MemoryStore, Store
-from interlock.session.store_clock import StoreClock
-from interlock.session.store_redis import RedisStore
+from interlock.session.store.batcher import TIMEOUT_S, Batcher
+from interlock.session.store.clock import StoreClock
+from interlock.session.store.connection import parse
+from interlock.session.store.redis import RedisStore
+from interlock.session.store.store import MemoryStore, Store
 
 FULL_NAME = session_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name
 

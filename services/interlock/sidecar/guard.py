@@ -21,22 +21,24 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict
-from interlock.domain.session_refusals import refusal as session_refusal
+from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.runtime import failpoints
-from interlock.runtime.client import ask
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
-from interlock.sidecar import events, propagation, requests, strategies, traced
-from interlock.sidecar.admission import Admission, Admitted
-from interlock.sidecar.agents import check_strategy
-from interlock.sidecar.call import Call, Run
-from interlock.sidecar.completion import Answer
-from interlock.sidecar.propagation import word
+from interlock.sidecar import requests
+from interlock.sidecar.admission.admission import Admission, Admitted
+from interlock.sidecar.admission.agents import check_strategy
+from interlock.sidecar.call.call import Call, Run
+from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.provider import strategies
 from interlock.sidecar.requests import Judged
 from interlock.sidecar.rounds import Rounds
+from interlock.sidecar.trail import events, response_headers, trace_events
+from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.verdict import depleted, refusal_of
-from interlock.sidecar.waiting import Deadline, insist
 
 log = structlog.get_logger()
 
@@ -213,22 +215,22 @@ class Guard:
                 # The store let in what the chain had gone past: it was set back.
                 await self._admission.recovering.catch_up(admitted.opened.root_session_id)
             raise
-        known.trail_uri = propagation.trail_uri(self._base_url, sealed.trail_id)
-        known.learn(propagation.of_seal(sealed, commit.window_id, self._base_url))
+        known.trail_uri = response_headers.trail_uri(self._base_url, sealed.trail_id)
+        known.learn(response_headers.of_seal(sealed, commit.window_id, self._base_url))
         return sealed
 
     def _events(
         self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
     ) -> list[audit_pb2.NewEvent]:
-        facts = traced.facts_retrieved(judged.context.envelope.facts, judged.report)
-        tools = traced.tool_calls(judged.answer, run.call.body)
+        facts = trace_events.facts_retrieved(judged.context.envelope.facts, judged.report)
+        tools = trace_events.tool_calls(judged.answer, run.call.body)
         return events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
             noted=[*facts, *run.noted, *tools],
             report=judged.report,
             decision=judged.decision,
-            report_uri=propagation.report_uri(self._base_url, commit.window_id),
+            report_uri=response_headers.report_uri(self._base_url, commit.window_id),
             policy=admitted.policy,
         )
 
@@ -240,7 +242,7 @@ class Guard:
             settled = await insist(
                 lambda: ask("session", self._mesh.session.CommitWindow(commit, timeout=self._rpc(run)))
             )
-        run.call.known.learn(propagation.of_settlement(settled, commit.window_number, admitted.opened.max_windows))
+        run.call.known.learn(response_headers.of_settlement(settled, commit.window_number, admitted.opened.max_windows))
         await failpoints.reached("sidecar.after_settle")
         await self._admission.aftermath.told(settled, commit, run.deadline)
         return settled
@@ -255,7 +257,7 @@ class Guard:
         """Stop an answer that the settled budget no longer covers, whatever was decided before it was settled (I2)."""
         if not judged.delivered or settled.session_budget_micros > OPEN_AT:
             return judged
-        report_uri = propagation.report_uri(self._base_url, commit.window_id)
+        report_uri = response_headers.report_uri(self._base_url, commit.window_id)
         halt = events.safety_halt(judged.report, "SAFETY_BUDGET_DEPLETED", None, report_uri)
         await self._admission.record(commit.session_id, commit.window_id, [halt], run.deadline)
         return replace(judged, decision=depleted(judged.decision))

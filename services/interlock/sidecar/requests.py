@@ -16,12 +16,12 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import held
-from interlock.domain.headers import Asked
-from interlock.sidecar import strategies
-from interlock.sidecar.admission import Admitted
-from interlock.sidecar.call import Call
-from interlock.sidecar.completion import Answer
-from interlock.sidecar.packing import Packed
+from interlock.domain.headers.headers import Asked
+from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.call import Call
+from interlock.sidecar.context.packing import Packed
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.provider import strategies
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
 """Patterns whose window goes on where another ended; the others are parts of a task, or all of them at once."""

@@ -22,32 +22,26 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
-from interlock.domain.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
+from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
 from interlock.runtime import failpoints
-from interlock.runtime.client import ask
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
-from interlock.sidecar import (
-    completion,
-    events,
-    packing,
-    propagation,
-    remediation,
-    requests,
-    strategies,
-    synthesis,
-    traced,
-)
-from interlock.sidecar.admission import Admitted
-from interlock.sidecar.call import Run
-from interlock.sidecar.completion import Answer
-from interlock.sidecar.packing import Packed
-from interlock.sidecar.propagation import word
+from interlock.sidecar import requests
+from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.call import Run
+from interlock.sidecar.context import packing, synthesis
+from interlock.sidecar.context.packing import Packed
+from interlock.sidecar.context.synthesis import Earlier
+from interlock.sidecar.context.transfer import SUMMARISE, Transfers
+from interlock.sidecar.openai import completion
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.provider import remediation, strategies
+from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
 from interlock.sidecar.requests import Judged, Tried
-from interlock.sidecar.strategies import PUSH, REFLEXIVE, Pass, Produced
-from interlock.sidecar.synthesis import Earlier
-from interlock.sidecar.transfer import SUMMARISE, Transfers
+from interlock.sidecar.trail import events, response_headers, trace_events
+from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.verdict import checked_report
 
 log = structlog.get_logger()
@@ -155,7 +149,7 @@ class Rounds:
         timeout_s = self._within(self._settings.upstream_timeout_s, reserve_s=self._reserve_s)
         if strategy == REFLEXIVE and step in strategies.LOOP:
             self._iteration += 1
-            run.noted.append(traced.loop_iteration(step, self._iteration, self._admitted.budget))
+            run.noted.append(trace_events.loop_iteration(step, self._iteration, self._admitted.budget))
         run.noted.append(events.started(dispatch, step))
         run.dispatched = run.dispatched or step == events.GENERATE
         begun = time.perf_counter()
@@ -194,8 +188,10 @@ class Rounds:
             report = (await ask("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        known.learn(propagation.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
-        known.learn({**propagation.of_report(report), **_facts_used(report, self._context)})
+        known.learn(
+            response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision)
+        )
+        known.learn({**response_headers.of_report(report), **_facts_used(report, self._context)})
         self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
         return await self._decided(produced, report)
 
@@ -205,7 +201,7 @@ class Rounds:
         with span("crp.decide"):
             timeout = self._within(self._settings.rpc_timeout_s)
             decision = (await ask("policy", self._mesh.policy.Decide(request, timeout=timeout))).decision
-        self._call.known.learn(propagation.of_decision(decision))
+        self._call.known.learn(response_headers.of_decision(decision))
         return _Round(produced, report, decision)
 
     def _possible(self, answer: Answer) -> Tried:

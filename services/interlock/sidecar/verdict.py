@@ -12,9 +12,9 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict, halted, unavailable
-from interlock.sidecar.completion import Answer
-from interlock.sidecar.events import directive_of
-from interlock.sidecar.propagation import Known
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.trail.events import directive_of
+from interlock.sidecar.trail.response_headers import Known
 
 NEW_SESSION = "new-session-required"
 OVERSIGHT = "oversight-required"

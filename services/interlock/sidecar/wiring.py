@@ -10,22 +10,22 @@ import structlog
 from starlette.types import ASGIApp
 
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
-from interlock.domain import headers
 from interlock.domain.errors import unavailable
-from interlock.runtime.config import Settings
-from interlock.runtime.mesh import Mesh
-from interlock.runtime.service import Service
-from interlock.sidecar.admission import Admission
-from interlock.sidecar.front import Front
+from interlock.domain.headers import headers
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.admission import Admission
+from interlock.sidecar.call.identity import load_api_keys
+from interlock.sidecar.fronts.front import Front
+from interlock.sidecar.fronts.http import make_app
+from interlock.sidecar.fronts.release import Releases
+from interlock.sidecar.fronts.servicer import SidecarServicer
+from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
-from interlock.sidecar.http import make_app
-from interlock.sidecar.identity import load_api_keys
-from interlock.sidecar.propagation import report_uri
-from interlock.sidecar.recovery import Recovering
-from interlock.sidecar.release import Releases
-from interlock.sidecar.servicer import SidecarServicer
-from interlock.sidecar.sessions import Sessions
-from interlock.sidecar.upstream import Upstream
+from interlock.sidecar.provider.upstream import Upstream
+from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
 

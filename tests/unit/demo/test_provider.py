@@ -7,7 +7,8 @@ import pytest
 
 from interlock.demo.provider import Replay
 from interlock.demo.recording import load
-from interlock.sidecar import completion, prompts, strategies
+from interlock.sidecar.openai import completion
+from interlock.sidecar.provider import prompts, strategies
 
 TURN = load().turns[0]
 

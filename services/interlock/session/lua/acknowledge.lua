@@ -1,5 +1,5 @@
 -- acknowledge.lua: note that what windows moved is on record in the audit log.
--- The rule is acknowledge in domain/session_rule.py.
+-- The rule is acknowledge in domain/session/rule.py.
 -- KEYS[1] session hash
 -- ARGV[1..] window ids
 -- reply   {'OK', how many were waiting for it} · {'SESSION_NOT_FOUND' | 'SESSION_STATE_UNVERIFIED', 0, 0}

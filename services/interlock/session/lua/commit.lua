@@ -1,5 +1,5 @@
 -- commit.lua: charge a sealed window, advance the session and lower its ancestors, once per window id, in one step.
--- The rule is commit_window in domain/session_rule.py; a property test holds the two together.
+-- The rule is commit_window in domain/session/rule.py; a property test holds the two together.
 -- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root
 -- ARGV[1] window id   ARGV[2] window number   ARGV[3] charge, micros (< 2^53)   ARGV[4] ceiling, micros
 -- ARGV[5] continuation id to issue   ARGV[6] quality tier   ARGV[7] status, its letter   ARGV[8] pattern, its letter

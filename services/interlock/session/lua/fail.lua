@@ -1,5 +1,5 @@
 -- fail.lua: end the lease of a window that will never be sealed, and leave a FAILED node behind.
--- The rule is fail_window in domain/session_rule.py.
+-- The rule is fail_window in domain/session/rule.py.
 -- KEYS[1] session hash
 -- ARGV[1] window id   ARGV[2] reason, which goes into the record   ARGV[3] ttl, s   of one whose lease is gone: ARGV[4] its
 -- pattern, its letter   ARGV[5..] parent ids, sorted

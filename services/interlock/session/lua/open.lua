@@ -1,5 +1,5 @@
 -- open.lua: take the lease of the next window for the holder of a verified token.
--- The rule is open_window in domain/session_opening.py; a property test holds the two together.
+-- The rule is open_window in domain/session/opening.py; a property test holds the two together.
 -- KEYS[1] session hash
 -- ARGV[1] window id   ARGV[2] now, ms   ARGV[3] lease, ms   ARGV[4] token: win   ARGV[5] token: ct
 -- ARGV[6] token: cid   ARGV[7] pattern, its letter   ARGV[8] token: sb, micros   ARGV[9] token: pol   ARGV[10] ttl, s

@@ -1,5 +1,5 @@
 -- restore.lua: write a session as it was rebuilt, or mark it as verified, unless it changed since it was read.
--- What is written is merged in domain/session_restore.py: never a higher budget than what is stored.
+-- What is written is merged in domain/session/restore.py: never a higher budget than what is stored.
 -- KEYS[1] session hash
 -- ARGV[1] SHA-1 of what was read of the fields below, '' when there was nothing   ARGV[2] ttl, s
 -- ARGV[3..] fields and values of the whole session; none: what is stored is all there

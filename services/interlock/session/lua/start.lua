@@ -1,5 +1,5 @@
 -- start.lua: create a session, once: a root, or a child under its parent, using up its grant.
--- The rule of a child is start_child in domain/session_tree.py; a property test holds the two together.
+-- The rule of a child is start_child in domain/session/session_tree.py; a property test holds the two together.
 -- KEYS[1] session hash, il:{root}:s:<session>: the only key of a session, so it is there as a whole or not at all
 -- KEYS[2..] its ancestors, from the parent up to the root
 -- ARGV[1] terms, JSON that only the service reads   ARGV[2] max windows   ARGV[3] max dag nodes   ARGV[4] max fan-out

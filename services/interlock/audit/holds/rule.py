@@ -1,0 +1,268 @@
+"""The rule of a held response, as it runs inside the log's transaction: decide, release, expire (SPEC-012 §6.2; I12)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import cast
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.requests import Note
+from interlock.audit.sealing.seal import Head, Sealed, Sealer
+from interlock.audit.sealing.verify import require_sound
+from interlock.audit.store.contents import CONTENT_DROPPED
+from interlock.audit.store.log import Decided, HandedOut, HeldRow, Writing
+from interlock.domain import approval, held
+from interlock.domain.chain.chain import WindowRecord, canonical_json, content_hash
+from interlock.domain.chain.marks import CONTENT_ERASED
+from interlock.domain.errors import Refused, conflict, forbidden, not_found, unauthenticated, unavailable
+from interlock.domain.signed import encoded
+from interlock.runtime.clock import iso8601
+
+APPROVED, REJECTED, EXPIRED = "OVERSIGHT_APPROVED", "OVERSIGHT_REJECTED", "OVERSIGHT_EXPIRED"
+RELEASED, REPEATED = "RESPONSE_RELEASED", "RESPONSE_REPEATED"
+
+
+@dataclass(frozen=True)
+class Decision:
+    """A reviewer's decision, verified already by whoever presents it."""
+
+    window_id: str
+    approved: bool
+    reviewer_id: str
+    approval_id: str
+    token: str
+    response_hash: str
+    expires_at: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A client that presents an approval; *digest* stands for exactly what it presented."""
+
+    session_id: str
+    window_id: str
+    approval_id: str
+    reviewer_id: str
+    response_hash: str
+    digest: str
+
+
+@dataclass(frozen=True)
+class Released:
+    """What is handed out, with its row after that and its seal."""
+
+    row: HeldRow
+    held: bytes
+    sealed: Sealed
+    repeated: bool
+
+
+def decide(sealer: Sealer, writing: Writing, *, decision: Decision, verified: Head) -> HeldRow:
+    """Write a decision and its event. The same decision again, by its approval's id, is the one that stands.
+
+    Refused with HELD_ALREADY_DECIDED, HOLD_EXPIRED, RESPONSE_HASH_MISMATCH or APPROVAL_MISMATCH.
+    """
+    row, window = _found(writing, decision.window_id)
+    _sound(sealer, writing, row.session_id, verified)
+    now = iso8601(sealer.clock())
+    if row.approved is not None:
+        if row.approval_id == decision.approval_id and row.approved == decision.approved:
+            return row
+        raise Decided
+    if row.status(now) == "EXPIRED" or not row.sealed:
+        raise _over(writing, row)
+    _same_response(window, decision.response_hash)
+    signed = _stated(decision, row, window)
+    kind = APPROVED if decision.approved else REJECTED
+    severity = audit_pb2.SEVERITY_WARN if decision.approved else audit_pb2.SEVERITY_INFO
+    _record(sealer, writing, row, kind, severity, **_said(decision, signed))
+    writing.add_decision(
+        row.window_id, approved=decision.approved, reviewer_id=decision.reviewer_id, approval_id=decision.approval_id,
+        token=decision.token if decision.approved else "", decided_at=now, expires_at=decision.expires_at,
+    )  # fmt: skip
+    if not decision.approved:
+        _forget(sealer, writing, row)
+    return writing.held(row.window_id) or row
+
+
+def release(sealer: Sealer, writing: Writing, *, claim: Claim, verified: Head) -> Released:
+    """Mark an approved response as handed out, write that into the chain, and return it.
+
+    Once it is out, the same claim gets it again for a minute: a connection that broke loses no answer, and nobody else can
+    claim it. Refused with HELD_NOT_FOUND, HELD_REJECTED, HOLD_EXPIRED, HELD_NOT_APPROVED, APPROVAL_MISMATCH,
+    RESPONSE_HASH_MISMATCH or HELD_ALREADY_RELEASED.
+    """
+    row, window = _found(writing, claim.window_id)
+    if row.session_id != claim.session_id:
+        raise unknown()
+    _sound(sealer, writing, row.session_id, verified)
+    now_us = sealer.clock()
+    status = row.status(iso8601(now_us))
+    repeated = status == "RELEASED"
+    _require_approved(writing, row, status)
+    if (row.approval_id, row.reviewer_id) != (claim.approval_id, claim.reviewer_id):
+        raise (
+            HandedOut
+            if repeated
+            else unauthenticated(
+                "APPROVAL_MISMATCH", "another approval than this one was given for the response", field="approval"
+            )
+        )
+    _same_response(window, claim.response_hash)
+    _require_on_record(writing, row, now_us)
+    left = bool(_told(writing, row, RELEASED))  # by the chain: whoever deletes the row undoes nothing
+    if left and not (repeated and _may_repeat(writing, row, claim, now_us)):
+        raise HandedOut
+    plain = _opened(sealer, writing, row, window)
+    _record(
+        sealer, writing, row, REPEATED if repeated else RELEASED, audit_pb2.SEVERITY_WARN,
+        approval_id=row.approval_id, reviewer_id=row.reviewer_id, response_hash=window.response_hash, claim=claim.digest,
+    )  # fmt: skip
+    if not repeated:
+        writing.add_handout(row.window_id, iso8601(now_us))
+    return Released(writing.held(row.window_id) or row, plain, sealer.sealed(writing, window, duplicate=True), repeated)
+
+
+def expire(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
+    """Deny a response whose time is over, and say so in the chain; ``False`` when there is nothing to deny."""
+    row = writing.held(window_id)
+    if row is None or row.status(iso8601(sealer.clock())) != "EXPIRED" or _told(writing, row, EXPIRED):
+        return False
+    _record(
+        sealer, writing, row, EXPIRED, audit_pb2.SEVERITY_WARN, held_at=row.held_at, expires_at=row.expires_at,
+        approval_id=row.approval_id or None,
+    )  # fmt: skip
+    _forget(sealer, writing, row)
+    return True
+
+
+def clear(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
+    """Delete the bytes of a response that was handed out more than a minute ago; its content stays, for it was said.
+
+    Returns whether they were there.
+    """
+    row = writing.held(window_id)
+    if row is None or not row.handed_out_at or _age_s(row.handed_out_at, sealer.clock()) <= held.REPEAT_S:
+        return False
+    return writing.drop_held(window_id)
+
+
+def unknown() -> Refused:
+    """Return the refusal of a window that holds nothing, for this caller."""
+    return not_found("HELD_NOT_FOUND", "there is no held response of that window")
+
+
+def _found(writing: Writing, window_id: str) -> tuple[HeldRow, WindowRecord]:
+    row, window = writing.held(window_id), writing.window(window_id)
+    if row is None or window is None or window.session_id != row.session_id:
+        raise unknown()
+    return row, window
+
+
+def _sound(sealer: Sealer, writing: Writing, session_id: str, verified: Head) -> None:
+    if writing.head(session_id) != verified:
+        require_sound(writing.chain(session_id), session_id, sealer.keyring)
+
+
+def _require_approved(writing: Writing, row: HeldRow, status: str) -> None:
+    if status == "REJECTED":
+        raise forbidden("HELD_REJECTED", "a reviewer rejected this response", reviewer_id=row.reviewer_id)
+    if status == "EXPIRED" or (status == "APPROVED" and not row.sealed):
+        raise _over(writing, row)
+    if status == "PENDING":
+        raise forbidden("HELD_NOT_APPROVED", "no reviewer has approved this response yet")
+
+
+def _require_on_record(writing: Writing, row: HeldRow, now_us: int) -> None:
+    """Refuse an approval that the chain does not hold: whoever can write to the tables cannot approve, or prolong, by that."""
+    for data in _told(writing, row, APPROVED):
+        if data["approval_id"] == row.approval_id:
+            if not row.handed_out_at and now_us >= cast("int", data["approval_expires"]) * 1_000_000:
+                raise _over(writing, row)
+            return
+    raise conflict("APPROVAL_NOT_ON_RECORD", "the session's chain holds no such approval")
+
+
+def _told(writing: Writing, row: HeldRow, kind: str) -> list[dict[str, object]]:
+    events = writing.chain(row.session_id).events
+    return [json.loads(e.data_json) for e in events if (e.window_id, e.event_type) == (row.window_id, kind)]
+
+
+def _over(writing: Writing, row: HeldRow) -> Refused:
+    if writing.holds(row.session_id, CONTENT_ERASED):
+        return conflict("CONTENT_ERASED", "the session was erased, and what it held with it")
+    return forbidden("HOLD_EXPIRED", "the response was held for as long as it may be; it is denied and deleted")
+
+
+def _same_response(window: WindowRecord, response_hash: str) -> None:
+    if response_hash != window.response_hash:
+        raise conflict("RESPONSE_HASH_MISMATCH", "the hash is not that of the response that is held")
+
+
+def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.Presented:
+    """Return what the decision's token says, when that is this decision; whether it is signed was checked before."""
+    signed = approval.read(decision.token)
+    said, action = signed.approval, approval.RELEASE if decision.approved else approval.REJECT
+    scope = {
+        "session": row.session_id, "window": row.window_id, "response": window.response_hash, "policy": row.policy_hash,
+    }  # fmt: skip
+    stated = (said.action, said.approval_id, said.reviewer, dict(said.scope))
+    if stated != (action, decision.approval_id, decision.reviewer_id, scope):
+        raise unauthenticated("APPROVAL_MISMATCH", "the approval is for something else", field="scope")
+    return signed
+
+
+def _said(decision: Decision, signed: approval.Presented) -> Mapping[str, object]:
+    """Return what the event says: all that an auditor needs to check the reviewer's signature without us."""
+    said = signed.approval
+    return {
+        "approval_id": said.approval_id, "reviewer_id": said.reviewer, "response_hash": said.scope["response"],
+        "policy_hash": said.scope["policy"], "reason": decision.reason or None, "approval_timestamp": said.issued_at,
+        "approval_expires": said.expires_at, "signature": encoded(signed.signature).decode("ascii"),
+    }  # fmt: skip
+
+
+def _may_repeat(writing: Writing, row: HeldRow, claim: Claim, now_us: int) -> bool:
+    """Tell whether this is the claim that a response was handed out to, asked again at once."""
+    if not row.sealed or _age_s(row.handed_out_at, now_us) > held.REPEAT_S:
+        return False
+    return [data["claim"] for data in _told(writing, row, RELEASED)] == [claim.digest]
+
+
+def _age_s(since: str, now_us: int) -> float:
+    return now_us / 1_000_000 - datetime.fromisoformat(since).astimezone(UTC).timestamp()
+
+
+def _opened(sealer: Sealer, writing: Writing, row: HeldRow, window: WindowRecord) -> bytes:
+    """Return the bytes, when they are the response that was sealed."""
+    key = writing.content_key(row.session_id)
+    if key is None:
+        raise unknown()
+    plain = sealer.vault.open_held(row.session_id, row.window_id, row.sealed, key)
+    try:
+        matches = content_hash(held.unpacked(plain).body) == window.response_hash
+    except ValueError:
+        matches = False
+    if not matches:
+        raise unavailable("HELD_UNREADABLE", "what is held is not the response that was sealed", retry_after_ms=0)
+    return plain
+
+
+def _record(
+    sealer: Sealer, writing: Writing, row: HeldRow, kind: str, severity: audit_pb2.Severity.ValueType, **data: object
+) -> None:  # fmt: skip
+    fields = {name: value for name, value in data.items() if value is not None}
+    sealer.record(writing, row.session_id, row.window_id, (Note(kind, int(severity), canonical_json(fields), ""),))
+
+
+def _forget(sealer: Sealer, writing: Writing, row: HeldRow) -> None:
+    """Delete what nobody will be told: the response, and its text that later windows would be compared with."""
+    writing.drop_held(row.window_id)
+    if writing.has_content(row.session_id, row.window_id):
+        note = Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", "")
+        sealer.record(writing, row.session_id, row.window_id, (note,))
+        writing.drop_content(row.session_id, row.window_id)

@@ -1,0 +1,277 @@
+"""Signing what the log is, again and again, and telling the anchor (AUD-6): a task of the audit service.
+
+A checkpoint is signed when enough entries are new or enough time has passed, and once more at the end. It is in the log before
+it is published, so that a crash in between loses nothing: the next round publishes it. A hanging anchor holds up nothing but its
+own thread; whether sealing goes on while it hangs is a setting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+import structlog
+from prometheus_client import Counter, Gauge
+
+from interlock.audit.merkle.anchor import Anchor, AnchorFailedError, LostError, Newest, missing
+from interlock.audit.merkle.checkpoint_key import CheckpointKey
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.store.fence import LOG_FORKED, Fence, generation_in, last_loss
+from interlock.audit.store.log import AuditLog, StoreFailed, Writing
+from interlock.domain.errors import Refused, unavailable
+from interlock.domain.merkle.entries import LOG_SESSION
+from interlock.domain.merkle.note import MalformedNoteError, checkpoint_in
+from interlock.domain.merkle.tree import NodeOf, StoredTree, tree_root
+from interlock.runtime import failpoints
+from interlock.runtime.clock import Clock
+from interlock.runtime.settings.model import Settings
+
+log = structlog.get_logger()
+
+UNANCHORED = Gauge("interlock_audit_unanchored_entries", "Entries of the audit log that no anchor has yet.")
+CHECKPOINTS = Counter("interlock_audit_checkpoints", "Checkpoints signed.")
+ANCHOR_FAILURES = Counter(
+    "interlock_audit_anchor_failures", "Rounds in which the anchor could not be used.", ["reason"]
+)
+
+TASK = "checkpoint"
+LAST_ROUND_S = 3.0
+OPENING_S = 3.0
+DEPENDENCY = "audit_anchor"
+
+T = TypeVar("T")
+
+
+class Notary:
+    """Signs checkpoints and publishes them."""
+
+    def __init__(  # noqa: PLR0917 - the parts of the service, wired once
+        self, settings: Settings, audit_log: AuditLog, appender: Appender, key: CheckpointKey, fence: Fence, clock: Clock
+    ) -> None:  # fmt: skip
+        self.key, self.fence = key, fence
+        self._settings, self._log, self._appender, self._clock = settings, audit_log, appender, clock
+        self._anchor = Anchor(settings.audit_anchor, key) if settings.audit_anchor else None
+        self._anchored: int | None = None
+        self._signed = 0
+        self._looked = False  # a database that was not there at the start is compared as soon as it is
+        self.trouble = ""
+        """Why the anchor could not be used in the last round; empty when it could."""
+        self._busy: threading.Event | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._new = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        fence.told = self._appended
+
+    async def open(self) -> None:
+        """Look once whether the log is what was published, as long as that takes no longer than it may; then go on by itself."""
+        with contextlib.suppress(StoreFailed, TimeoutError):
+            self.fence.start(await asyncio.to_thread(generation_in, self._log))
+            end = await asyncio.to_thread(_end, self._log)
+            self._looked = True
+            self.fence.saw(*end)
+            async with asyncio.timeout(OPENING_S):
+                await self._look()
+        self._tell()
+        self._task = asyncio.create_task(self._run(), name="audit-checkpoints")
+
+    async def close(self) -> None:
+        """Sign and publish what is new, if that can be done soon, and end."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+        with contextlib.suppress(TimeoutError, Refused):
+            async with asyncio.timeout(LAST_ROUND_S):
+                if self._busy is not None:  # what was being published when the task ended
+                    await asyncio.to_thread(self._busy.wait, LAST_ROUND_S / 2)
+                await self.round()
+
+    def _appended(self) -> None:
+        """Take note that a transaction is durable; called by the writer's thread."""
+        due = self.fence.size - self._signed >= self._settings.checkpoint_entries or not self._looked
+        if due and not self._new.is_set():
+            self._looked = True
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._new.set)
+
+    @property
+    def unanchored(self) -> int:
+        """Entries that the anchor has not, as far as is known here."""
+        return max(0, self.fence.size - (self._anchored or 0))
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the anchor's thread has not come back yet."""
+        return self._busy is not None and not self._busy.is_set()
+
+    def require_anchored(self) -> None:
+        """Refuse with AUDIT_ANCHOR_LAG what would let more go out than may wait to be published."""
+        if not self._settings.audit_anchor_required:
+            return
+        if self._anchored is None or self.unanchored > self._settings.audit_anchor_max_lag:
+            raise unavailable("AUDIT_ANCHOR_LAG", "too much of the audit log is not published to its second place yet")
+
+    def missing(self) -> Mapping[str, str]:
+        """Return what readiness says: what was lost, or that the anchor is behind."""
+        lost = self.fence.lost
+        if lost is not None:
+            return {DEPENDENCY: f"{lost.cause}: {lost.failure().hint}"}
+        try:
+            self.require_anchored()
+        except Refused as refused:
+            return {DEPENDENCY: f"{refused.reason}: {self.trouble or 'it is behind'}"}
+        return {}
+
+    async def round(self) -> None:
+        """Sign what is new and publish it. Refused when the log cannot be written."""
+        self._new.clear()
+        if self.fence.lost is not None and await self._look():
+            await asyncio.to_thread(self.fence.look_again, self._log)
+        if await asyncio.to_thread(self._log.leads, TASK):
+            sign = partial(sign_checkpoint, key=self.key, now_s=self._clock() // 1_000_000)
+            try:
+                self._signed = await self._appender.submit(sign)
+            except StoreFailed:
+                await self._look()  # what can be signed no more may be another log than the one that was published
+                raise
+            await self._use(self._publish)
+        else:
+            await self._look()
+        self._tell()
+
+    async def _run(self) -> None:
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self._settings.checkpoint_s):
+                    await self._new.wait()
+            try:
+                await self.round()
+            except Refused as refused:
+                log.warning("audit.checkpoint.failed", reason=refused.reason)
+                await asyncio.sleep(min(1.0, self._settings.checkpoint_s))
+            except Exception as error:  # noqa: BLE001 - a defect costs a round, never the task
+                log.error("audit.checkpoint.failed", error=type(error).__name__)  # noqa: TRY400 - no text of exceptions
+                await asyncio.sleep(min(1.0, self._settings.checkpoint_s))
+
+    async def _look(self) -> bool:
+        """Compare the log with the anchor, without writing, and return whether it was seen to hold."""
+        return await self._use(self._compare)
+
+    def _compare(self, anchor: Anchor) -> Newest | None:
+        newest = anchor.newest()
+        lost = missing(self._log, newest, anchor)
+        if lost is not None:
+            raise LostError(lost)
+        return newest
+
+    def _publish(self, anchor: Anchor) -> Newest | None:
+        checkpoint = self._log.checkpoint()
+        if (
+            checkpoint is None
+            or checkpoint_in(checkpoint[1]).origin != self.key.verifier(generation_in(self._log)).name
+        ):
+            return self._compare(anchor)  # nothing was signed since the log goes on
+        failpoints.reached_sync("audit.before_anchor")
+        anchor.publish(self._log, *checkpoint)
+        failpoints.reached_sync("audit.after_anchor")
+        return anchor.newest()
+
+    async def _use(self, work: Callable[[Anchor], Newest | None]) -> bool:
+        """Do *work* with the anchor in a thread of its own, one at a time: it may hang as long as it likes."""
+        if self._anchor is None:
+            return True
+        if self.stuck:
+            self._failed("ANCHOR_HANGS", f"{self._settings.audit_anchor} does not answer")
+            return False
+        try:
+            newest = await self._in_thread(partial(work, self._anchor))
+        except LostError as error:
+            self.fence.lose(error.lost)
+        except AnchorFailedError as error:
+            self._failed(error.reason, error.hint)
+        except TimeoutError:
+            self._failed("ANCHOR_HANGS", f"{self._settings.audit_anchor} does not answer")
+        except (Refused, OSError) as error:
+            self._failed("ANCHOR_NOT_COMPARED", type(error).__name__)
+        else:
+            self.trouble = ""
+            here = newest is not None and newest.generation == self.fence.generation
+            self._anchored = newest.size if newest is not None and here else 0
+            return True
+        return False
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._busy = back = threading.Event()
+
+        def run() -> None:
+            try:
+                value, error = work(), None
+            except Exception as failed:  # noqa: BLE001 - it is raised where it is waited for
+                value, error = None, failed
+            back.set()  # before anybody is told: whoever is told may ask at once
+            with contextlib.suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(_resolve, future, value, error)
+
+        threading.Thread(target=run, name="audit-anchor", daemon=True).start()
+        return await asyncio.wait_for(future, self._settings.checkpoint_s + OPENING_S)
+
+    def _failed(self, reason: str, hint: str) -> None:
+        ANCHOR_FAILURES.labels(reason).inc()
+        if self.trouble != f"{reason}: {hint}":
+            log.warning("audit.anchor.failed", reason=reason, hint=hint)
+        self.trouble = f"{reason}: {hint}"
+
+    def _tell(self) -> None:
+        UNANCHORED.set(self.unanchored)
+
+
+def _resolve(future: asyncio.Future[Any], value: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error is not None:
+        future.set_exception(error)
+    else:
+        future.set_result(value)
+
+
+def sign_checkpoint(writing: Writing, key: CheckpointKey, now_s: int) -> int:
+    """Sign the log as it is inside this transaction, unless that was done, and return the size that is signed.
+
+    Refused with LOG_FORKED when it does not extend what was signed last: nothing is signed that contradicts that (I6).
+    """
+    size, last = writing.log_size(), writing.checkpoint()
+    loss = last_loss(writing.chain(LOG_SESSION).events)
+    generation = loss.generation if loss else 1
+    node = StoredTree(lambda level, start, end: _stored(writing, level, start, end)).node
+    if last is not None and _require_extended(last[1], size, node) == size:
+        return size
+    if not size:
+        return 0
+    failpoints.reached_sync("audit.before_checkpoint")
+    writing.add_checkpoint(size, key.sign(size, tree_root(size, node), generation=generation, now_s=now_s))
+    CHECKPOINTS.inc()
+    return size
+
+
+def _require_extended(note: str, size: int, node: NodeOf) -> int:
+    """Refuse a log that does not begin with what *note* signed; return the size that this was."""
+    try:
+        before = checkpoint_in(note)
+        if before.size <= size and tree_root(before.size, node) == before.root:
+            return before.size
+    except (MalformedNoteError, LookupError):
+        pass
+    raise StoreFailed(LOG_FORKED, "the log is not what was signed", hint="run `interlock audit fsck`", cause=LOG_FORKED)
+
+
+def _end(audit_log: AuditLog) -> tuple[int, bytes]:
+    size = audit_log.log_size()
+    return size, audit_log.leaf_hashes(size - 1, size)[0] if size else b""
+
+
+def _stored(writing: Writing, level: int, start: int, end: int) -> list[bytes]:
+    return writing.nodes(level, start, end) if level else writing.leaf_hashes(start, end)

@@ -1,0 +1,237 @@
+"""Running the examination of a log: over a bundle with or without an anchor, and over the database itself (AUD-6)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from interlock.audit.merkle.bundles import LONGEST_REPORT, PAGE, WINDOW_NAME, lines_in, manifest_in
+from interlock.audit.merkle.checkpoint_key import holds
+from interlock.audit.merkle.folder import LogFolder, UnusableError
+from interlock.audit.store.log import LogReader
+from interlock.domain.chain.chain import content_hash
+from interlock.domain.merkle.bundle import Examined, Examiner, Finding, Head
+from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.note import MalformedNoteError, Opened, VerifierKey, checkpoint_in, open_note
+from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_of, line_of, origin_of
+from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_WIDTH, complete_root
+
+Tell = Callable[[Finding], None]
+
+
+def examine_bundle(path: Path, key: VerifierKey, anchor_path: Path | None) -> Examined:
+    """Examine a bundle. Raises ``OSError`` or ``UnusableError`` where it cannot be read at all."""
+    bundle, anchor = LogFolder(path), LogFolder(anchor_path) if anchor_path else None
+    manifest = manifest_in(bundle)
+    told: list[Finding] = []
+    heads = [*heads_in(bundle, key, told.append, anchored=False)]
+    if anchor is not None:
+        heads += heads_in(anchor, key, told.append, anchored=True)
+    examiner = Examiner(heads, _reports(bundle) if manifest.reports else None)
+    for finding in told:
+        examiner.add(finding)
+    leaves = _Leaves(bundle, manifest.size, anchor, heads, examiner.add)
+    with _regular(path / ENTRIES) as file:
+        return examiner.run(lines_in(file), leaves.known(), whole=leaves.whole)
+
+
+def examine_log(log: LogReader, key: VerifierKey, anchor_path: Path | None) -> Examined:
+    """Examine a database: every entry as it is stored against its leaf, the stored tree, its checkpoints, its anchor.
+
+    The leaves that were published stand above those that are stored.
+    """
+    told: list[Finding] = []
+    heads = [*_opened_heads(((size, note) for size, note in log.checkpoints()), key, told.append)]
+    anchor = LogFolder(anchor_path) if anchor_path else None
+    if anchor is not None:
+        heads += heads_in(anchor, key, told.append, anchored=True)
+    examiner = Examiner(heads)
+    for finding in (*told, *_node_faults(log)):
+        examiner.add(finding)
+    size = log.log_size()
+    leaves = _Leaves(_Own(log), size, anchor, heads, examiner.add)
+    return examiner.run(_stored_lines(log, size), leaves.known(), whole=True)
+
+
+def heads_in(folder: LogFolder, key: VerifierKey, tell: Tell, *, anchored: bool) -> Iterator[Head]:
+    """Yield the checkpoints of a folder whose signatures hold, and tell of the others."""
+    where = "anchor" if anchored else "bundle"
+    for generation in folder.generations():
+        sizes = folder.sizes(generation)
+        largest = 0
+        for size in sizes:
+            opened = _opened(folder, generation, size, key, tell, where)
+            if opened is not None:
+                largest = max(largest, opened.checkpoint.size)
+                yield _head(opened, generation, anchored)
+        latest = _opened(folder, generation, None, key, tell, where)
+        if latest is not None:
+            yield _head(latest, generation, anchored)
+            if latest.checkpoint.size < largest:
+                tell(Finding("checkpoint", latest.checkpoint.size, "ROLLED_BACK", f"the {where} had one of {largest}"))
+
+
+def _opened(  # noqa: PLR0917 - what it looks for, and where
+    folder: LogFolder, generation: int, size: int | None, key: VerifierKey, tell: Tell, where: str
+) -> Opened | None:
+    """Return a checkpoint; of the latest, *size* is ``None``."""
+    named = key.named(origin_of(key.name, generation))
+    try:
+        note = folder.latest(generation) if size is None else folder.checkpoint(generation, size)
+        if not note:
+            tell(Finding("checkpoint", size or 0, "CHECKPOINT_MISSING", where))
+            return None
+        opened = open_note(note, named, holds)
+    except (MalformedNoteError, UnusableError) as error:
+        reason = "SIGNATURE_INVALID" if isinstance(error, MalformedNoteError) else "CHECKPOINT_UNUSABLE"
+        tell(Finding("checkpoint", size or 0, reason, f"{where}: {error}"))
+        return None
+    if size not in {None, opened.checkpoint.size}:
+        tell(Finding("checkpoint", size or 0, "CHECKPOINT_MISPLACED", f"{where}: it is of {opened.checkpoint.size}"))
+        return None
+    return opened
+
+
+def _opened_heads(notes: Iterable[tuple[int, str]], key: VerifierKey, tell: Tell) -> Iterator[Head]:
+    for size, note in notes:
+        try:
+            generation = generation_of(key.name, checkpoint_in(note).origin)
+            opened = open_note(note, key.named(origin_of(key.name, generation or 1)), holds)
+        except MalformedNoteError as error:
+            tell(Finding("checkpoint", size, "SIGNATURE_INVALID", f"log: {error}"))
+            continue
+        if opened.checkpoint.size != size:
+            tell(Finding("checkpoint", size, "CHECKPOINT_MISPLACED", f"log: it is of {opened.checkpoint.size}"))
+        yield _head(opened, generation, anchored=False)
+
+
+def _head(opened: Opened, generation: int, anchored: bool) -> Head:  # noqa: FBT001 - told by its name at every call
+    checkpoint = opened.checkpoint
+    return Head(checkpoint.size, checkpoint.root, anchored, generation, opened.signed_at)
+
+
+class _Own:
+    """The leaf hashes of a database, read as those of a folder."""
+
+    def __init__(self, log: LogReader) -> None:
+        self._log = log
+
+    def leaves(self, generation: int, size: int) -> Iterator[bytes]:
+        del generation
+        for start in range(0, size, PAGE):
+            end = min(start + PAGE, size)
+            found = {entry.position: entry.leaf_hash for entry in self._log.entries(start, end)}
+            for position in range(start, end):
+                leaf = found.get(position, b"")
+                yield leaf if len(leaf) == HASH_BYTES else bytes(HASH_BYTES)
+
+
+class _Leaves:
+    """What is known of each position's hash: the anchor's word, as far as it goes, and then the log's own."""
+
+    def __init__(
+        self, own: LogFolder | _Own, size: int, anchor: LogFolder | None, heads: Iterable[Head], tell: Tell
+    ) -> None:
+        heads = list(heads)
+        self._own, self._size, self._tell = own, size, tell
+        newest = max((head.generation for head in heads), default=1)
+        anchored = [head for head in heads if head.anchored and head.generation == newest]
+        best = max(anchored, key=lambda head: head.size, default=None)
+        # An anchor of an earlier generation has hashes of entries that were lost; its checkpoints are looked at all the same.
+        self._anchor = anchor if best is not None else None
+        self._anchored, self._generation = (best.size, best.generation) if best else (0, 1)
+        self.whole = self._reaches()
+
+    def known(self) -> Iterator[bytes]:
+        """Yield the hashes in order."""
+        own = _readable(self._own.leaves(1, self._size))
+        position = 0
+        if self._anchor is not None:
+            differed = False
+            for leaf in _readable(self._anchor.leaves(self._generation, self._anchored)):
+                mine = next(own, None)
+                if mine not in {None, leaf} and not differed:
+                    differed = True
+                    self._tell(Finding("tile", position, "TILE_DIFFERS_FROM_ANCHOR"))
+                position += 1
+                yield leaf
+        yield from own
+
+    def _reaches(self) -> bool:
+        """Tell of hashes that are not there; then entries behind them are compared with checkpoints alone."""
+        if isinstance(self._own, _Own):
+            return True
+        for folder, generation, size, where in (
+            (self._own, 1, self._size, "bundle"),
+            (self._anchor, self._generation, self._anchored, "anchor"),
+        ):
+            if folder is None:
+                continue
+            for start in range(0, size, TILE_WIDTH):
+                try:
+                    there = folder.hashes(generation, 0, start // TILE_WIDTH, min(TILE_WIDTH, size - start))
+                    reason = "" if there else "TILE_MISSING"
+                except UnusableError:
+                    reason = "TILE_UNUSABLE"
+                if reason:
+                    self._tell(Finding("tile", start, reason, where))
+                    return False
+        return True
+
+
+def _readable(leaves: Iterator[bytes]) -> Iterator[bytes]:
+    """Yield hashes up to the first that cannot be read; which that is was told before."""
+    with contextlib.suppress(UnusableError):
+        yield from leaves
+
+
+def _stored_lines(log: LogReader, size: int) -> Iterator[Line]:
+    """Yield entries as the database has them now: hashed anew from their fields, wherever the fields are there."""
+    for start in range(0, size, PAGE):
+        end = min(start + PAGE, size)
+        found = {entry.position: entry for entry in log.entries(start, end)}
+        for position in range(start, end):
+            entry = found.get(position)
+            if entry is not None and entry.event is not None:
+                yield line_of(entry_of(entry.event))
+            else:
+                yield b"", entry.leaf_hash if entry is not None else bytes(HASH_BYTES)
+
+
+def _node_faults(log: LogReader) -> Iterator[Finding]:
+    """Derive the stored inner nodes anew from what lies below them."""
+    size = log.log_size()
+    for level in STORED_LEVELS:
+        for index in range(size >> level):
+            first = index * TILE_WIDTH
+            end = first + TILE_WIDTH
+            below = log.leaf_hashes(first, end) if level == STORED_LEVELS[0] else log.nodes(level - 8, first, end)
+            stored = log.nodes(level, index, index + 1)
+            if len(below) != TILE_WIDTH or stored != [complete_root(below)]:
+                yield Finding("tile", index << level, "NODE_MISMATCH", f"level {level}")
+
+
+def _reports(folder: LogFolder) -> Callable[[str], str | None]:
+    def report_hash(window_id: str) -> str | None:
+        if not WINDOW_NAME.fullmatch(window_id):
+            return None  # an enemy's entry names what it likes; no file is looked for by that
+        found = folder.read((REPORTS, f"{window_id}.json"), LONGEST_REPORT)
+        return None if found is None else content_hash(found)
+
+    return report_hash
+
+
+def _regular(path: Path) -> BinaryIO:
+    """Open the entries; not through a link, and not what is no file and might never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise UnusableError(f"{path.name}: {error.strerror}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise UnusableError(f"{path.name}: not a regular file")
+    return os.fdopen(descriptor, "rb")

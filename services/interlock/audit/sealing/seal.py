@@ -1,0 +1,273 @@
+"""Sealing windows and recording events: what happens inside the log's transaction (SPEC-011 §2, I4, I5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.requests import Draft, Hold, Note
+from interlock.audit.sealing.verify import ChainBroken, require_sound
+from interlock.audit.store.contents import CONTENT_DROPPED, HELD, Vault
+from interlock.audit.store.log import Writing
+from interlock.domain import ids
+from interlock.domain.chain.chain import (
+    CHAIN_BROKEN,
+    WINDOW_FAILED,
+    WINDOW_SEALED,
+    EventRecord,
+    Fault,
+    Integrity,
+    WindowRecord,
+    canonical_json,
+    chained,
+    content_hash,
+    seal_data,
+    unchained_window_hmac,
+    window_hmac,
+)
+from interlock.domain.chain.chain_state import Standing
+from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.errors import Refused, conflict, invalid
+from interlock.runtime.clock import Clock, iso8601
+from interlock.runtime.keys.derivation import HMAC, Keyring
+
+
+def standing_message(standing: Standing) -> audit_pb2.Standing:
+    """Return what a chain says of its session, as it is told."""
+    return audit_pb2.Standing(
+        session_budget_micros=standing.budget, sealed_windows=standing.sealed, started_sessions=standing.started
+    )
+
+
+Head = tuple[int, str]
+"""Sequence and HMAC of a session's last event."""
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A window as the log holds it now."""
+
+    window: WindowRecord
+    unchained_hmac: str
+    integrity: Integrity
+    root_window_id: str
+    duplicate: bool
+
+    def message(self, standing: Standing | None = None) -> audit_pb2.AppendResponse:
+        """Return what a caller learns of a seal, and of the session when it is to be settled."""
+        window = self.window
+        return audit_pb2.AppendResponse(
+            hmac=window.hmac,
+            window_hmac=self.unchained_hmac,
+            timestamp=window.timestamp,
+            report_hash=window.report_hash,
+            trail_id=window.trail_id,
+            integrity=cast("Any", int(self.integrity)),
+            duplicate=self.duplicate,
+            root_window_id=self.root_window_id,
+            standing=standing_message(standing) if standing else None,
+        )
+
+
+@dataclass(frozen=True)
+class Sealer:
+    """Makes the records. ``entropy`` draws random bytes."""
+
+    keyring: Keyring
+    clock: Clock
+    entropy: Callable[[int], bytes]
+
+    @property
+    def vault(self) -> Vault:
+        """What keeps contents."""
+        return Vault(self.keyring, self.entropy)
+
+    def seal(self, writing: Writing, draft: Draft, *, verified: Head) -> Sealed:
+        """Seal a window after the chain that was verified up to *verified*, once per window id.
+
+        The head is compared inside the transaction; if another request came in between, all is verified again here.
+        """
+        if writing.head(draft.session_id) != verified:
+            require_sound(writing.chain(draft.session_id), draft.session_id, self.keyring)
+        before = writing.window(draft.window_id)
+        if before is not None:
+            if before.request_hash != draft.request_hash:
+                raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is sealed with other content")
+            return self.sealed(writing, before, duplicate=True)
+        _check_kept(writing, draft.session_id)
+        _check_not_failed(writing, draft)
+        _check_place(writing, draft)
+        sealed = self._content(writing, draft)
+        report = self.vault.seal_report(writing, draft.session_id, draft.window_id, draft.report_json)
+        window = replace(
+            self._window(draft),
+            content_hash=content_hash(sealed) if sealed else "",
+            sealed_report_hash=content_hash(report),
+            stored_report_hash=content_hash(report),
+        )
+        sealing = Note(WINDOW_SEALED, audit_pb2.SEVERITY_INFO, canonical_json(seal_data(window)), window.timestamp)
+        writing.add_window(window, report)
+        if sealed:
+            writing.add_content(draft.session_id, draft.window_id, sealed)
+        if draft.hold:
+            self._hold(writing, draft, draft.hold)
+        self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
+        return self.sealed(writing, window, duplicate=False)
+
+    def record(self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note]) -> int:
+        """Append events after the session's last one and return the last sequence."""
+        version, key = self._key(session_id)
+        sequence, previous = writing.head(session_id)
+        now = iso8601(self.clock())
+        events = [
+            EventRecord(
+                session_id, position, window_id, note.event_type, note.severity, note.timestamp or now, note.data_json,
+                version, "",
+            )
+            for position, note in enumerate(notes, sequence + 1)
+        ]  # fmt: skip
+        writing.add_events(list(chained(key, events, previous)))
+        return sequence + len(events)
+
+    def drop(self, writing: Writing, session_id: str, window_id: str) -> bool:
+        """Delete what a window said, and say so in the chain, or its absence would look like a theft.
+
+        Of a window that is held nothing is deleted so: a reviewer's decision or the end of the hold sees to it.
+        """
+        window = writing.window(window_id)
+        if window is not None and window.status == HELD:
+            return False
+        if not writing.has_content(session_id, window_id):
+            return False
+        self.record(writing, session_id, window_id, (Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", ""),))
+        return writing.drop_content(session_id, window_id)
+
+    def _content(self, writing: Writing, draft: Draft) -> bytes:
+        if not draft.content:
+            return b""
+        return self.vault.seal(writing, draft.session_id, draft.window_id, draft.content)
+
+    def _hold(self, writing: Writing, draft: Draft, hold: Hold) -> None:
+        """Keep what the window would be released as, encrypted, with the seal and never without it."""
+        kept = self.vault.lock_held(writing, draft.session_id, draft.window_id, hold.held)
+        expires_at = iso8601(self.clock() + hold.seconds * 1_000_000)
+        writing.add_held(draft.window_id, draft.session_id, kept, expires_at=expires_at, policy_hash=hold.policy_hash)
+
+    def incident(self, writing: Writing, session_id: str, broken: ChainBroken) -> None:
+        """Append one CHAIN_BROKEN event per session (SPEC-004 §16.4).
+
+        It mends nothing: what does not verify before it goes on not verifying. It says when the break was noticed.
+        """
+        if not writing.holds(session_id, CHAIN_BROKEN):
+            data = canonical_json({**broken.metadata, "index": broken.fault.index, "faults": broken.faults})
+            self.record(writing, session_id, "", (Note(CHAIN_BROKEN, audit_pb2.SEVERITY_CRITICAL, data, ""),))
+
+    def _window(self, draft: Draft) -> WindowRecord:
+        version, key = self._key(draft.session_id)
+        timestamp = iso8601(self.clock())
+        return WindowRecord(
+            session_id=draft.session_id,
+            window_id=draft.window_id,
+            window_number=draft.window_number,
+            parent_ids=draft.parent_ids,
+            response_hash=draft.response_hash,
+            report_hash=draft.report_hash,
+            risk_level=draft.risk_level,
+            charge_micros=draft.charge_micros,
+            status=draft.status,
+            settle_json=draft.settle_json,
+            trail_id=ids.mint("crp_trail_", self.entropy(ids.ENTROPY_BYTES)),
+            request_hash=draft.request_hash,
+            timestamp=timestamp,
+            key_version=version,
+            hmac=window_hmac(
+                key,
+                session_id=draft.session_id,
+                window_number=draft.window_number,
+                timestamp=timestamp,
+                response_hash=draft.response_hash,
+                report_hash=draft.report_hash,
+                parent_hmacs=draft.parent_hmacs,
+            ),
+            stored_report_hash="",
+        )
+
+    def sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
+        """Return a window of the log as its caller learns of it."""
+        key = self.keyring.derive(window.key_version, window.session_id, HMAC)
+        if key is None:
+            raise ChainBroken(Fault("window", window.window_number, "KEY_UNKNOWN"))
+        return Sealed(
+            window=window,
+            unchained_hmac=unchained_window_hmac(
+                key,
+                session_id=window.session_id,
+                window_number=window.window_number,
+                timestamp=window.timestamp,
+                response_hash=window.response_hash,
+                report_hash=window.report_hash,
+            ),
+            integrity=_integrity(writing, window),
+            root_window_id=writing.root_id(window.session_id),
+            duplicate=duplicate,
+        )
+
+    def _key(self, session_id: str) -> tuple[int, bytes]:
+        version = self.keyring.current
+        key = self.keyring.derive(version, session_id, HMAC)
+        assert key is not None
+        return version, key
+
+
+def _integrity(writing: Writing, window: WindowRecord) -> Integrity:
+    """Return the state of a chain that was verified: one window alone has nothing to chain from."""
+    if writing.holds(window.session_id, CONTENT_ERASED):
+        return Integrity.TRUNCATED
+    return Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED
+
+
+def _check_kept(writing: Writing, session_id: str) -> None:
+    """Refuse to continue a session whose contents or events are gone: no answer could be compared with what it said."""
+    if writing.holds(session_id, CONTENT_ERASED) or writing.holds(session_id, TRUNCATED):
+        raise conflict("CONTENT_ERASED", "the contents of this session were erased; it cannot be continued")
+
+
+def _check_not_failed(writing: Writing, draft: Draft) -> None:
+    """Refuse a part of a fan-out that is on record as failed: whoever waited for it went on without it."""
+    if draft.pattern != "FAN_OUT" or not writing.holds(draft.session_id, WINDOW_FAILED):
+        return
+    events = writing.chain(draft.session_id).events
+    if any(event.event_type == WINDOW_FAILED and event.window_id == draft.window_id for event in events):
+        raise conflict("WINDOW_FAILED", "this window is on record as failed; it cannot be sealed any more")
+
+
+def _check_place(writing: Writing, draft: Draft) -> None:
+    """Refuse a window that does not follow sealed windows of its session (SPEC-004 §9).
+
+    A linear window must be the first that continues its parent: of two concurrent seals the first wins. Fan-outs and
+    branches share a parent, and a fan-in has several.
+    """
+    parents = [_parent(writing, draft, parent_id) for parent_id in draft.parent_ids]
+    if not parents and writing.root_id(draft.session_id):
+        raise _overtaken()
+    if draft.pattern == "LINEAR" and any(writing.is_continued(parent) for parent in parents):
+        raise _overtaken()
+    furthest = max((parent.window_number for parent in parents), default=0)
+    if draft.parent_hmacs != tuple(sorted(parent.hmac for parent in parents)):
+        raise ChainBroken(Fault("window", furthest, "PARENT_HMAC_MISMATCH"))
+    if draft.window_number != furthest + 1:
+        raise invalid("INVALID_WINDOW_NUMBER", "a window's number is its furthest parent's plus one")
+
+
+def _parent(writing: Writing, draft: Draft, parent_id: str) -> WindowRecord:
+    """Return a parent; one that is not there is a lost record, for the session's state names only what was acknowledged."""
+    parent = writing.window(parent_id)
+    if parent is None or parent.session_id != draft.session_id:
+        raise ChainBroken(Fault("window", draft.window_number - 1, "MISSING_PARENT"))
+    return parent
+
+
+def _overtaken() -> Refused:
+    return conflict("CHAIN_CONFLICT", "another window was sealed first, or this one is a replay")

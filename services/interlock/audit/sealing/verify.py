@@ -1,0 +1,51 @@
+"""Checking a stored chain with the keys of this deployment (PRV-2)."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from interlock.audit.store.log import Chain
+from interlock.domain.chain.chain import CHAIN_BROKEN, Fault, KeyOf, Verification, verify_chain
+from interlock.domain.errors import Kind, Refused
+from interlock.runtime.keys.derivation import HMAC, Keyring
+
+
+class ChainBroken(Refused):
+    """The chain does not verify, so nothing more is said on its strength (SPEC-004 §16.4)."""
+
+    def __init__(self, fault: Fault, *, faults: int = 1) -> None:
+        super().__init__(
+            Kind.CONFLICT,
+            "CHAIN_BROKEN",
+            "the session's audit chain does not verify; it cannot be continued",
+            metadata={"what": fault.what, "index": str(fault.index), "fault": fault.reason},
+        )
+        self.fault, self.faults = fault, faults
+
+
+def key_of(keyring: Keyring, session_id: str) -> KeyOf:
+    """Return how to find a session's HMAC key for a key version."""
+    return partial(_derive, keyring, session_id)
+
+
+def _derive(keyring: Keyring, session_id: str, version: int) -> bytes | None:
+    return keyring.derive(version, session_id, HMAC)
+
+
+def examine(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
+    """Return what checking *chain* finds."""
+    return verify_chain(chain.windows, chain.events, key_of(keyring, session_id))
+
+
+def require_sound(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
+    """Return what checking *chain* finds, or raise ``ChainBroken``.
+
+    A session with a recorded break stays refused even if its bytes are put back: it cannot be continued.
+    """
+    found = examine(chain, session_id, keyring)
+    if found.faults:
+        raise ChainBroken(found.faults[0], faults=len(found.faults))
+    for event in chain.events:
+        if event.event_type == CHAIN_BROKEN:
+            raise ChainBroken(Fault("event", event.sequence, "BROKEN_BEFORE"))
+    return found

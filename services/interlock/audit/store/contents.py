@@ -1,0 +1,179 @@
+"""What windows said, their reports and what is held, kept encrypted beside the chain (SPEC-011 §6, SPEC-015 §4).
+
+AES-256-GCM under a random data key per session, which is wrapped under a key derived from the master key. The additional
+data name session and window, so that no content can stand for another. The window's seal holds the hash of the encrypted
+bytes: a content that was swapped, edited or taken away is noticed, and the hash tells nothing once the data key is gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from google.protobuf.message import DecodeError
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.audit.store.log import ContentKey, Contents, StoredReport, Writing
+from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
+from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.errors import Refused, conflict, unavailable
+from interlock.runtime.keys.derivation import Keyring
+
+CONTENT_DROPPED = "CONTENT_DROPPED"
+RESPONSE_RELEASED = "RESPONSE_RELEASED"
+HELD = "HELD"
+WRAP = b"interlock-content-wrap-v1"
+_KEY_BYTES, _NONCE_BYTES = 32, 12
+_REPORT, _HELD = "report", "held"
+_ENCRYPTED = b"\xfe"
+"""Begins an encrypted report: no JSON text begins so."""
+_WITH_FACTS = b"\xff"
+"""Begins what is more than a text: no UTF-8 text begins so, and a text alone is kept as it always was."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What is kept of a window: its text, and each fact that did not fit as it was sent, in order."""
+
+    text: str
+    facts: tuple[bytes, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.facts)
+
+    @property
+    def facts_hash(self) -> str:
+        """Hash over the facts, each by its own, so that their boundaries count."""
+        return content_hash("|".join(map(content_hash, self.facts)).encode())
+
+
+def said(text: str, facts: Iterable[common_pb2.Fact]) -> Said:
+    """Return what is kept of a window that says *text* and defers *facts* (SPEC-004 §5.2)."""
+    return Said(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
+
+
+def _packed(kept: Said) -> bytes:
+    if not kept.facts:
+        return kept.text.encode()
+    facts = [common_pb2.Fact.FromString(fact) for fact in kept.facts]
+    return _WITH_FACTS + audit_pb2.Content(text=kept.text, deferred_facts=facts).SerializeToString(deterministic=True)
+
+
+def _unpacked(plain: bytes, window_id: str) -> audit_pb2.Content:
+    try:
+        if not plain.startswith(_WITH_FACTS):
+            return audit_pb2.Content(window_id=window_id, text=plain.decode())
+        found = audit_pb2.Content.FromString(plain.removeprefix(_WITH_FACTS))
+    except (UnicodeDecodeError, DecodeError):
+        raise _lost(
+            "CONTENT_UNREADABLE", "what an earlier window said is in a form that this version cannot read"
+        ) from None
+    found.window_id = window_id
+    return found
+
+
+@dataclass(frozen=True)
+class Vault:
+    """Encrypts and opens contents. ``entropy`` draws random bytes."""
+
+    keyring: Keyring
+    entropy: Callable[[int], bytes]
+
+    def seal(self, writing: Writing, session_id: str, window_id: str, kept: Said) -> bytes:
+        """Return *kept* encrypted under the session's data key, which is made at its first use."""
+        return self._locked(self._key(writing, session_id), _packed(kept), f"{session_id}|{window_id}")
+
+    def seal_report(self, writing: Writing, session_id: str, window_id: str, report: bytes) -> bytes:
+        """Return a report as it is stored: its first byte tells it from one that was stored before reports were encrypted."""
+        name = f"{_REPORT}|{session_id}|{window_id}"
+        return _ENCRYPTED + self._locked(self._key(writing, session_id), report, name)
+
+    def open_report(self, stored: StoredReport) -> bytes:
+        """Return a report's canonical JSON. Refused with CONTENT_UNREADABLE for bytes that no key opens."""
+        if not stored.body.startswith(_ENCRYPTED):
+            return stored.body
+        if stored.key is None:
+            raise _lost("CONTENT_UNREADABLE", "the data key of that report is gone")
+        session_id = stored.window.session_id
+        name = f"{_REPORT}|{session_id}|{stored.window.window_id}"
+        return _unlocked(self._unwrapped(session_id, *stored.key), stored.body.removeprefix(_ENCRYPTED), name)
+
+    def lock_held(self, writing: Writing, session_id: str, window_id: str, held: bytes) -> bytes:
+        """Return encrypted what a held window would be released as."""
+        return self._locked(self._key(writing, session_id), held, f"{_HELD}|{session_id}|{window_id}")
+
+    def open_held(self, session_id: str, window_id: str, sealed: bytes, key: ContentKey | None) -> bytes:
+        """Return what a held window would be released as. Refused with CONTENT_UNREADABLE for bytes that no key opens."""
+        if key is None:
+            raise _lost("CONTENT_UNREADABLE", "the data key of that session is gone")
+        return _unlocked(self._unwrapped(session_id, *key), sealed, f"{_HELD}|{session_id}|{window_id}")
+
+    def _key(self, writing: Writing, session_id: str) -> bytes:
+        """Return the session's data key, which is made at its first use."""
+        held = writing.content_key(session_id)
+        if held is not None:
+            return self._unwrapped(session_id, *held)
+        key, version = self.entropy(_KEY_BYTES), self.keyring.current
+        writing.add_content_key(session_id, version, self._locked(self._wrapping(version, session_id), key, session_id))
+        return key
+
+    def open(
+        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
+        events: Iterable[EventRecord], held: Contents,
+    ) -> Iterator[audit_pb2.Content]:  # fmt: skip
+        """Yield the contents of those windows of a verified chain that said something, in the order asked for.
+
+        Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE, for what is not compared must not count as compared.
+        """
+        events = tuple(events)
+        require_kept(events)
+        known = {window.window_id: window for window in windows}
+        events = list(events)
+        dropped = {event.window_id for event in events if event.event_type == CONTENT_DROPPED}
+        released = {event.window_id for event in events if event.event_type == RESPONSE_RELEASED}
+        for window_id in window_ids:
+            window = known.get(window_id)
+            if window is None or not window.content_hash or window_id in dropped:
+                continue
+            if window.status == HELD and window_id not in released:
+                continue  # nobody was told: it can be neither repeated nor contradicted
+            sealed = held.sealed.get(window_id)
+            if sealed is None or held.key is None:
+                raise _lost("CONTENT_MISSING", "what an earlier window said is gone")
+            if content_hash(sealed) != window.content_hash:
+                raise _lost("CONTENT_UNREADABLE", "what an earlier window said is not what was sealed")
+            key = self._unwrapped(session_id, *held.key)
+            yield _unpacked(_unlocked(key, sealed, f"{session_id}|{window_id}"), window_id)
+
+    def _wrapping(self, version: int, session_id: str) -> bytes:
+        key = self.keyring.derive(version, session_id, WRAP)
+        if key is None:
+            raise _lost("CONTENT_UNREADABLE", "the master key of that version is not here")
+        return key
+
+    def _unwrapped(self, session_id: str, version: int, wrapped: bytes) -> bytes:
+        return _unlocked(self._wrapping(version, session_id), wrapped, session_id)
+
+    def _locked(self, key: bytes, plain: bytes, name: str) -> bytes:
+        nonce = self.entropy(_NONCE_BYTES)
+        return nonce + AESGCM(key).encrypt(nonce, plain, name.encode())
+
+
+def require_kept(events: Iterable[EventRecord]) -> None:
+    """Refuse with CONTENT_ERASED a session whose contents are gone for good, on the word of its own chain."""
+    if any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in events):
+        raise conflict("CONTENT_ERASED", "the contents of this session were erased; its chain says so")
+
+
+def _unlocked(key: bytes, sealed: bytes, name: str) -> bytes:
+    try:
+        return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], name.encode())
+    except (InvalidTag, ValueError):
+        raise _lost("CONTENT_UNREADABLE", "what an earlier window said cannot be decrypted") from None
+
+
+def _lost(reason: str, message: str) -> Refused:
+    return unavailable(reason, message, retry_after_ms=0)

@@ -1,0 +1,352 @@
+"""The port of the audit log.
+
+A log is written by one thread, in transactions of many requests, and read by any thread. It keeps what it is given; what
+may be written is decided in ``seal.py``, inside the transaction. Every event has a position, 0, 1, 2 and so on over all
+sessions, in the order in which they were committed: the Merkle log (AUD-6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from interlock.domain.chain.chain import EventRecord, WindowRecord
+from interlock.domain.errors import Kind, Refused
+
+HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
+"""States of a held response; which one it is in follows from its decision, its hand-out and the time."""
+
+
+class StoreFailed(Refused):
+    """The log cannot be read or written now; nothing of the transaction was kept (SVC-9)."""
+
+    def __init__(self, reason: str, message: str, *, hint: str, cause: str) -> None:
+        super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
+        self.hint = hint
+        """What the operator may do; it may name a path, so it goes to logs and readiness, not to callers."""
+
+
+class Decided(Refused):
+    """A held response is decided once, and an approval decides once; of two at the same time one wins."""
+
+    def __init__(self) -> None:
+        super().__init__(Kind.CONFLICT, "HELD_ALREADY_DECIDED", "this response, or this approval, is decided already")
+
+
+class HandedOut(Refused):
+    """A held response leaves once."""
+
+    def __init__(self) -> None:
+        super().__init__(Kind.CONFLICT, "HELD_ALREADY_RELEASED", "this response was handed out already")
+
+
+@dataclass(frozen=True)
+class Chain:
+    """One session's records in one consistent view, ordered by number and sequence."""
+
+    windows: tuple[WindowRecord, ...]
+    events: tuple[EventRecord, ...]
+
+    @property
+    def head(self) -> tuple[int, str]:
+        """Return sequence and HMAC of the last event; (0, "") before the first."""
+        return (self.events[-1].sequence, self.events[-1].hmac) if self.events else (0, "")
+
+
+ContentKey = tuple[int, bytes]
+"""Version of the master key, and the data key wrapped under it."""
+
+
+@dataclass(frozen=True)
+class Contents:
+    """What is kept of a session's contents, encrypted, by window id."""
+
+    key: ContentKey | None
+    sealed: Mapping[str, bytes]
+
+
+@dataclass(frozen=True)
+class StoredReport:
+    """A report as it lies there, with the seal that vouches for it and the key that may open it; read by ``reports.py``."""
+
+    window: WindowRecord
+    body: bytes
+    key: ContentKey | None = None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry of the Merkle log; its event is gone when retention truncated its session."""
+
+    position: int
+    event: EventRecord | None
+    leaf_hash: bytes
+
+
+@dataclass(frozen=True)
+class HeldRow:
+    """A response that is or was held. ``sealed`` is empty once it was dropped; ``approved`` is None before a decision."""
+
+    window_id: str
+    session_id: str
+    sealed: bytes
+    held_at: str
+    expires_at: str
+    policy_hash: str
+    approved: bool | None = None
+    reviewer_id: str = ""
+    approval_id: str = ""
+    token: str = ""
+    decided_at: str = ""
+    decision_expires_at: str = ""
+    handed_out_at: str = ""
+
+    def status(self, now: str) -> str:
+        """Return which of ``HELD_STATUSES`` it is in at *now*; an approval ends with the hold, or by itself before."""
+        if self.handed_out_at:
+            return "RELEASED"
+        if self.approved is False:
+            return "REJECTED"
+        if now >= (min(self.expires_at, self.decision_expires_at) if self.approved else self.expires_at):
+            return "EXPIRED"
+        return "APPROVED" if self.approved else "PENDING"
+
+
+@dataclass(frozen=True)
+class DeadLetter:
+    """Events that a receiver would not take, by position, both ends included."""
+
+    sink: str
+    first: int
+    last: int
+    reason: str
+    at: str
+
+
+Checkpoint = tuple[int, str]
+"""Size of the log that it covers, and the signed note."""
+
+
+@dataclass(frozen=True)
+class Erased:
+    """How much a session's erasure deleted."""
+
+    keys: int
+    contents: int
+    reports: int
+    held: int
+
+    def __bool__(self) -> bool:
+        return bool(self.keys or self.contents or self.reports or self.held)
+
+
+class Writing(Protocol):
+    """What a request may do inside a transaction; it sees what earlier requests of the same transaction wrote."""
+
+    def head(self, session_id: str) -> tuple[int, str]:
+        """Return sequence and HMAC of a session's last event; (0, "") before the first."""
+
+    def window(self, window_id: str) -> WindowRecord | None:
+        """Return a window of any session; its report is not read."""
+
+    def is_continued(self, parent: WindowRecord) -> bool:
+        """Return whether a window of the same session has *parent* among its parents."""
+
+    def root_id(self, session_id: str) -> str:
+        """Return the id of a session's first window; empty before it."""
+
+    def holds(self, session_id: str, event_type: str) -> bool:
+        """Return whether a session has an event of that type."""
+
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
+        """Return whether exactly that event is in a session."""
+
+    def chain(self, session_id: str) -> Chain:
+        """Return all records of a session."""
+
+    def add_events(self, events: Sequence[EventRecord]) -> None:
+        """Add events; their sequences follow the head's."""
+
+    def add_window(self, window: WindowRecord, report: bytes) -> None:
+        """Add a window and its report."""
+
+    def content_key(self, session_id: str) -> ContentKey | None:
+        """Return a session's wrapped data key."""
+
+    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
+        """Add a session's data key, wrapped under the master key of that version; once."""
+
+    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
+        """Add a window's encrypted content; once."""
+
+    def has_content(self, session_id: str, window_id: str) -> bool:
+        """Return whether a window's content is there."""
+
+    def drop_content(self, session_id: str, window_id: str) -> bool:
+        """Delete a window's content, and return whether there was one; its CONTENT_DROPPED event comes first."""
+
+    def log_size(self) -> int:
+        """Return how many entries the log has."""
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        """Return the leaf hashes from *start* up to, and without, *end*; fewer where the log ends before."""
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
+
+    def adopt_unlogged(self) -> int:
+        """Give positions to events that code without a Merkle log wrote, in their order, and return how many.
+
+        Done at the start of every transaction, so that an older process may go on beside this one.
+        """
+
+    def add_checkpoint(self, size: int, note: str) -> None:
+        """Add a signed checkpoint."""
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint that was added last."""
+
+    def add_held(
+        self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str
+    ) -> None:  # fmt: skip
+        """Add what a sealed window would be released as; once."""
+
+    def held(self, window_id: str) -> HeldRow | None:
+        """Return a held response."""
+
+    def add_decision(
+        self, window_id: str, *, approved: bool, reviewer_id: str, approval_id: str, token: str, decided_at: str,
+        expires_at: str,
+    ) -> None:  # fmt: skip
+        """Add a reviewer's decision. Raises ``Decided`` for a second one, and for an approval that was used."""
+
+    def add_handout(self, window_id: str, at: str) -> None:
+        """Note that a held response leaves. Raises ``HandedOut`` the second time."""
+
+    def drop_held(self, window_id: str) -> bool:
+        """Delete the bytes of a held response, and return whether they were there."""
+
+    def destroy_key(self, session_id: str) -> Erased:
+        """Delete a session's data key and all that it opens: contents, held responses, reports.
+
+        Refused by the store itself while the session has no CONTENT_ERASED event.
+        """
+
+    def truncate(self, session_id: str, up_to_sequence: int) -> int:
+        """Delete a session's events up to a sequence and its windows, reports and holds; return the events deleted.
+
+        Refused by the store itself without a later TRUNCATED event of the session. The leaf hashes stay.
+        """
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def set_cursor(self, sink: str, position: int) -> None:
+        """Note the position that a receiver is sent next."""
+
+    def add_dead_letter(self, sink: str, first: int, last: int, reason: str, at: str) -> None:
+        """Note that a receiver would not take the entries from *first* to *last*."""
+
+    def drop_dead_letter(self, sink: str, first: int) -> bool:
+        """Forget a dead letter, and return whether there was one."""
+
+    def touch(self) -> None:
+        """Make the transaction write something that means nothing, so that its commit shows whether writing works."""
+
+
+Work = Callable[[Writing], Any]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one request of a transaction: its value, or why it alone was undone."""
+
+    value: Any = None
+    error: Exception | None = None
+
+
+class LogReader(Protocol):
+    """What any thread, and any process beside the service, may read of a log."""
+
+    def chain(self, session_id: str) -> Chain:
+        """Return all records of a session, with report hashes taken from the stored bytes."""
+
+    def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
+        """Return up to *limit* events whose sequence is above *after*."""
+
+    def report(self, *, window_id: str = "", trail_id: str = "") -> StoredReport | None:
+        """Return a report by its window or trail id."""
+
+    def contents(self, session_id: str) -> Contents:
+        """Return a session's encrypted contents."""
+
+    def naming(self, root_session_id: str) -> list[str]:
+        """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
+
+    def log_size(self) -> int:
+        """Return how many entries the Merkle log has."""
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """Return entries by position, from *start* up to, and without, *end*."""
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        """Return leaf hashes; fewer where the log ends before."""
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint that was added last."""
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return all checkpoints in the order in which they were added."""
+
+    def held(self, window_id: str) -> HeldRow | None:
+        """Return a held response."""
+
+    def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
+        """Return up to *limit* held responses behind the window *after*, the oldest first, without their bytes.
+
+        *status* is one of ``HELD_STATUSES`` at *now*; None: all. An empty *session_id*: of all sessions.
+        """
+
+    def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
+        """Return responses that are neither pending nor approved any more at *now* and whose bytes are still there."""
+
+    def cursor(self, sink: str) -> int:
+        """Return the position that a receiver is sent next; 0 at first."""
+
+    def dead_letters(self, sink: str) -> list[DeadLetter]:
+        """Return what a receiver would not take, in order."""
+
+    def session_ids(self, before: str, limit: int, *, after: str = "", erasable: bool) -> list[str]:
+        """Return up to *limit* sessions above *after*, by name, whose last event is older than *before*.
+
+        Those that are truncated are left out, with *erasable* those that are erased, and the log's own session.
+        """
+
+    def key_versions(self) -> set[int]:
+        """Return the versions of the master key that events, windows and data keys name."""
+
+    def ping(self) -> None:
+        """Read something. Raises ``StoreFailed``."""
+
+    def close(self) -> None:
+        """Let go of everything; a later call opens again."""
+
+
+class AuditLog(LogReader, Protocol):
+    """A durable, append-only log."""
+
+    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+        """Run *works* in one transaction and return after it is durable.
+
+        A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.
+        """
+
+    def leads(self, task: str) -> bool:
+        """Return whether this process is the one that may run a background task now."""

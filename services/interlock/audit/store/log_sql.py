@@ -1,0 +1,188 @@
+"""The audit log on SQLite: one writing connection, as many reading ones as there are readers at a time."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from interlock.audit.store import statements
+from interlock.audit.store.database import forget, open_reader, open_writer, store_failed
+from interlock.audit.store.log import Outcome, Work
+from interlock.audit.store.reading import SqlReader
+from interlock.audit.store.writing import Connection, SqlWriting
+from interlock.runtime import failpoints
+from interlock.runtime.clock import Clock, system_clock
+
+
+class _Lent:
+    """SQLite's connection as the shared code sees it."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self.connection = connection
+        self.size: int | None = None
+        self.erased = False
+        self.execute, self.executemany = connection.execute, connection.executemany
+
+    def drop(self, what: str, *names: Any) -> int:
+        self.erased |= what in {"destroy_key", "drop_events"}
+        for statement in statements.DROPS[what]:
+            dropped = self.connection.execute(statement, names).rowcount
+        return dropped
+
+    def touch(self) -> None:
+        # The value stays, but the page goes through the log and to the disk like any other.
+        (version,) = self.connection.execute("PRAGMA user_version").fetchone()
+        self.connection.execute(f"PRAGMA user_version = {int(version)}")
+
+
+class SqliteReader(SqlReader):
+    """Reads the log; cannot write. Several threads may use it at a time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._idle: list[tuple[tuple[int, int], sqlite3.Connection]] = []
+
+    def leads(self, task: str) -> bool:
+        """Return True: one process serves a file."""
+        del task
+        return True
+
+    def close(self) -> None:
+        """Close the idle connections; a later call opens again."""
+        while self._idle:
+            self._idle.pop()[1].close()
+
+    @contextlib.contextmanager
+    def _snapshot(self) -> Iterator[Connection]:
+        with self._reading() as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[Connection]:
+        """Lend a connection; one that failed, or whose file is no longer the one of that name, is closed."""
+        connection: sqlite3.Connection | None = None
+        try:
+            identity = _identity(self.path)
+            connection = self._borrowed(identity)
+            yield _Lent(connection)
+            self._idle.append((identity, connection))
+            connection = None
+        except (sqlite3.Error, OSError) as error:
+            raise store_failed(error, self.path) from None
+        finally:
+            if connection:
+                connection.close()
+
+    def _borrowed(self, identity: tuple[int, int]) -> sqlite3.Connection:
+        with contextlib.suppress(IndexError):
+            while True:
+                opened_on, connection = self._idle.pop()
+                if opened_on == identity:
+                    return connection
+                connection.close()
+        return open_reader(self.path)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = os.stat(path)  # noqa: PTH116 - one call, once per transaction
+    return found.st_dev, found.st_ino
+
+
+class SqliteLog(SqliteReader):
+    """The log of the service: what the reader can, and ``commit`` for the one writing thread."""
+
+    def __init__(self, path: Path, *, clock: Clock = system_clock, busy_timeout_s: float = 5.0) -> None:
+        super().__init__(path)
+        self._clock, self._busy_timeout_s = clock, busy_timeout_s
+        self._writer: sqlite3.Connection | None = None
+        self._opened_on: tuple[int, int] | None = None
+
+    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+        """Run *works* in one transaction and return after it is on the disk. Raises ``StoreFailed``."""
+        try:
+            connection = self._writing()
+            lent = _Lent(connection)
+            outcomes = _transaction(lent, works)
+            self._check_file()
+            if lent.erased:
+                forget(connection, self._busy_timeout_s)
+        except (sqlite3.Error, OSError) as error:
+            self._close_writer()
+            raise store_failed(error, self.path) from None
+        except BaseException:
+            self._close_writer()
+            raise
+        return outcomes
+
+    def close(self) -> None:
+        """Close every connection."""
+        super().close()
+        self._close_writer()
+
+    def _writing(self) -> sqlite3.Connection:
+        """Return the open connection, or open it.
+
+        Only a first opening may make the file: one that vanishes later held records, and an empty successor would hide it.
+        """
+        if self._writer is None:
+            self._writer = open_writer(
+                self.path, create=self._opened_on is None, clock=self._clock, busy_timeout_s=self._busy_timeout_s
+            )
+            self._opened_on = _identity(self.path)
+        return self._writer
+
+    def _check_file(self) -> None:
+        """Refuse what was written to a file that no longer has its name: it would be lost with this process."""
+        if _identity(self.path) != self._opened_on:
+            raise FileNotFoundError(self.path)
+
+    def _close_writer(self) -> None:
+        if self._writer is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._writer.close()
+            self._writer = None
+
+
+def _transaction(lent: _Lent, works: Iterable[Work]) -> list[Outcome]:
+    connection = lent.connection
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        SqlWriting(lent).adopt_unlogged()
+        outcomes = [_in_savepoint(lent, work) for work in works]
+        failpoints.reached_sync("audit.before_commit")
+        connection.execute("COMMIT")
+    except BaseException:
+        with contextlib.suppress(sqlite3.Error):
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+        raise
+    failpoints.reached_sync("audit.after_commit")
+    return outcomes
+
+
+def _in_savepoint(connection: Connection, work: Work) -> Outcome:
+    connection.execute("SAVEPOINT request")
+    try:
+        outcome = Outcome(work(SqlWriting(connection)))
+    except sqlite3.IntegrityError as error:
+        outcome = _undone(connection, error)
+    except sqlite3.Error:
+        raise
+    except Exception as error:  # noqa: BLE001 - one request's failure is that request's outcome
+        outcome = _undone(connection, error)
+    connection.execute("RELEASE request")
+    return outcome
+
+
+def _undone(connection: Connection, error: Exception) -> Outcome:
+    connection.execute("ROLLBACK TO request")
+    connection.size = None
+    return Outcome(error=error)

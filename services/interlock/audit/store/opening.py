@@ -1,0 +1,75 @@
+"""Which audit log the settings name: a SQLite file, or a PostgreSQL database (AUD-2)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from interlock.audit.store.log import AuditLog
+from interlock.audit.store.log_sql import SqliteLog, SqliteReader
+from interlock.audit.store.reading import SqlReader
+from interlock.domain.errors import Refused, invalid, not_found, unavailable
+from interlock.runtime.clock import Clock, system_clock
+from interlock.runtime.settings.model import Settings, without_password
+
+
+def is_postgres(settings: Settings) -> bool:
+    """Return whether the audit log is on PostgreSQL."""
+    return settings.audit_url.startswith(("postgresql://", "postgres://"))
+
+
+def place(settings: Settings) -> str:
+    """Return where the audit log is, as it may be shown."""
+    return without_password(settings.audit_url) if is_postgres(settings) else str(database_path(settings))
+
+
+def database_path(settings: Settings) -> Path:
+    """Return the file of the audit log: that of ``audit_url``, or audit.db below ``state_dir``."""
+    if not settings.audit_url:
+        return settings.state_dir / "audit.db"
+    name = settings.audit_url.removeprefix("sqlite:///")
+    if name == settings.audit_url or not name or name.startswith(":") or "?" in name:
+        raise invalid("AUDIT_URL_INVALID", "audit_url is sqlite:/// and the path of a file, or postgresql://")
+    return Path(name)
+
+
+def open_log(settings: Settings, *, clock: Clock = system_clock) -> AuditLog:
+    """Return the log that the service writes; its database is opened at the first use."""
+    if not is_postgres(settings):
+        return SqliteLog(database_path(settings), clock=clock)
+    _require_driver()
+    from interlock.audit.store.log_postgres import PostgresLog
+
+    return PostgresLog(settings.audit_url, clock=clock)
+
+
+def open_reader(settings: Settings) -> SqlReader:
+    """Return a reader beside a running service, or on a log at rest. Refused with AUDIT_LOG_NOT_FOUND for a missing file."""
+    if is_postgres(settings):
+        _require_driver()
+        from interlock.audit.store.log_postgres import PostgresReader
+
+        return PostgresReader(settings.audit_url)
+    path = database_path(settings)
+    if not path.is_file():
+        raise not_found(
+            "AUDIT_LOG_NOT_FOUND",
+            f"there is no audit log at {path}",
+            hint="say where it is with INTERLOCK_AUDIT_URL or INTERLOCK_STATE_DIR",
+        )
+    return SqliteReader(path)
+
+
+def _require_driver() -> None:
+    try:
+        import psycopg  # noqa: F401 - only whether it is there
+    except ImportError:
+        raise _no_driver() from None
+
+
+def _no_driver() -> Refused:
+    return unavailable(
+        "POSTGRES_DRIVER_MISSING",
+        "psycopg is not installed",
+        retry_after_ms=0,
+        hint="pip install 'interlock[postgres]'",
+    )

@@ -1,0 +1,146 @@
+"""Reading the audit log from a SQL database, whichever it is; what differs is how a connection is lent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import Any
+
+from interlock.audit.store import rows, statements, writing
+from interlock.audit.store.log import (
+    Chain,
+    Checkpoint,
+    Contents,
+    DeadLetter,
+    Entry,
+    HeldRow,
+    StoredReport,
+)
+from interlock.audit.store.writing import Connection
+from interlock.domain.chain.chain import EventRecord
+
+SESSIONS_AT_ONCE = 5_000
+"""Sessions that one statement looks at: a log of millions must not end at a statement's time limit."""
+
+
+class SqlReader:
+    """Reads the log; cannot write. Several threads may use it at a time."""
+
+    def _reading(self) -> AbstractContextManager[Connection]:
+        """Lend a connection for one statement. Raises ``StoreFailed``."""
+        raise NotImplementedError
+
+    def _snapshot(self) -> AbstractContextManager[Connection]:
+        """Lend a connection for several statements that see one state."""
+        raise NotImplementedError
+
+    def chain(self, session_id: str) -> Chain:
+        """Return all records of a session, with report hashes taken from the stored bytes."""
+        with self._snapshot() as connection:
+            return writing.chain(connection, session_id)
+
+    def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
+        """Return up to *limit* events whose sequence is above *after*."""
+        return [rows.event(row) for row in self._all(statements.EVENTS, session_id, after, limit)]
+
+    def report(self, *, window_id: str = "", trail_id: str = "") -> StoredReport | None:
+        """Return a report by its window or trail id."""
+        by_window = (statements.REPORT_BY_WINDOW, window_id)
+        row = self._one(*by_window) if window_id else self._one(statements.REPORT_BY_TRAIL, trail_id)
+        return rows.stored_report(row) if row else None
+
+    def contents(self, session_id: str) -> Contents:
+        """Return a session's encrypted contents."""
+        with self._snapshot() as connection:
+            found = connection.execute(statements.CONTENTS, (session_id,))
+            sealed = {rows.text(row[0]): rows.blob(row[1]) for row in found}
+            return Contents(writing.content_key(connection, session_id), sealed)
+
+    def naming(self, root_session_id: str) -> list[str]:
+        """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
+        return sorted({rows.text(row[0]) for row in self._all(statements.NAMING, root_session_id)})
+
+    def log_size(self) -> int:
+        """Return how many entries the Merkle log has."""
+        return rows.number(self._one(statements.LOG_SIZE)[0])
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """Return entries by position, from *start* up to, and without, *end*."""
+        return [rows.entry(row) for row in self._all(statements.ENTRIES, start, end)]
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        """Return leaf hashes; fewer where the log ends before."""
+        return [rows.blob(row[0]) for row in self._all(statements.LEAF_HASHES, start, end)]
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
+        return [rows.blob(row[0]) for row in self._all(statements.NODES, level, start, end)]
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        """Return the position of each of a session's events by sequence, of truncated ones too."""
+        return {rows.number(row[0]): rows.number(row[1]) for row in self._all(statements.POSITIONS, session_id)}
+
+    def checkpoint(self) -> Checkpoint | None:
+        """Return the checkpoint that was added last."""
+        with self._reading() as connection:
+            return writing.checkpoint(connection)
+
+    def checkpoints(self) -> list[Checkpoint]:
+        """Return all checkpoints in the order in which they were added."""
+        return [(rows.number(row[0]), rows.text(row[1])) for row in self._all(statements.CHECKPOINTS)]
+
+    def held(self, window_id: str) -> HeldRow | None:
+        """Return a held response."""
+        with self._reading() as connection:
+            return writing.held(connection, window_id)
+
+    def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
+        """Return up to *limit* held responses behind the window *after*, the oldest first, without their bytes."""
+        wanted = status or ""
+        names = (session_id, session_id, wanted, now, now, wanted, after, after, limit)
+        return [rows.held(row) for row in self._all(statements.HELD_LIST, *names)]
+
+    def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
+        """Return responses that are neither pending nor approved any more at *now* and whose bytes are still there."""
+        return [rows.held(row) for row in self._all(statements.EXPIRED_UNMARKED, now, now, limit)]
+
+    def cursor(self, sink: str) -> int:
+        """Return the position that a receiver is sent next; 0 at first."""
+        row = self._one(statements.CURSOR, sink)
+        return rows.number(row[0]) if row else 0
+
+    def dead_letters(self, sink: str) -> list[DeadLetter]:
+        """Return what a receiver would not take, in order."""
+        return [rows.dead_letter(row) for row in self._all(statements.DEAD_LETTERS, sink)]
+
+    def session_ids(self, before: str, limit: int, *, after: str = "", erasable: bool) -> list[str]:
+        """Return up to *limit* sessions above *after*, by name, whose last event is older than *before*."""
+        statement = statements.ERASABLE if erasable else statements.TRUNCATABLE
+        found: list[str] = []
+        while True:
+            page = self._all(statement, after, before, SESSIONS_AT_ONCE)
+            found += [rows.text(session_id) for session_id, due in page if due]
+            if len(found) >= limit or len(page) < SESSIONS_AT_ONCE:
+                return found[:limit]
+            after = rows.text(page[-1][0])
+
+    def key_versions(self) -> set[int]:
+        """Return the versions of the master key that events, windows and data keys name."""
+        return {rows.number(row[0]) for row in self._all(statements.KEY_VERSIONS)}
+
+    def close(self) -> None:
+        """Let go of everything; a later call opens again."""
+        raise NotImplementedError
+
+    def ping(self) -> None:
+        """Read something. Raises ``StoreFailed``."""
+        self._one("SELECT max(version) FROM schema_migrations")
+
+    def _all(self, statement: str, *names: Any) -> Sequence[Any]:
+        with self._reading() as connection:
+            found: Sequence[Any] = connection.execute(statement, names).fetchall()
+            return found
+
+    def _one(self, statement: str, *names: Any) -> Any:
+        with self._reading() as connection:
+            return connection.execute(statement, names).fetchone()

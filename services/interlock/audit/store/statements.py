@@ -1,0 +1,163 @@
+"""What the audit log asks its database, in the SQL that SQLite and PostgreSQL share.
+
+Placeholders are ``?``; ``log_postgres.py`` writes them its own way. ``instr(text, part)`` is SQLite's; PostgreSQL is given it
+by a migration. Event types stand in the text where an index of that type alone is used.
+"""
+
+# ruff: noqa: S608 - the columns are constants of this module
+from __future__ import annotations
+
+from interlock.domain.merkle.entries import LOG_SESSION
+
+EVENT = "session_id, sequence, window_id, event_type, severity, timestamp, data_json, key_version, hmac"
+WINDOW = (
+    "w.session_id, w.window_id, w.window_number, w.parent_ids, w.response_hash, w.report_hash, w.risk_level,"
+    " w.charge_micros, w.status, w.settle_json, w.trail_id, w.request_hash, w.timestamp, w.key_version, w.hmac,"
+    " w.content_hash, w.sealed_report_hash"
+)
+_WITH_REPORT = f"SELECT {WINDOW}, r.body FROM windows AS w LEFT JOIN reports AS r ON r.window_id = w.window_id"
+_WITH_KEY = (
+    f"SELECT {WINDOW}, r.body, k.key_version, k.wrapped FROM windows AS w"
+    " LEFT JOIN reports AS r ON r.window_id = w.window_id LEFT JOIN content_keys AS k ON k.session_id = w.session_id"
+)
+
+HEAD = "SELECT sequence, hmac FROM events WHERE session_id = ? ORDER BY sequence DESC LIMIT 1"
+EVENTS = f"SELECT {EVENT} FROM events WHERE session_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+ALL_EVENTS = f"SELECT {EVENT} FROM events WHERE session_id = ? ORDER BY sequence"
+NAMING = "SELECT session_id FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
+HAS_EVENT = "SELECT 1 FROM events WHERE session_id = ? AND window_id = ? AND event_type = ? AND data_json = ? LIMIT 1"
+HOLDS = "SELECT 1 FROM events WHERE session_id = ? AND event_type = ? LIMIT 1"
+SEAL_BY_ID = f"SELECT {WINDOW}, NULL FROM windows AS w WHERE w.window_id = ?"
+# Ids have one shape, so that a list of them holds one exactly where its text does. A child's number is above its parent's.
+CONTINUED = "SELECT 1 FROM windows WHERE session_id = ? AND window_number > ? AND instr(parent_ids, ?) > 0 LIMIT 1"
+REPORT_BY_WINDOW = f"{_WITH_KEY} WHERE w.window_id = ?"
+REPORT_BY_TRAIL = f"{_WITH_KEY} WHERE w.trail_id = ?"
+WINDOWS = f"{_WITH_REPORT} WHERE w.session_id = ? ORDER BY w.window_number, w.window_id"
+ROOT = "SELECT window_id FROM windows WHERE session_id = ? ORDER BY window_number, window_id LIMIT 1"
+ADD_EVENT = f"INSERT INTO events ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_WINDOW = (
+    "INSERT INTO windows (session_id, window_id, window_number, parent_ids, response_hash, report_hash, risk_level,"
+    " charge_micros, status, settle_json, trail_id, request_hash, timestamp, key_version, hmac, content_hash,"
+    " sealed_report_hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+ADD_REPORT = "INSERT INTO reports (window_id, body) VALUES (?, ?)"
+
+CONTENT_KEY = "SELECT key_version, wrapped FROM content_keys WHERE session_id = ?"
+CONTENTS = "SELECT window_id, sealed FROM contents WHERE session_id = ?"
+ADD_CONTENT_KEY = "INSERT INTO content_keys (session_id, key_version, wrapped) VALUES (?, ?, ?)"
+ADD_CONTENT = "INSERT INTO contents (window_id, session_id, sealed) VALUES (?, ?, ?)"
+HAS_CONTENT = "SELECT 1 FROM contents WHERE session_id = ? AND window_id = ?"
+
+KEY_VERSIONS = (
+    "SELECT key_version FROM events UNION SELECT key_version FROM windows UNION SELECT key_version FROM content_keys"
+)
+
+LOG_SIZE = "SELECT COALESCE(MAX(position) + 1, 0) FROM leaves"
+ADD_LEAF = "INSERT INTO leaves (position, session_id, sequence, leaf_hash) VALUES (?, ?, ?, ?)"
+LEAF_HASHES = "SELECT leaf_hash FROM leaves WHERE position >= ? AND position < ? ORDER BY position"
+POSITIONS = "SELECT sequence, position FROM leaves WHERE session_id = ?"
+ENTRIES = (
+    "SELECT l.position, l.leaf_hash, e.session_id, e.sequence, e.window_id, e.event_type, e.severity, e.timestamp,"
+    " e.data_json, e.key_version, e.hmac FROM leaves AS l"
+    " LEFT JOIN events AS e ON e.session_id = l.session_id AND e.sequence = l.sequence"
+    " WHERE l.position >= ? AND l.position < ? ORDER BY l.position"
+)
+ADD_NODE = "INSERT INTO merkle_nodes (level, number, hash) VALUES (?, ?, ?)"
+NODES = "SELECT hash FROM merkle_nodes WHERE level = ? AND number >= ? AND number < ? ORDER BY number"
+UNLOGGED = (
+    "SELECT e.session_id, e.sequence, e.window_id, e.event_type, e.severity, e.timestamp, e.data_json, e.key_version,"
+    " e.hmac FROM unlogged AS u JOIN events AS e ON e.session_id = u.session_id AND e.sequence = u.sequence"
+    " WHERE NOT EXISTS (SELECT 1 FROM leaves AS l WHERE l.session_id = u.session_id AND l.sequence = u.sequence)"
+    " ORDER BY u.number LIMIT ?"
+)
+ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
+ADD_CHECKPOINT = "INSERT INTO checkpoints (size, note) VALUES (?, ?)"
+CHECKPOINT = "SELECT size, note FROM checkpoints ORDER BY number DESC LIMIT 1"
+CHECKPOINTS = "SELECT size, note FROM checkpoints ORDER BY number"
+
+ADD_HELD = (
+    "INSERT INTO held (window_id, session_id, held_at, expires_at, policy_hash)"
+    " SELECT w.window_id, w.session_id, w.timestamp, ?, ? FROM windows AS w WHERE w.window_id = ? AND w.session_id = ?"
+)
+ADD_HELD_CONTENT = "INSERT INTO held_contents (window_id, session_id, sealed) VALUES (?, ?, ?)"
+_HELD = (
+    "h.window_id, h.session_id, h.held_at, h.expires_at, h.policy_hash, d.approved, d.reviewer_id, d.approval_id,"
+    " d.token, d.decided_at, d.expires_at, o.handed_out_at"
+)
+_HELD_FROM = (
+    " FROM held AS h LEFT JOIN decisions AS d ON d.window_id = h.window_id"
+    " LEFT JOIN handouts AS o ON o.window_id = h.window_id"
+)
+HELD = (
+    f"SELECT {_HELD}, c.sealed{_HELD_FROM} LEFT JOIN held_contents AS c ON c.window_id = h.window_id"
+    " WHERE h.window_id = ?"
+)
+# The same rule as HeldRow.status.
+_STATUS = (
+    "CASE WHEN o.handed_out_at IS NOT NULL THEN 'RELEASED' WHEN d.approved = 0 THEN 'REJECTED'"
+    " WHEN h.expires_at <= ? OR (d.approved = 1 AND d.expires_at <= ?) THEN 'EXPIRED' WHEN d.approved = 1 THEN 'APPROVED'"
+    " ELSE 'PENDING' END"
+)
+HELD_LIST = (
+    f"SELECT {_HELD}, NULL{_HELD_FROM} WHERE (? = '' OR h.session_id = ?) AND (? = '' OR {_STATUS} = ?)"
+    " AND (? = '' OR (h.held_at, h.window_id) > (SELECT p.held_at, p.window_id FROM held AS p WHERE p.window_id = ?))"
+    " ORDER BY h.held_at, h.window_id LIMIT ?"
+)
+EXPIRED_UNMARKED = (
+    f"SELECT {_HELD}, NULL{_HELD_FROM} JOIN held_contents AS c ON c.window_id = h.window_id"
+    f" WHERE {_STATUS} NOT IN ('PENDING', 'APPROVED') ORDER BY h.expires_at, h.window_id LIMIT ?"
+)
+DECIDED = "SELECT 1 FROM decisions WHERE window_id = ? OR approval_id = ? LIMIT 1"
+ADD_DECISION = (
+    "INSERT INTO decisions (window_id, approved, reviewer_id, approval_id, token, decided_at, expires_at)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?)"
+)
+HANDED_OUT = "SELECT 1 FROM handouts WHERE window_id = ?"
+ADD_HANDOUT = "INSERT INTO handouts (window_id, handed_out_at) VALUES (?, ?)"
+
+CURSOR = "SELECT position FROM cursors WHERE sink = ?"
+SET_CURSOR = (
+    "INSERT INTO cursors (sink, position) VALUES (?, ?) ON CONFLICT (sink) DO UPDATE SET position = excluded.position"
+)
+ADD_DEAD_LETTER = (
+    "INSERT INTO dead_letters (sink, first, last, reason, at) VALUES (?, ?, ?, ?, ?) ON CONFLICT (sink, first)"
+    " DO UPDATE SET last = excluded.last, reason = excluded.reason, at = excluded.at"
+)
+DEAD_LETTERS = "SELECT sink, first, last, reason, at FROM dead_letters WHERE sink = ? ORDER BY first"
+DROP_DEAD_LETTER = "DELETE FROM dead_letters WHERE sink = ? AND first = ?"
+
+# One look per session, by the index of its leaves: how many events there are does not matter. Sessions are never fewer, so a
+# statement looks at some of them and says of each whether it is due; who asks goes on behind the last one.
+_EACH_SESSION = (
+    "WITH RECURSIVE each_session (id) AS (SELECT MIN(session_id) FROM leaves WHERE session_id > ? UNION ALL"
+    " SELECT (SELECT MIN(l.session_id) FROM leaves AS l WHERE l.session_id > each_session.id) FROM each_session"
+    " WHERE each_session.id IS NOT NULL)"
+    " SELECT id, (SELECT e.timestamp FROM events AS e WHERE e.session_id = id ORDER BY e.sequence DESC LIMIT 1) < ?"
+    " AND NOT EXISTS (SELECT 1 FROM events AS t WHERE t.session_id = id AND t.event_type = 'TRUNCATED')"
+)
+_OF_SESSIONS = f" FROM each_session WHERE id IS NOT NULL AND id <> '{LOG_SESSION}' LIMIT ?"
+TRUNCATABLE = _EACH_SESSION + _OF_SESSIONS
+ERASABLE = (
+    f"{_EACH_SESSION} AND NOT EXISTS"
+    f" (SELECT 1 FROM events AS t WHERE t.session_id = id AND t.event_type = 'CONTENT_ERASED'){_OF_SESSIONS}"
+)
+
+# What may be deleted; PostgreSQL does each by a function of that name.
+DROPS = {
+    "drop_content": ("DELETE FROM contents WHERE session_id = ? AND window_id = ?",),
+    "drop_held": ("DELETE FROM held_contents WHERE window_id = ?",),
+    "drop_unlogged": (
+        "DELETE FROM unlogged WHERE (session_id, sequence) IN (SELECT l.session_id, l.sequence FROM leaves AS l)",
+    ),
+    "destroy_key": ("DELETE FROM content_keys WHERE session_id = ?",),
+    "drop_contents": ("DELETE FROM contents WHERE session_id = ?",),
+    "drop_reports": ("DELETE FROM reports WHERE window_id IN (SELECT window_id FROM windows WHERE session_id = ?)",),
+    "drop_all_held": ("DELETE FROM held_contents WHERE session_id = ?",),
+    "drop_windows": (
+        "DELETE FROM handouts WHERE window_id IN (SELECT window_id FROM held WHERE session_id = ?)",
+        "DELETE FROM decisions WHERE window_id IN (SELECT window_id FROM held WHERE session_id = ?)",
+        "DELETE FROM held WHERE session_id = ?",
+        "DELETE FROM windows WHERE session_id = ?",
+    ),
+    "drop_events": ("DELETE FROM events WHERE session_id = ? AND sequence <= ?",),
+}

@@ -1,0 +1,221 @@
+"""What a request may do inside a transaction of a SQL database, whichever it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+from interlock.audit.store import rows, statements
+from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow
+from interlock.domain.chain.chain import EventRecord, WindowRecord
+from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
+
+ADOPT_AT_ONCE = 1_000
+
+
+class Connection(Protocol):
+    """A connection to a database, as SQLite's and psycopg's are."""
+
+    size: int | None
+    """Size of the log inside this transaction, where it is known: asking again for every request costs more than it tells."""
+
+    def execute(self, statement: str, names: Sequence[Any] = ()) -> Any:
+        """Run a statement and return a cursor over its rows."""
+
+    def executemany(self, statement: str, names: Iterable[Sequence[Any]]) -> Any:
+        """Run a statement once for each."""
+
+    def drop(self, what: str, *names: Any) -> int:
+        """Delete what ``statements.DROPS`` says, and return the rows of the last of its statements."""
+
+    def touch(self) -> None:
+        """Write something that means nothing."""
+
+
+def chain(connection: Connection, session_id: str) -> Chain:
+    """Return all records of a session, with report hashes taken from the stored bytes."""
+    windows = tuple(map(rows.window, connection.execute(statements.WINDOWS, (session_id,))))
+    return Chain(windows, tuple(map(rows.event, connection.execute(statements.ALL_EVENTS, (session_id,)))))
+
+
+def content_key(connection: Connection, session_id: str) -> ContentKey | None:
+    """Return a session's wrapped data key."""
+    row = connection.execute(statements.CONTENT_KEY, (session_id,)).fetchone()
+    return (rows.number(row[0]), rows.blob(row[1])) if row else None
+
+
+def checkpoint(connection: Connection) -> Checkpoint | None:
+    """Return the checkpoint that was added last."""
+    row = connection.execute(statements.CHECKPOINT).fetchone()
+    return (rows.number(row[0]), rows.text(row[1])) if row else None
+
+
+def held(connection: Connection, window_id: str) -> HeldRow | None:
+    """Return a held response."""
+    row = connection.execute(statements.HELD, (window_id,)).fetchone()
+    return rows.held(row) if row else None
+
+
+class SqlWriting:
+    """A transaction on the writing connection."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    def head(self, session_id: str) -> tuple[int, str]:
+        row = self._one(statements.HEAD, session_id)
+        return (row[0], row[1]) if row else (0, "")
+
+    def window(self, window_id: str) -> WindowRecord | None:
+        row = self._one(statements.SEAL_BY_ID, window_id)
+        return rows.window(row) if row else None
+
+    def is_continued(self, parent: WindowRecord) -> bool:
+        return self._any(statements.CONTINUED, parent.session_id, parent.window_number, parent.window_id)
+
+    def root_id(self, session_id: str) -> str:
+        row = self._one(statements.ROOT, session_id)
+        return str(row[0]) if row else ""
+
+    def holds(self, session_id: str, event_type: str) -> bool:
+        return self._any(statements.HOLDS, session_id, event_type)
+
+    def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
+        return self._any(statements.HAS_EVENT, session_id, window_id, event_type, data_json)
+
+    def chain(self, session_id: str) -> Chain:
+        return chain(self._connection, session_id)
+
+    def add_events(self, events: Sequence[EventRecord]) -> None:
+        """Add events, each after its leaf: an event without one is taken for an older version's."""
+        self._add_leaves(events)
+        self._connection.executemany(statements.ADD_EVENT, map(rows.event_row, events))
+
+    def add_window(self, window: WindowRecord, report: bytes) -> None:
+        self._connection.execute(statements.ADD_WINDOW, rows.window_row(window))
+        self._connection.execute(statements.ADD_REPORT, (window.window_id, report))
+
+    def content_key(self, session_id: str) -> ContentKey | None:
+        return content_key(self._connection, session_id)
+
+    def add_content_key(self, session_id: str, version: int, wrapped: bytes) -> None:
+        self._connection.execute(statements.ADD_CONTENT_KEY, (session_id, version, wrapped))
+
+    def add_content(self, session_id: str, window_id: str, sealed: bytes) -> None:
+        self._connection.execute(statements.ADD_CONTENT, (window_id, session_id, sealed))
+
+    def has_content(self, session_id: str, window_id: str) -> bool:
+        return self._any(statements.HAS_CONTENT, session_id, window_id)
+
+    def drop_content(self, session_id: str, window_id: str) -> bool:
+        return self._connection.drop("drop_content", session_id, window_id) > 0
+
+    def log_size(self) -> int:
+        if self._connection.size is None:
+            self._connection.size = int(self._one(statements.LOG_SIZE)[0])
+        return self._connection.size
+
+    def leaf_hashes(self, start: int, end: int) -> list[bytes]:
+        return [rows.blob(row[0]) for row in self._connection.execute(statements.LEAF_HASHES, (start, end))]
+
+    def nodes(self, level: int, start: int, end: int) -> list[bytes]:
+        return [rows.blob(row[0]) for row in self._connection.execute(statements.NODES, (level, start, end))]
+
+    def positions(self, session_id: str) -> dict[int, int]:
+        return {row[0]: row[1] for row in self._connection.execute(statements.POSITIONS, (session_id,))}
+
+    def adopt_unlogged(self) -> int:
+        adopted = 0
+        while self._any(statements.ANY_UNLOGGED):
+            found = self._connection.execute(statements.UNLOGGED, (ADOPT_AT_ONCE,)).fetchall()
+            self._add_leaves([rows.event(row) for row in found])
+            adopted += len(found)
+            if not self._connection.drop("drop_unlogged"):
+                break  # what is noted there has no event; it is left where it is
+        return adopted
+
+    def add_checkpoint(self, size: int, note: str) -> None:
+        self._connection.execute(statements.ADD_CHECKPOINT, (size, note))
+
+    def checkpoint(self) -> Checkpoint | None:
+        return checkpoint(self._connection)
+
+    def add_held(self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str) -> None:
+        names = (expires_at, policy_hash, window_id, session_id)
+        if self._connection.execute(statements.ADD_HELD, names).rowcount != 1:
+            raise ValueError("a held response is written with its window")
+        self._connection.execute(statements.ADD_HELD_CONTENT, (window_id, session_id, sealed))
+
+    def held(self, window_id: str) -> HeldRow | None:
+        return held(self._connection, window_id)
+
+    def add_decision(
+        self, window_id: str, *, approved: bool, reviewer_id: str, approval_id: str, token: str, decided_at: str,
+        expires_at: str,
+    ) -> None:  # fmt: skip
+        if self._any(statements.DECIDED, window_id, approval_id):  # writers take turns: nobody comes in between
+            raise Decided
+        names = (window_id, int(approved), reviewer_id, approval_id, token, decided_at, expires_at)
+        self._connection.execute(statements.ADD_DECISION, names)
+
+    def add_handout(self, window_id: str, at: str) -> None:
+        if self._any(statements.HANDED_OUT, window_id):
+            raise HandedOut
+        self._connection.execute(statements.ADD_HANDOUT, (window_id, at))
+
+    def drop_held(self, window_id: str) -> bool:
+        return self._connection.drop("drop_held", window_id) > 0
+
+    def destroy_key(self, session_id: str) -> Erased:
+        return Erased(
+            keys=self._connection.drop("destroy_key", session_id),
+            contents=self._connection.drop("drop_contents", session_id),
+            reports=self._connection.drop("drop_reports", session_id),
+            held=self._connection.drop("drop_all_held", session_id),
+        )
+
+    def truncate(self, session_id: str, up_to_sequence: int) -> int:
+        self.destroy_key(session_id)
+        self._connection.drop("drop_windows", session_id)
+        return self._connection.drop("drop_events", session_id, up_to_sequence)
+
+    def set_cursor(self, sink: str, position: int) -> None:
+        self._connection.execute(statements.SET_CURSOR, (sink, position))
+
+    def add_dead_letter(self, sink: str, first: int, last: int, reason: str, at: str) -> None:
+        self._connection.execute(statements.ADD_DEAD_LETTER, (sink, first, last, reason, at))
+
+    def drop_dead_letter(self, sink: str, first: int) -> bool:
+        return bool(self._connection.execute(statements.DROP_DEAD_LETTER, (sink, first)).rowcount > 0)
+
+    def touch(self) -> None:
+        self._connection.touch()
+
+    def _add_leaves(self, events: Sequence[EventRecord]) -> None:
+        size = self.log_size()
+        self._connection.executemany(
+            statements.ADD_LEAF,
+            [
+                (position, event.session_id, event.sequence, leaf_hash(entry_of(event)))
+                for position, event in enumerate(events, size)
+            ],
+        )
+        self._connection.size = size + len(events)
+        self._add_nodes(size, size + len(events))
+
+    def _add_nodes(self, before: int, now: int) -> None:
+        """Store the complete subtrees that end between two sizes: of leaves, then of those."""
+        width = TILE_WIDTH
+        for level in STORED_LEVELS:
+            for number in range(before // width, now // width):
+                start, end = number * TILE_WIDTH, (number + 1) * TILE_WIDTH
+                below = self.leaf_hashes(start, end) if level == STORED_LEVELS[0] else self.nodes(level - 8, start, end)
+                self._connection.execute(statements.ADD_NODE, (level, number, complete_root(below)))
+            width *= TILE_WIDTH
+
+    def _one(self, statement: str, *names: Any) -> Any:
+        return self._connection.execute(statement, names).fetchone()
+
+    def _any(self, statement: str, *names: Any) -> bool:
+        return self._connection.execute(statement, names).fetchone() is not None

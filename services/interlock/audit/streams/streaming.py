@@ -1,0 +1,179 @@
+"""Streaming the audit log to sinks: at least once, in order, nothing dropped (AUD-4; reliability.md §4, report-uri row).
+
+Each sink has a durable cursor into the Merkle log and a task of its own, so that a slow one makes no other wait. The cursor
+moves in the same transaction that writes down the delivery; a crash between sending and that repeats a message, and loses none.
+What a sink does not accept waits: with back-off, then, after ``max_age_s`` or an answer that will never change, as a dead letter
+that stays in the database until somebody sends it again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Iterable
+
+import structlog
+from prometheus_client import Counter
+
+from interlock.audit.requests import Note
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.store.log import AuditLog
+from interlock.audit.streams.delivery import Courier, addresses
+from interlock.audit.streams.feed import Feed, Submitting
+from interlock.audit.streams.sinks import REPORTED, load_sinks, report_sinks
+from interlock.domain.errors import Refused, unavailable
+from interlock.runtime.clock import Clock
+from interlock.runtime.egress.addresses import host_of
+from interlock.runtime.egress.fetch import Egress, Resolver, system_resolver
+from interlock.runtime.settings.model import Settings
+
+log = structlog.get_logger()
+
+REFUSED_REPORTS = Counter(
+    "interlock_audit_reports_refused",
+    "Violation reports that were asked for and are not delivered, by reason.",
+    ["reason"],
+)
+
+POLL_S = 0.25
+RELOAD_S = 0.5
+TASK = "stream"
+
+
+class Streaming:
+    """Serves every sink, and tells whether the required ones keep up."""
+
+    def __init__(
+        self,
+        audit_log: AuditLog,
+        writer: Submitting,
+        sealer: Sealer,
+        courier: Courier,
+        *,
+        settings: Settings,
+    ) -> None:
+        """Refused with SINKS_INVALID or SINKS_NOT_READABLE when the file cannot be used."""
+        self._log, self._writer, self._sealer, self._courier = audit_log, writer, sealer, courier
+        self._settings, self._reports = settings, report_sinks(settings)
+        self._sinks = {**load_sinks(settings), **self._reports}
+        self._feeds: dict[str, tuple[Feed, asyncio.Task[None]]] = {}
+        self._task: asyncio.Task[None] | None = None
+        self._told = ""
+
+    def start(self) -> None:
+        """Begin to serve, if there is or may be anything to serve."""
+        if self._settings.sinks_file is not None or self._reports:
+            self._task = asyncio.create_task(self._run(), name="audit-stream")
+
+    async def close(self) -> None:
+        """Stop serving. What is under way is sent again later."""
+        tasks = [task for task in (self._task, *(task for _, task in self._feeds.values())) if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    def require(self) -> None:
+        """Refuse with AUDIT_SINK_LAG while a required sink is too far behind. Reads the database: not for the event loop."""
+        required = [sink for sink in self._sinks.values() if sink.required]
+        if not required:
+            return
+        size = self._log.log_size()
+        for sink in required:
+            if size - self._log.cursor(sink.name) > sink.max_lag:
+                raise unavailable(
+                    "AUDIT_SINK_LAG",
+                    "a sink that must keep up is too far behind; nothing more is sealed",
+                    sink=sink.name,
+                )
+
+    def notice(self, notes: Iterable[Note]) -> None:
+        """Count the reports that a policy asks for and that this deployment does not deliver (SPEC-006 §7.2)."""
+        for note in notes:
+            if note.event_type != REPORTED:
+                continue
+            urls, groups = addresses(json.loads(note.data_json))
+            unknown = ["HOST_NOT_ALLOWED" for url in urls if host_of(url) not in self.hosts]
+            for reason in (*unknown, *("GROUP_UNKNOWN" for group in groups if group not in self.groups)):
+                REFUSED_REPORTS.labels(reason).inc()
+                log.warning("report.not_delivered", reason=reason, hint="see report_uri_hosts and sinks_file")
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """Hosts that violations may be reported to."""
+        return frozenset(sink.host for sink in self._reports.values())
+
+    @property
+    def groups(self) -> frozenset[str]:
+        """Names that ``report-to`` may use."""
+        return frozenset(sink.name for sink in self._sinks.values() if sink.format == "report" and not sink.host)
+
+    async def _run(self) -> None:
+        reloaded = time.monotonic()
+        while True:
+            try:
+                with contextlib.suppress(Refused):
+                    await self._round()
+                if time.monotonic() - reloaded >= RELOAD_S:
+                    reloaded = time.monotonic()
+                    await self._reload()
+            except Exception:  # a defect must not end the task: every sink would stand still, and nobody would be told
+                log.exception("stream.defect")
+            await asyncio.sleep(POLL_S)
+
+    async def _round(self) -> None:
+        """See how long the log is, and serve each sink as it is configured now, in one process of all."""
+        leads = await asyncio.to_thread(self._log.leads, TASK)
+        size = await asyncio.to_thread(self._log.log_size) if leads else 0
+        wanted = self._sinks if leads else {}
+        for name, (feed, task) in list(self._feeds.items()):
+            if wanted.get(name) != feed.sink or task.done():
+                await self._end(name, task)
+        for name, sink in wanted.items():
+            if name not in self._feeds:
+                feed = Feed(sink, self._log, self._writer, self._sealer, self._courier)
+                self._feeds[name] = (feed, asyncio.create_task(feed.run(), name=f"audit-stream-{name}"))
+        for feed, _ in self._feeds.values():
+            feed.size = max(feed.size, size)
+            feed.grown.set()
+
+    async def _end(self, name: str, task: asyncio.Task[None]) -> None:
+        """End a feed; what was under way is sent again by the next one."""
+        del self._feeds[name]
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    async def _reload(self) -> None:
+        """Read the sinks again. A bad file is told once, and the sinks of the good one stay."""
+        try:
+            self._sinks = {**await asyncio.to_thread(load_sinks, self._settings), **self._reports}
+            self._told = ""
+        except Refused as refused:
+            if self._told != refused.message:
+                log.error("stream.sinks_refused", reason=refused.reason, hint=refused.message)  # noqa: TRY400 - no defect
+            self._told = refused.message
+
+
+def check_sinks(settings: Settings) -> None:
+    """Refuse, before anything is opened, sinks that cannot be used: SINKS_INVALID or SINKS_NOT_READABLE."""
+    load_sinks(settings)
+    report_sinks(settings)
+
+
+def open_courier(settings: Settings, clock: Clock, *, resolver: Resolver = system_resolver) -> Courier:
+    """Return what sends, as the settings say."""
+    ca_file = str(settings.egress_ca_file) if settings.egress_ca_file else None
+    egress = Egress(allow=settings.egress_allow, ca_file=ca_file, resolver=resolver)
+    source = (
+        f"{settings.public_base_url.rstrip('/')}/crp/v3/audit" if settings.public_base_url else "urn:interlock:audit"
+    )
+    return Courier(egress, clock, source)
+
+
+def open_streaming(
+    settings: Settings, audit_log: AuditLog, writer: Submitting, sealer: Sealer, *, resolver: Resolver = system_resolver
+) -> Streaming:
+    """Return the streaming of the settings. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
+    courier = open_courier(settings, sealer.clock, resolver=resolver)
+    return Streaming(audit_log, writer, sealer, courier, settings=settings)

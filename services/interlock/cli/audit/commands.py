@@ -1,0 +1,142 @@
+"""``interlock audit``: check and export a session's audit trail, straight from the database of the settings.
+
+Read-only, so it works beside a running service and without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import typer
+
+from interlock.audit.export.export import printable
+from interlock.audit.sealing.verify import examine
+from interlock.audit.store.log import StoreFailed
+from interlock.audit.store.opening import open_reader, place
+from interlock.audit.tree.walk import Reader, walk_tree, walked
+from interlock.cli.audit import stream
+from interlock.cli.audit.erase import erase, migrate
+from interlock.cli.audit.export import export
+from interlock.cli.audit.offline import ANCHOR, OFFLINE, PUBLIC_KEY, fsck, verify_offline
+from interlock.cli.audit.proofs import acknowledge_truncation, bundle, checkpoint, prove
+from interlock.cli.audit.tree import as_json, print_tree, tree_as_json
+from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
+from interlock.domain import ids
+from interlock.domain.chain.chain import Integrity, Verification
+from interlock.domain.errors import Refused, not_found, unavailable
+from interlock.runtime.keys.derivation import Keyring, load_keyring
+from interlock.runtime.settings.model import Settings, load
+
+app = typer.Typer(no_args_is_help=True, help="Verify and export the audit chain of a session.")
+
+SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+OPTIONAL_SESSION = typer.Argument("", help="Session id, crp_sess_ and 32 hex digits; not with --offline.")
+TREE = typer.Option(False, "--tree", help="The session is the root of an agent tree: walk all sessions below it too.")
+for command in (checkpoint, prove, bundle, fsck, export, erase, migrate):
+    app.command()(command)
+app.add_typer(stream.app, name="stream")
+app.command(name="acknowledge-truncation")(acknowledge_truncation)
+
+
+@app.command()
+def verify(  # noqa: PLR0917 - each is an option of the command
+    session_id: str = OPTIONAL_SESSION,
+    tree: bool = TREE,
+    offline: Path | None = OFFLINE,
+    anchor: Path | None = ANCHOR,
+    public_key: Path | None = PUBLIC_KEY,
+    output: Output = Format.TEXT,
+) -> None:
+    """Check every HMAC, hash, number and link of a session's trail, from the stored bytes.
+
+    With --tree: of every session that it delegated to, and so on down, and what each parent recorded of its children
+    against their own trails (SPEC-012 §8.2). The first break is named.
+
+    With --offline instead of a session: the whole log in a bundle, by the log's public key alone (docs/audit.md).
+
+    Exit 0: VALID, UNVERIFIED where one window alone has nothing to chain from, or TRUNCATED where a signed mark says what was
+    erased or removed by retention. 1: BROKEN or PARTIAL. 2: no such session, or it cannot be told.
+    """
+    if offline is not None:
+        verify_offline(offline, anchor, public_key, output)
+    if tree:
+        _verify_tree(session_id, output)
+        return
+    with _refusals(as_json=output is Format.JSON):
+        settings = load()
+        with closing(open_reader(settings)) as reader:
+            keyring = _keyring(settings)
+            stored = reader.chain(ids.check("crp_sess_", session_id))
+            if not stored.events and not stored.windows:
+                raise _unknown(settings)
+        found = examine(stored, session_id, keyring)
+    if output is Format.JSON:
+        print_json({"session_id": session_id, **as_json(found)})
+    else:
+        typer.echo(_as_text(session_id, found))
+    raise typer.Exit(NEGATIVE if found.faults else 0)
+
+
+def _verify_tree(root_id: str, output: Format) -> None:
+    with _refusals(as_json=output is Format.JSON):
+        settings = load()
+        with closing(open_reader(settings)) as log:
+            found = walked(walk_tree(Reader(log, _keyring(settings)), ids.check("crp_sess_", root_id)))
+    if output is Format.JSON:
+        print_json(tree_as_json(found))
+    else:
+        print_tree(found)
+    raise typer.Exit(0 if found.integrity in {Integrity.VALID, Integrity.UNVERIFIED, Integrity.TRUNCATED} else NEGATIVE)
+
+
+def _unknown(settings: Settings) -> Refused:
+    return not_found("SESSION_NOT_FOUND", f"{place(settings)} has nothing of that session")
+
+
+def _keyring(settings: Settings) -> Keyring:
+    """Return the keys, without making a master key where there is none: it could have sealed nothing."""
+    own = (settings.state_dir / "master.key").is_file()
+    if settings.master_key is None and settings.master_keys_file is None and not own:
+        raise unavailable(
+            "MASTER_KEY_MISSING",
+            "there is no master key to check the chain with",
+            retry_after_ms=0,
+            hint="set INTERLOCK_MASTER_KEY, or INTERLOCK_STATE_DIR to the folder of master.key",
+        )
+    return load_keyring(settings)
+
+
+@contextmanager
+def _refusals(*, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except Refused as refused:
+        if isinstance(refused, StoreFailed):
+            refused.metadata["hint"] = refused.hint
+        raise typer.Exit(print_refusal(refused, as_json=as_json)) from None
+
+
+def _as_text(session_id: str, found: Verification) -> str:
+    lines = [
+        f"{found.integrity.name}  {session_id}",
+        f"  {found.windows} windows, {found.events} events, {found.charged_micros / 1_000_000:.6f} charged",
+        f"  tip {printable(found.chain_tip) or '(none)'}",
+        *(
+            f"  {mark.event_type} by event {mark.sequence} at {printable(mark.timestamp)}: {printable(mark.data_json)}"
+            for mark in found.marks
+        ),
+        *(
+            f"  {fault.what} {fault.index}: {fault.reason}  {printable(fault.window_id)}".rstrip()
+            for fault in found.faults
+        ),
+    ]
+    if _every_event_fails(found):
+        lines.append("  Every event fails: is this the master key that sealed them?")
+    return "\n".join(lines)
+
+
+def _every_event_fails(found: Verification) -> bool:
+    failed = sum(1 for fault in found.faults if fault.what == "event" and fault.reason == "HMAC_MISMATCH")
+    return found.events > 0 and failed == found.events

@@ -1,0 +1,139 @@
+"""``interlock audit verify --offline`` and ``interlock audit fsck``: the whole log from its bytes, without any secret key."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+import typer
+
+from interlock.audit.export.export import printable
+from interlock.audit.merkle.checkpoint_key import PUBLIC, load_checkpoint_key
+from interlock.audit.merkle.examination import examine_bundle, examine_log
+from interlock.audit.merkle.folder import UnusableError
+from interlock.audit.store.opening import open_reader
+from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
+from interlock.domain.errors import Refused, invalid
+from interlock.domain.merkle.bundle import Examined, as_json
+from interlock.domain.merkle.note import MalformedNoteError, VerifierKey, verifier_key
+from interlock.runtime.settings.model import Settings, load
+
+LONGEST_KEY = 4096
+SHOWN = 50
+
+OFFLINE = typer.Option(
+    None,
+    "--offline",
+    help="Folder of a bundle from `interlock audit bundle`: check the whole log, without server or master key.",
+)
+ANCHOR = typer.Option(None, "--anchor", help="Folder that the log's checkpoints were published to.")
+PUBLIC_KEY = typer.Option(None, "--public-key", help="File with the log's verifier key, name+hash+key.")
+
+
+def verify_offline(bundle: Path, anchor: Path | None, public_key: Path | None, output: Format) -> None:
+    """Examine a bundle and end the command: 0 nothing is wrong, 1 something is, 2 it cannot be told."""
+    with refusals(output):
+        if public_key is None:
+            raise invalid("PUBLIC_KEY_NEEDED", "a log is checked by its public key", hint="give --public-key FILE")
+        key = key_in(public_key)
+        try:
+            found = examine_bundle(bundle, key, anchor)
+        except (OSError, UnusableError) as error:
+            raise _unusable(error) from None
+    _end(found, key, output, anchor=anchor)
+
+
+def fsck(anchor: Path | None = ANCHOR, output: Output = Format.TEXT) -> None:
+    """Derive the Merkle log anew from the bytes in the database and hold it against every checkpoint.
+
+    Reads the database of the settings, beside a running service or without one, and the anchor of the settings. Exit 0: all
+    holds. 1: something does not, and its position is named. 2: it cannot be told.
+    """
+    with refusals(output):
+        settings = load()
+        anchor = anchor or settings.audit_anchor
+        key = own_verifier(settings)
+        with closing(open_reader(settings)) as log:
+            try:
+                found = examine_log(log, key, anchor)
+            except (OSError, UnusableError) as error:
+                raise _unusable(error) from None
+    _end(found, key, output, anchor=anchor)
+
+
+def own_verifier(settings: Settings) -> VerifierKey:
+    """Return the public half of the settings' checkpoint key, without making one."""
+    own = settings.state_dir / f"checkpoint.key{PUBLIC}"
+    if settings.checkpoint_key_file is None and own.is_file():
+        return key_in(own)
+    if settings.checkpoint_key_file is None:
+        raise invalid(
+            "CHECKPOINT_KEY_MISSING", f"there is no checkpoint key in {settings.state_dir}",
+            hint="set INTERLOCK_STATE_DIR or INTERLOCK_CHECKPOINT_KEY_FILE as the audit service has it",
+        )  # fmt: skip
+    return load_checkpoint_key(settings).verifier()
+
+
+def key_in(path: Path) -> VerifierKey:
+    """Return the verifier key in a file. Refused with PUBLIC_KEY_UNREADABLE."""
+    try:
+        with path.open("rb") as file:
+            text = file.read(LONGEST_KEY).decode("ascii")
+        return verifier_key(text)
+    except (OSError, UnicodeDecodeError, MalformedNoteError) as error:
+        why = str(error) if isinstance(error, MalformedNoteError) else type(error).__name__
+        raise invalid("PUBLIC_KEY_UNREADABLE", f"{path}: {why}") from None
+
+
+def _unusable(error: OSError | UnusableError) -> Refused:
+    text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
+    return invalid("BUNDLE_UNUSABLE", printable(text), hint="make it with `interlock audit bundle --out DIR`")
+
+
+def _end(found: Examined, key: VerifierKey, output: Format, *, anchor: Path | None) -> None:
+    if output is Format.JSON:
+        print_json({"log": key.name, **as_json(found)})
+    else:
+        typer.echo(_as_text(found, key, anchored=anchor is not None))
+    raise typer.Exit(NEGATIVE if found.found else 0)
+
+
+def _as_text(found: Examined, key: VerifierKey, *, anchored: bool) -> str:
+    lines = [
+        f"{found.verdict}  {key.name}",
+        f"  {found.size} entries, {found.sessions} sessions, {found.windows} sealed windows",
+        f"  root {found.root.hex()}",
+        f"  signed      [0, {found.signed})" + (f"  at {_time(found.signed_at)}" if found.signed_at else ""),
+    ]
+    if anchored:
+        lines.append(f"  anchored    [0, {found.anchored})")
+        lines.append(f"  unanchored  [{found.anchored}, {found.size})" + _word(found.size - found.anchored))
+    else:
+        lines.append(
+            f"  unanchored  [0, {found.size})  no anchor was given: that the end is not missing is the log's own word"
+        )
+    lines += [f"  truncated   [{first}, {end})  by a signed mark of retention" for first, end in found.truncated]
+    lines += [f"  erased      the contents of {printable(session)}" for session in found.erased]
+    lines += [
+        f"  lost        [{loss.kept}, {loss.anchored_size}) of generation {loss.generation - 1}, acknowledged by"
+        f" {printable(loss.reviewer_id)} at entry {loss.position} ({printable(loss.cause)})"
+        for loss in found.losses
+    ]
+    lines += [
+        f"  {one.what} {one.index}: {one.reason}" + (f"  {printable(one.detail)}" if one.detail else "")
+        for one in found.findings[:SHOWN]
+    ]
+    more = found.found - min(len(found.findings), SHOWN)
+    return "\n".join([*lines, *([f"  and {more} more"] if more else [])])
+
+
+def _word(entries: int) -> str:
+    return f"  {entries} entries that nothing outside the log vouches for" if entries else ""
+
+
+def _time(seconds: int) -> str:
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    except (OverflowError, ValueError, OSError):
+        return str(seconds)

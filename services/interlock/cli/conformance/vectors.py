@@ -1,0 +1,105 @@
+"""The test vectors of SPEC-014 §2, run as printed: what they say in, what they assert out.
+
+``conformance_vectors.json`` holds them word for word. Those about headers, the engine, chains and tokens go through a
+real mesh over HTTP; those about policies and budgets through the domain that the mesh itself uses. Where the printed
+text is cut short or names a path of another product, a note says what stands in its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+
+from interlock.cli.conformance import domain_vectors, mesh_vectors
+from interlock.cli.conformance.domain_vectors import Expectations, Vector
+from interlock.cli.conformance.mesh_vectors import Front, front
+from interlock.demo.mesh import MeshFailedError
+from interlock.runtime.settings.model import Settings
+
+PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
+
+
+@dataclass(frozen=True)
+class Result:
+    """How one vector went. ``notes`` tell what failed, and what stands in for what the text leaves open."""
+
+    test_id: str
+    level: str
+    category: str
+    description: str
+    outcome: str
+    notes: tuple[str, ...]
+
+
+def vectors() -> list[Vector]:
+    """Return the vectors as printed."""
+    text = resources.files("interlock.cli.conformance").joinpath("vectors.json").read_text(encoding="utf-8")
+    found: list[Vector] = json.loads(text)["vectors"]
+    return found
+
+
+DOMAIN: Mapping[str, Callable[[Vector, Expectations], None]] = {
+    "TV-020": domain_vectors.policy_parses,
+    "TV-021": domain_vectors.policy_is_rejected,
+    "TV-022": domain_vectors.tightening_is_accepted,
+    "TV-023": domain_vectors.relaxation_is_rejected,
+    "TV-050": domain_vectors.budget_falls,
+    "TV-051": domain_vectors.budget_halts,
+}
+MESH: Mapping[str, Callable[[Vector, Expectations, Front], None]] = {
+    "TV-001": mesh_vectors.basic_headers,
+    "TV-002": mesh_vectors.headers_stay,
+    "TV-003": mesh_vectors.critical_halts,
+    "TV-010": mesh_vectors.engine,
+    "TV-011": mesh_vectors.engine,
+    "TV-012": mesh_vectors.engine,
+    "TV-013": mesh_vectors.engine,
+    "TV-030": mesh_vectors.chain_holds,
+    "TV-031": mesh_vectors.chain_breaks,
+    "TV-040": mesh_vectors.token_resumes,
+    "TV-041": mesh_vectors.token_expires,
+}
+LEFT_OUT = {
+    "TV-004": "there is no knowledge fabric here whose state a caller could name, so nothing answers 304; "
+    "CRP-Context-If-Match is checked for its form and changes nothing",
+}
+
+
+def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[Result]:
+    """Run every vector, or those whose id matches *only*, and return the results in the order of the text."""
+    chosen = [vector for vector in vectors() if only is None or only.search(vector["test_id"])]
+    if not any(vector["test_id"] in MESH for vector in chosen):
+        return [run(vector, None) for vector in chosen]
+    try:
+        with front(settings) as started:
+            return [run(vector, started) for vector in chosen]
+    except MeshFailedError as error:
+        why = f"the mesh did not start: {str(error).splitlines()[0]}"
+        return [_result(vector, FAIL, (why,)) if vector["test_id"] in MESH else run(vector, None) for vector in chosen]
+
+
+def run(vector: Vector, started: Front | None) -> Result:
+    """Run one vector. What it raises is a failure with its type, not the end of the report."""
+    name = vector["test_id"]
+    if name in LEFT_OUT:
+        return _result(vector, NOT_APPLICABLE, (LEFT_OUT[name],))
+    expect = Expectations()
+    try:
+        if name in DOMAIN:
+            DOMAIN[name](vector, expect)
+        elif name in MESH and started is not None:
+            MESH[name](vector, expect, started)
+        else:
+            expect.hold(False, "nothing runs this vector")
+    except Exception as error:  # noqa: BLE001 - a vector that cannot be run has failed
+        expect.hold(False, f"{type(error).__name__}: {error}")
+    return _result(vector, FAIL if expect.broken else PASS, (*expect.broken, *expect.notes))
+
+
+def _result(vector: Vector, outcome: str, notes: tuple[str, ...]) -> Result:
+    return Result(
+        vector["test_id"], vector["conformance_level"], vector["category"], vector["description"], outcome, notes
+    )

@@ -1,0 +1,90 @@
+"""``interlock oversight reviewers``: who may approve what, as the policy service knows it (SPEC-012 §6.2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import grpc
+import typer
+
+from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
+from interlock.cli.asking import asked
+from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
+from interlock.runtime.settings.model import load
+
+if TYPE_CHECKING:
+    from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
+
+app = typer.Typer(no_args_is_help=True, help="List, register and remove reviewers.")
+
+NAME = typer.Argument(help="Name of the reviewer, such as reviewer@company.com.")
+PUBLIC = typer.Option(
+    ..., "--public-key", help="ed25519: and 43 characters, as `interlock oversight keygen` prints it."
+)
+ACTIONS = typer.Option(
+    [], "--action", help="What the key may approve; repeatable. Absent: delegate, release and reject."
+)
+
+
+@app.command(name="list")
+def list_(output: Output = Format.TEXT) -> None:
+    """List who may approve what: those of the file, and those that were registered by RPC.
+
+    Asks the policy service at INTERLOCK_POLICY_ADDRESS. Exit 0: listed. 2: no answer.
+    """
+    with refusals(output):
+        settings, request = load(), policy_pb2.ListReviewersRequest()
+        found = asked("policy", settings, lambda c: _stub(c).ListReviewers(request, timeout=settings.rpc_timeout_s))
+    listed = [
+        {
+            "reviewer_id": one.reviewer_id, "public_key": one.public_key, "actions": list(one.actions),
+            "from_file": one.from_file,
+        }
+        for one in found.reviewers
+    ]  # fmt: skip
+    if output is Format.JSON:
+        print_json({"reviewers": listed})
+        return
+    for one in found.reviewers:
+        where = "file" if one.from_file else "rpc"
+        typer.echo(f"{one.reviewer_id}  {one.public_key}  {where}  {', '.join(one.actions)}")
+    if not listed:
+        typer.echo("nobody can approve anything: set INTERLOCK_REVIEWERS_FILE")
+
+
+@app.command()
+def register(
+    name: str = NAME, public_key: str = PUBLIC, actions: list[str] = ACTIONS, output: Output = Format.TEXT
+) -> None:
+    """Register a reviewer, or replace one that was registered so, in the policy service's memory until it ends.
+
+    Needs INTERLOCK_REVIEWERS_BY_RPC=true there. Exit 0: registered. 2: refused, and nothing was changed.
+    """
+    with refusals(output):
+        reviewer = policy_pb2.Reviewer(reviewer_id=name, public_key=public_key, actions=actions)
+        settings, request = load(), policy_pb2.RegisterReviewerRequest(reviewer=reviewer)
+        answer = asked("policy", settings, lambda c: _stub(c).RegisterReviewer(request, timeout=settings.rpc_timeout_s))
+    if output is Format.JSON:
+        print_json({"reviewer_id": name, "replaced": answer.replaced})
+    else:
+        typer.echo(f"{name} {'replaced' if answer.replaced else 'registered'}")
+
+
+@app.command()
+def remove(name: str = NAME, output: Output = Format.TEXT) -> None:
+    """Remove a reviewer that was registered by RPC; one of the file is removed there.
+
+    Exit 0: removed. 1: there was none. 2: refused.
+    """
+    with refusals(output):
+        settings, request = load(), policy_pb2.RemoveReviewerRequest(reviewer_id=name)
+        answer = asked("policy", settings, lambda c: _stub(c).RemoveReviewer(request, timeout=settings.rpc_timeout_s))
+    if output is Format.JSON:
+        print_json({"reviewer_id": name, "removed": answer.removed})
+    else:
+        typer.echo(f"{name} {'removed' if answer.removed else 'was not registered'}")
+    raise typer.Exit(0 if answer.removed else NEGATIVE)
+
+
+def _stub(channel: grpc.aio.Channel) -> PolicyServiceAsyncStub:
+    return policy_pb2_grpc.PolicyServiceStub(channel)

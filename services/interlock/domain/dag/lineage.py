@@ -1,0 +1,195 @@
+"""What led to a window: its ancestors, the texts of lineage and quality with brackets, and degradation (SPEC-004 §9, §13).
+
+A window stands here as a ``Step``; parents are named by their place in the list, and every parent stands before its child.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import groupby
+
+from interlock.domain.dag.dag import TIERS, Node
+from interlock.domain.ids import WindowId
+
+LONGEST_TEXT = 256
+"""Most windows whose parallels are shown; a longer parallel lineage has no text, and its quality no brackets."""
+
+
+class Degradation(IntEnum):
+    """A pattern in the tiers of a path (§13.2); numbers equal ``interlock.api.session.v1.Degradation``."""
+
+    NONE = 0
+    FIRST_DROP = 1
+    SUSTAINED = 2
+    CRITICAL = 3
+    PERSISTENT = 4
+
+
+@dataclass(frozen=True)
+class Step:
+    """One window of a session as its history needs it; ``parents`` are places in the list of all steps."""
+
+    window_id: WindowId
+    number: int
+    tier: str
+    status: str
+    pattern: str
+    parents: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """What led to a window, itself included when it is there; parallel windows stand in brackets in the texts."""
+
+    lineage: tuple[WindowId, ...]
+    tiers: tuple[str, ...]
+    degradation: Degradation
+    lineage_text: str
+    quality_text: str
+
+
+NO_HISTORY = History((), (), Degradation.NONE, "", "")
+
+
+def steps_of(nodes: Sequence[Node]) -> list[Step]:
+    """Return the nodes of a session as steps, in their order."""
+    place = {node.window_id: at for at, node in enumerate(nodes)}
+    return [
+        Step(
+            window_id=node.window_id,
+            number=node.window_number,
+            tier=node.seal.quality_tier,
+            status=node.seal.status,
+            pattern=node.pattern,
+            parents=tuple(place[parent] for parent in node.parent_ids),
+        )
+        for node in nodes
+    ]
+
+
+def history_of(steps: Sequence[Step], places: Sequence[int]) -> History:
+    """Return what led to the windows at *places*, and those windows."""
+    if not places:
+        return NO_HISTORY
+    above = closure(steps, places)
+    if len(places) == 1 and len(above) == steps[places[0]].number:
+        return _line(steps, above)
+    ordered = sorted(above, key=lambda at: (steps[at].number, at))
+    short = len(ordered) <= LONGEST_TEXT
+    alone = _alone(steps, ordered) if short else set(ordered)
+    levels = [
+        [at for _, at in level] for _, level in groupby(((steps[at].number, at) for at in ordered), lambda e: e[0])
+    ]
+    return History(
+        lineage=tuple(steps[at].window_id for at in ordered),
+        tiers=tuple(steps[at].tier for at in ordered),
+        degradation=degradation_of([max((steps[at].tier for at in level), key=_badness) for level in levels]),
+        lineage_text=_written(steps, ordered) if short else "",
+        quality_text=",".join(_level(steps, level, alone) for level in levels),
+    )
+
+
+def _line(steps: Sequence[Step], above: set[int]) -> History:
+    """Return the history of a path without parallels: as many windows as the last one's number."""
+    ordered = [steps[at] for at in sorted(above)]
+    lineage, tiers = tuple(step.window_id for step in ordered), tuple(step.tier for step in ordered)
+    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+
+
+def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
+    """Return the places of the given windows and of all their ancestors."""
+    found: set[int] = set()
+    waiting = list(places)
+    while waiting:
+        at = waiting.pop()
+        if at not in found:
+            found.add(at)
+            waiting.extend(steps[at].parents)
+    return found
+
+
+def degradation_of(tiers: Sequence[str]) -> Degradation:
+    """Return the pattern at the end of a path's tiers (SPEC-004 §13.2); only its last three windows count."""
+    *_, before, last = (0, 0, *(_badness(tier) for tier in tiers))
+    if len(tiers) > 1 and last == before == _badness("D"):
+        return Degradation.PERSISTENT
+    if len(tiers) < 2 or last <= before:
+        return Degradation.NONE
+    if len(tiers) > 2 and before > _badness(tiers[-3]):
+        return Degradation.CRITICAL if tiers[-1] == "D" else Degradation.SUSTAINED
+    return Degradation.FIRST_DROP
+
+
+def _badness(tier: str) -> int:
+    return TIERS.index(tier)
+
+
+def _level(steps: Sequence[Step], level: Sequence[int], alone: set[int]) -> str:
+    text = ",".join(steps[at].tier for at in level)
+    return text if alone.issuperset(level) else f"[{text}]"
+
+
+def _related(steps: Sequence[Step], members: Sequence[int]) -> dict[int, int]:
+    """Return, for each member, the members before or behind it on some path and itself, as bits by their place."""
+    inside = sum(1 << at for at in members)
+    before: dict[int, int] = {}
+    for at in sorted(members):
+        before[at] = 1 << at
+        for parent in steps[at].parents:
+            before[at] |= before.get(parent, 0)
+    related = dict(before)
+    for at in members:
+        mark = 1 << at
+        for other in members:
+            if before[at] >> other & 1:
+                related[other] |= mark
+    return {at: bits & inside for at, bits in related.items()}
+
+
+def _alone(steps: Sequence[Step], members: Sequence[int]) -> set[int]:
+    """Return the members that ran in parallel with no other member."""
+    everyone = sum(1 << at for at in members)
+    return {at for at, bits in _related(steps, members).items() if bits == everyone}
+
+
+def _written(steps: Sequence[Step], members: Sequence[int]) -> str:
+    """Return the members as ``a -> [b -> c, d] -> e``: in a row where all meet, in brackets where they ran in parallel."""
+    related = _related(steps, members)
+    everyone = sum(1 << at for at in members)
+    row: list[str] = []
+    section: list[int] = []
+    for at in [*members, None]:
+        if at is not None and related[at] != everyone:
+            section.append(at)
+            continue
+        if section:
+            row.append(_parallel(steps, section))
+            section = []
+        if at is not None:
+            row.append(steps[at].window_id)
+    return " -> ".join(row)
+
+
+def _parallel(steps: Sequence[Step], section: Sequence[int]) -> str:
+    """Return windows between two meeting points: their threads in brackets, or level by level where threads cross."""
+    threads = _threads(steps, section)
+    if len(threads) > 1:
+        return "[" + ", ".join(_written(steps, thread) for thread in threads) + "]"
+    levels = groupby(section, lambda at: steps[at].number)
+    return " -> ".join("[" + ", ".join(steps[at].window_id for at in level) + "]" for _, level in levels)
+
+
+def _threads(steps: Sequence[Step], section: Sequence[int]) -> list[list[int]]:
+    """Return the section in parts that no path joins, each in order, by their first windows."""
+    related = _related(steps, section)
+    parts: list[int] = []
+    for at in section:
+        joined = related[at]
+        for part in [part for part in parts if part & joined]:
+            parts.remove(part)
+            joined |= part
+        parts.append(joined)
+    found = [[at for at in section if part >> at & 1] for part in parts]
+    return sorted(found, key=lambda part: section.index(part[0]))

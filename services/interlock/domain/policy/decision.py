@@ -1,0 +1,214 @@
+"""What happens to an analysed response: the one pure decision (SPEC-006 §3 and §4, SPEC-012 §2.3 and §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.budget import EXHAUSTED_AT, FULL, Micros, charge
+from interlock.domain.errors import invalid
+from interlock.domain.policy.directives import Oversight, Policy, Tier
+from interlock.domain.policy.enforcement import Action, Breach, breaches, not_good_enough
+from interlock.domain.policy.findings import Findings
+from interlock.domain.policy.remedies import REDISPATCH_STRATEGY, SPENT, Progress, Remedy, Treatment, treatment
+from interlock.domain.risk.risk import RiskLevel
+
+BUDGET_DEPLETED = "BUDGET_DEPLETED"
+SAFETY_HALT = "SAFETY_HALT"
+HELD_FOR_REVIEW = "HELD_FOR_REVIEW"
+RISK_NOT_ACCEPTED = "RISK_NOT_ACCEPTED"
+SIGNAL_NOT_AVAILABLE = "SIGNAL_NOT_AVAILABLE"
+QUALITY_NOT_AVAILABLE = "QUALITY_NOT_AVAILABLE"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """What a decision rests on beside the findings. An empty ``accept_quality`` accepts every tier."""
+
+    policy: Policy
+    report_only: Policy
+    breaker: BreakerState
+    budget: Micros
+    charge: Micros
+    accept_risk: RiskLevel | None
+    accept_quality: frozenset[Tier]
+    no_store: bool
+    progress: Progress = field(default=SPENT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What happens and why. ``reason`` and ``halt_reason`` are constants and empty when the response is delivered.
+
+    ``halt_reason`` is what SPEC-002 §13.2 lists, then HIGH_ or MEDIUM_HALLUCINATION_RISK, or the type of the breach.
+    ``cause`` is the directive, header, budget or eu-ai-act that led to it, or none.
+    """
+
+    action: Action
+    cause: str
+    reason: str = ""
+    halt_reason: str = ""
+    oversight_required: bool = False
+    remedies: tuple[Remedy, ...] = ()
+    """What a re-dispatch is told; empty for every other action."""
+    strategy: str = ""
+    """Strategy of a re-dispatch; empty for every other action."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """The answer to one situation."""
+
+    outcome: Outcome
+    oversight: Oversight
+    warned: bool
+    broken: tuple[Breach, ...]
+    reported: tuple[Breach, ...]
+    """Breaches of the report-only policy; they change nothing else (I13)."""
+    unprotected_pii: bool
+    """Personal data was found and the caller did not declare no-store: to be logged (SPEC-002 §7.3)."""
+
+
+def decide(situation: Situation, findings: Findings) -> Verdict:
+    """Return what happens to the response. HALT outranks HOLD, HOLD outranks REJECT_QUALITY, and that DELIVER.
+
+    Before all of them comes a remedy, while one is left that could lead to a better answer being delivered.
+    Refused with BUDGET_OUT_OF_RANGE when the budget or the charge cannot be one.
+    """
+    _check_money(situation)
+    state = _state(situation)
+    oversight = _oversight(situation.policy, state)
+    policy = situation.policy._replace(oversight=oversight)
+    broken = (*breaches(policy, findings), *_not_accepted(situation, findings))
+    tried = _treatment(situation, policy, findings, broken)
+    return Verdict(
+        outcome=_treated(tried) if tried else _outcome(broken, state, findings),
+        oversight=oversight,
+        warned=policy.warn_on is not None and findings.risk >= policy.warn_on,
+        broken=broken,
+        reported=tuple(breaches(situation.report_only, findings)),
+        unprotected_pii=findings.pii is True and not situation.no_store,
+    )
+
+
+def _check_money(situation: Situation) -> None:
+    for name, amount in (("session_budget", situation.budget), ("charge", situation.charge)):
+        if not EXHAUSTED_AT <= amount <= FULL:
+            raise invalid("BUDGET_OUT_OF_RANGE", f"{name} must be from 0 to {FULL} millionths", field=name)
+
+
+def _state(situation: Situation) -> BreakerState:
+    """Return the breaker that the response meets: the stricter of the one before and the one after its own charge.
+
+    It is released only after its charge is settled, so the state after is in force by then: a call that itself takes
+    the budget to 0.10 is halted (I2), and one that takes it to 0.50 is under review already. The one before may be
+    stricter than this budget tells: another branch of the session may have opened it (requirements.md, reading 7).
+    """
+    return max(situation.breaker, state_of(charge(situation.budget, situation.charge)))
+
+
+def _oversight(policy: Policy, state: BreakerState) -> Oversight:
+    """Return the mode that applies: outside CLOSED at least human-review (requirements.md, reading 1)."""
+    chosen = Oversight.AUTO if policy.oversight is None else policy.oversight
+    return chosen if state is BreakerState.CLOSED else max(chosen, Oversight.HUMAN_REVIEW)
+
+
+def _not_accepted(situation: Situation, findings: Findings) -> list[Breach]:
+    """Return what the caller's own bounds for this call refuse (SPEC-002 §4.13, §5.14).
+
+    CRP-Accept-Quality names minimum tiers: better than the lowest one named is never refused.
+    """
+    found = []
+    risk, tiers = situation.accept_risk, situation.accept_quality
+    if risk is not None and findings.risk > risk:
+        found.append(Breach(f"CRP-Accept-Risk {risk.name}", RISK_NOT_ACCEPTED, findings.risk.name, Action.HALT))
+    ranked = list(Tier)
+    lowest = max((ranked.index(tier) for tier in tiers), default=len(ranked))
+    if tiers and (findings.tier is None or ranked.index(findings.tier) > lowest):
+        named = " ".join(tier for tier in ranked if tier in tiers)
+        found.append(not_good_enough(f"CRP-Accept-Quality {named}", findings.tier))
+    return found
+
+
+def _treatment(
+    situation: Situation, policy: Policy, findings: Findings, broken: tuple[Breach, ...]
+) -> Treatment | None:
+    """Return the remedy to try; ``None`` where the end is certain: a spent budget, a prohibited use.
+
+    The budget after this response's own charge does not count: a better answer costs less, and this one is not charged
+    when another takes its place (SPEC-005 §19.3).
+    """
+    if findings.prohibited or max(situation.breaker, state_of(situation.budget)) is BreakerState.OPEN:
+        return None
+    tried = treatment(policy, findings, broken, situation.progress, lasting=_lasting(situation, policy, findings))
+    if tried and tried.action is not Action.REDISPATCH and _state(situation) is BreakerState.OPEN:
+        return None
+    return tried
+
+
+def _lasting(situation: Situation, policy: Policy, findings: Findings) -> frozenset[str]:
+    """Return the directives that no answer could keep: 'none' as source, and a tier that the envelope does not have."""
+    best = replace(findings, tier=findings.envelope_tier or findings.tier)
+    found = (*breaches(policy, best), *_not_accepted(situation, best))
+    return frozenset(
+        breach.directive
+        for breach in found
+        if breach.action is Action.REJECT_QUALITY or breach.directive == "default-src 'none'"
+    )
+
+
+def _treated(tried: Treatment) -> Outcome:
+    again = tried.action is Action.REDISPATCH
+    return Outcome(
+        action=tried.action,
+        cause="remedy",
+        remedies=tried.remedies,
+        strategy=REDISPATCH_STRATEGY if again else "",
+    )
+
+
+def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> Outcome:
+    """Return the outcome, named by its most final cause.
+
+    First a spent budget, which ends the session; then a prohibited use; then what was found in the response; and only
+    then what could not be found out.
+    """
+    if state is BreakerState.OPEN:
+        return _halt("budget", BUDGET_DEPLETED, "SAFETY_BUDGET_DEPLETED")
+    if findings.prohibited:
+        return _halt("eu-ai-act", SAFETY_HALT, "UNACCEPTABLE_EU_AI_ACT", oversight_required=True)
+    halting = [breach for breach in broken if breach.action is Action.HALT]
+    if halting:
+        return _halted_by(min(halting, key=lambda each: each.missing), findings.risk)
+    for action in (Action.HOLD, Action.REJECT_QUALITY):
+        first = next((breach for breach in broken if breach.action is action), None)
+        if first is not None:
+            return _kept_back(first)
+    return Outcome(action=Action.DELIVER, cause="none")
+
+
+def _halted_by(breach: Breach, risk: RiskLevel) -> Outcome:
+    if breach.missing:
+        return _halt(breach.name, SIGNAL_NOT_AVAILABLE, SIGNAL_NOT_AVAILABLE)
+    if breach.type == RISK_NOT_ACCEPTED:
+        return _halt(breach.name, RISK_NOT_ACCEPTED, RISK_NOT_ACCEPTED)
+    if breach.name in {"halt-on", "oversight"}:  # SPEC-006 §3.2: CRP-Safety-Retry-After is oversight-required
+        return _halt(breach.name, SAFETY_HALT, f"{risk.name}_HALLUCINATION_RISK", oversight_required=True)
+    return _halt(breach.name, SAFETY_HALT, breach.type)
+
+
+def _halt(cause: str, reason: str, halt_reason: str, *, oversight_required: bool = False) -> Outcome:
+    return Outcome(
+        action=Action.HALT, cause=cause, reason=reason, halt_reason=halt_reason, oversight_required=oversight_required
+    )
+
+
+def _kept_back(breach: Breach) -> Outcome:
+    held = breach.action is Action.HOLD
+    return Outcome(
+        action=breach.action,
+        cause=breach.name,
+        reason=HELD_FOR_REVIEW if held else QUALITY_NOT_AVAILABLE,
+        halt_reason=HELD_FOR_REVIEW if held else breach.type,
+        oversight_required=held,
+    )

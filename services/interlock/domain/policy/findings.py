@@ -1,0 +1,46 @@
+"""What an analysed response shows, as far as a safety policy can ask: the input of ``enforcement`` and ``decision``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from interlock.domain.policy.directives import Repetition, Tier
+from interlock.domain.risk.risk import RiskLevel
+
+
+class Attribution(IntEnum):
+    """What a claim rests on (SPEC-005 §4.2); numbers equal ``interlock.api.dpe.v1.Attribution``."""
+
+    CONTEXT_GROUNDED = 1
+    PARAMETRIC = 2
+    MIXED = 3
+    UNVERIFIABLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Findings:
+    """Signals of one response. ``None`` means that a signal is absent: the stage did not run, so nothing is known.
+
+    ``undefined`` names the scores that have no value for this response although their stage ran: ``grounding`` without
+    a checked claim, ``flow`` in the first window. They break no threshold. ``attributions`` holds those of all checked
+    claims.
+    """
+
+    risk: RiskLevel
+    attributions: frozenset[Attribution] | None
+    grounding: float | None
+    entailment: float | None
+    flow: float | None
+    completeness: float | None
+    undefined: frozenset[str]
+    fabrications: int | None
+    repetition: Repetition | None
+    pii: bool | None
+    tier: Tier | None
+    prohibited: bool
+    """Whether the EU AI Act class is UNACCEPTABLE."""
+    contradicted: bool = False
+    """Whether an earlier window is contradicted with severity CRITICAL (SPEC-005 §8.3)."""
+    envelope_tier: Tier | None = None
+    """Tier of the envelope alone, before the quality score capped it; ``None`` when nothing says that it was."""

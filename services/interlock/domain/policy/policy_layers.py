@@ -1,0 +1,163 @@
+"""Joins all that is said about one request's safety into its effective policy (SPEC-006 §4 and §5, SPEC-002 §12.1)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import TypeVar
+
+from interlock.domain.errors import Refused, forbidden, invalid
+from interlock.domain.policy.directives import MAX_BYTES, NOTHING, Oversight, Policy, Tier, canonical, kebab
+from interlock.domain.policy.policy_order import Relaxation, merge, relaxations
+from interlock.domain.policy.policy_text import parse
+from interlock.domain.policy.policy_values import near_miss, shown
+from interlock.domain.risk.risk import RiskLevel
+
+MODES: Mapping[str, Policy] = {
+    "strict": parse("halt-on CRITICAL; warn-on HIGH; block-ungrounded; require-grounding 0.75"),
+    # SPEC-006 §4.2 writes `warn-on CRITICAL; warn-on HIGH`: HIGH, the tighter of the two, says both.
+    "warn": parse("warn-on HIGH"),
+    "permissive": NOTHING,
+}
+"""What each CRP-Safety-Mode stands for. Strict is SPEC-006's, which has one directive more than SPEC-002 §5.11."""
+
+POLICY_HEADER = "CRP-Safety-Policy"
+REPORT_ONLY_HEADER = "CRP-Safety-Policy-Report-Only"
+MAX_LINES = 32
+"""Most field lines of one header, so that one request cannot keep the service busy."""
+
+_OVERSIGHT = {kebab(mode): Policy(oversight=mode) for mode in Oversight}
+_RISKS = {level.name: level for level in RiskLevel}
+_TIERS = {tier.value: tier for tier in Tier}
+
+T = TypeVar("T")
+Parse = Callable[[str], Policy]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Layers:
+    """What is said about one request. ``base`` is ``None`` for a new root; an empty text or list says nothing.
+
+    ``agent`` is what the caller's agent type is registered with (SPEC-012 §7.1). It tightens whatever the rest says.
+    """
+
+    default: Policy
+    base: Policy | None
+    lines: Sequence[str]
+    mode: str
+    oversight: str
+    report_only_lines: Sequence[str]
+    accept_risk: str
+    accept_quality: Sequence[str]
+    agent: Policy = NOTHING
+
+
+def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
+    """Return the effective policy and the report-only policy; *read* parses a line, so that a caller may cache it.
+
+    A new root is held to the deployment's default and to all that its request says. Anything else is held to its base,
+    and its request can only tighten that. Of two layers that speak about one directive the tighter one counts. The agent
+    type's own policy is joined with either: being looser than the rest it changes nothing, and is no relaxation.
+
+    Refused as ``parse`` for a malformed line, with SAFETY_MODE_UNKNOWN, OVERSIGHT_MODE_UNKNOWN, ACCEPT_RISK_UNKNOWN,
+    ACCEPT_QUALITY_UNKNOWN, with SAFETY_POLICY_INHERITANCE_VIOLATION when the request relaxes its base, with
+    POLICY_UNSATISFIABLE or POLICY_TOO_LONG when the layers do not fit together.
+    """
+    _check_acceptance(layers)
+    lines = _lines(layers.lines, POLICY_HEADER, read)
+    mode = _choice("SAFETY_MODE_UNKNOWN", "CRP-Safety-Mode", layers.mode, MODES, NOTHING)
+    oversight = _choice("OVERSIGHT_MODE_UNKNOWN", "CRP-Safety-Oversight-Mode", layers.oversight, _OVERSIGHT, NOTHING)
+    asked = [*lines, mode, oversight]
+    report_only = _joined(_lines(layers.report_only_lines, REPORT_ONLY_HEADER, read))
+    effective = _joined([layers.default, layers.agent, *asked])
+    if layers.base is not None:
+        # The same request as at the root gives the same policy again and relaxes nothing (SPEC-007 §5.5: equal hashes),
+        # although it leaves out what the deployment added.
+        if lines and effective != layers.base:
+            _refuse_relaxation(layers.base, _joined(asked))
+        added = [layer for layer in (layers.agent, *asked) if layer != NOTHING]
+        effective = merge(layers.base, _joined(added)) if added else layers.base
+    return _fitting(effective), _fitting(report_only)
+
+
+def _check_acceptance(layers: Layers) -> None:
+    """Refuse what the decision about this call could not use. It is no part of the policy, which outlives the call."""
+    _choice("ACCEPT_RISK_UNKNOWN", "CRP-Accept-Risk", layers.accept_risk, _RISKS, RiskLevel.CRITICAL)
+    for tier in layers.accept_quality:
+        _choice("ACCEPT_QUALITY_UNKNOWN", "CRP-Accept-Quality", tier or "''", _TIERS, Tier.D)
+
+
+def _joined(layers: Iterable[Policy]) -> Policy:
+    """Return the join of the layers that say something; one that is empty means nothing, not §3.1's default-src."""
+    speaking = [layer for layer in layers if layer != NOTHING]
+    return reduce(merge, speaking) if speaking else NOTHING
+
+
+def _lines(texts: Sequence[str], header: str, read: Parse) -> list[Policy]:
+    """Parse every field line of *header*: all of them are enforced (reliability.md A-12)."""
+    if len(texts) > MAX_LINES:
+        raise invalid(
+            "POLICY_TOO_LONG", f"{header} was sent {len(texts)} times, at most {MAX_LINES} are read",
+            header=header, expected=f"at most {MAX_LINES} lines", got=f"{len(texts)} lines",
+        )  # fmt: skip
+    policies = []
+    for number, text in enumerate(texts):
+        try:
+            policies.append(read(text))
+        except Refused as refused:
+            refused.metadata |= {"header": header, "line": str(number)}
+            raise
+    return policies
+
+
+def _choice(reason: str, header: str, value: str, allowed: Mapping[str, T], absent: T) -> T:
+    """Return what a header's keyword stands for, in any case (SPEC-002 §2.3); *absent* when it is empty."""
+    if not value:
+        return absent
+    for keyword, meaning in allowed.items():
+        if keyword.lower() == value.lower():
+            return meaning
+    expected = "one of " + " ".join(allowed)
+    message = f"{header} {shown(value)!r} is not {expected}"
+    raise invalid(
+        reason, message, header=header, expected=expected, got=shown(value), **near_miss(value, list(allowed))
+    )
+
+
+def _refuse_relaxation(base: Policy, asked: Policy) -> None:
+    found = relaxations(base, asked)
+    if found:
+        first = found[0]
+        raise forbidden(
+            "SAFETY_POLICY_INHERITANCE_VIOLATION",
+            "the policy may only be tightened: " + "; ".join(_told(each) for each in found),
+            directive=first.directive, parent=first.parent_value, child=first.child_value,
+            relaxations=json.dumps([_named(each) for each in found], separators=(",", ":")),
+        )  # fmt: skip
+
+
+def _told(relaxation: Relaxation) -> str:
+    if relaxation.child_value:
+        return f"{relaxation.directive} {relaxation.parent_value} is relaxed to {relaxation.child_value}"
+    return f"{relaxation.directive} {relaxation.parent_value} is left out"
+
+
+def _named(relaxation: Relaxation) -> dict[str, str]:
+    return {
+        "directive": relaxation.directive,
+        "parent": relaxation.parent_value,
+        "child": relaxation.child_value,
+    }
+
+
+def _fitting(policy: Policy) -> Policy:
+    """Refuse a join that no longer fits the language's bound: its text could not be read back."""
+    length = len(canonical(policy))
+    if length > MAX_BYTES:
+        raise invalid(
+            "POLICY_TOO_LONG", f"the policies of all layers together have {length} bytes, at most {MAX_BYTES} may be",
+            expected=f"at most {MAX_BYTES} bytes", got=f"{length} bytes",
+        )  # fmt: skip
+    return policy

@@ -1,0 +1,151 @@
+"""The composite hallucination risk: four signals, weighed, amplified, floored and classified (SPEC-005 §7, §16, §17).
+
+Weights and factors are this deployment's calibration (§16.3). They are checked when they are made: the weights sum to
+1.0 and keep the order of §16.2, the factors keep the order of §17. Thresholds are normative and live in ``risk``.
+
+Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and has nothing
+to say about a text without claims. So each finding below keeps the answer from being LOW. A floor is MEDIUM and not
+more: it costs budget and shows, while policies that want to stop such an answer (block-fabrication, require-grounding)
+act on the findings themselves. How many claims are bad still decides whether the risk is HIGH or CRITICAL.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from itertools import pairwise
+
+from interlock.domain.risk.risk import MEDIUM_FROM, RiskLevel, classify
+
+_SLACK = 1e-9
+
+
+class Amplifier(Enum):
+    """A condition that raises the stakes (§17)."""
+
+    GDPR_PII = "GDPR_PII"
+    EU_AI_ACT_HIGH_RISK = "EU_AI_ACT_HIGH_RISK"
+    FINANCIAL_OR_MEDICAL = "FINANCIAL_OR_MEDICAL"
+    LOOP_DEPTH = "LOOP_DEPTH"
+    CROSS_WINDOW_CONTRADICTION = "CROSS_WINDOW_CONTRADICTION"
+    SEVERE_REPETITION = "SEVERE_REPETITION"
+
+
+_RANKS = (
+    (Amplifier.GDPR_PII,),
+    (Amplifier.EU_AI_ACT_HIGH_RISK,),
+    (Amplifier.FINANCIAL_OR_MEDICAL, Amplifier.LOOP_DEPTH, Amplifier.CROSS_WINDOW_CONTRADICTION),
+    (Amplifier.SEVERE_REPETITION,),
+)
+
+
+class Floor(Enum):
+    """A finding that keeps an answer from being LOW."""
+
+    EMPTY_RESPONSE = "EMPTY_RESPONSE"
+    NO_CHECKABLE_CLAIM = "NO_CHECKABLE_CLAIM"
+    HIDDEN_CHARACTERS = "HIDDEN_CHARACTERS"
+    FABRICATION_FOUND = "FABRICATION_FOUND"
+    DISTORTION_FOUND = "DISTORTION_FOUND"
+    CONTRADICTION_FOUND = "CONTRADICTION_FOUND"
+    ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
+
+
+@dataclass(frozen=True)
+class Signals:
+    """The four inputs, 0.0 best, 1.0 worst (§7.2)."""
+
+    attribution: float
+    fidelity: float
+    entailment: float
+    specificity: float
+
+
+@dataclass(frozen=True)
+class Weights:
+    """Weight of each signal; made with others than these, it raises ``ValueError``."""
+
+    attribution: float = 0.35
+    fidelity: float = 0.25
+    entailment: float = 0.25
+    specificity: float = 0.15
+
+    def __post_init__(self) -> None:
+        """Hold §16.2 and §16.3: the sum is 1.0; attribution first, fidelity and entailment equal second."""
+        if abs(math.fsum(asdict(self).values()) - 1.0) > _SLACK:
+            raise ValueError("the weights must sum to 1.0 (SPEC-005 §16.3)")
+        middle_is_equal = math.isclose(self.fidelity, self.entailment, abs_tol=_SLACK)
+        if not (self.attribution > self.fidelity and middle_is_equal and self.entailment > self.specificity >= 0.0):
+            raise ValueError("attribution must weigh most, fidelity and entailment the same, specificity least (§16.2)")
+
+
+def _factors() -> dict[Amplifier, float]:
+    return {
+        Amplifier.GDPR_PII: 1.30,
+        Amplifier.EU_AI_ACT_HIGH_RISK: 1.25,
+        Amplifier.FINANCIAL_OR_MEDICAL: 1.15,
+        Amplifier.LOOP_DEPTH: 1.15,
+        Amplifier.CROSS_WINDOW_CONTRADICTION: 1.15,
+        Amplifier.SEVERE_REPETITION: 1.05,
+    }
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Weights, factors and floor in use; what breaks an order of the specification raises ``ValueError``."""
+
+    weights: Weights = field(default_factory=Weights)
+    factors: dict[Amplifier, float] = field(default_factory=_factors)
+    floor: float = MEDIUM_FROM
+
+    def __post_init__(self) -> None:
+        """Hold §17: substantial over significant over moderate over light over none."""
+        if set(self.factors) != set(Amplifier):
+            raise ValueError("every amplifier needs a factor (§17)")
+        ranks = [[self.factors[a] for a in rank] for rank in _RANKS]
+        bounds = [*ranks, [1.0]]
+        if any(min(above) <= max(below) for above, below in pairwise(bounds)):
+            raise ValueError("amplifier factors must keep the order of SPEC-005 §17 and be above 1.0")
+        if not 0.0 <= self.floor <= 1.0:
+            raise ValueError("the floor must be from 0.0 to 1.0")
+
+
+@dataclass(frozen=True)
+class Composite:
+    """The score, how it came about, and its class."""
+
+    base: float
+    score: float
+    level: RiskLevel
+    amplifiers: tuple[Amplifier, ...]
+    floors: tuple[Floor, ...]
+
+
+def compose(
+    signals: Signals, *, amplifiers: Iterable[Amplifier] = (), floors: Iterable[Floor] = (), calibration: Calibration
+) -> Composite:
+    """Return the composite of one answer.
+
+    A signal outside 0.0 to 1.0 is clamped; one that is not a number makes the answer CRITICAL (reliability.md A-40).
+    Amplifiers multiply, so they leave a base of 0.0 as it is. A floor lifts a score and never lowers one.
+    """
+    values, weights = asdict(signals), asdict(calibration.weights)
+    applied = tuple(a for a in Amplifier if a in set(amplifiers))
+    held = tuple(f for f in Floor if f in set(floors))
+    if any(math.isnan(value) for value in values.values()):
+        return Composite(1.0, 1.0, RiskLevel.CRITICAL, applied, held)
+    base = math.fsum(weights[name] * _clamped(value) for name, value in values.items())
+    amplified = base * math.prod(calibration.factors[a] for a in applied)
+    score = min(1.0, max(amplified, calibration.floor if held else 0.0))
+    return Composite(base, score, classify(score), applied, held)
+
+
+def _clamped(value: float) -> float:
+    return min(1.0, max(0.0, value))
+
+
+def fidelity_score(*, fabrications: int, distortions: int, contradictions: int, claims: int) -> float:
+    """Return the fidelity score of §5.5, clamped to 0.0 to 1.0."""
+    return _clamped(1.0 - (fabrications * 0.30 + distortions * 0.20 + contradictions * 0.15) / max(1, claims))

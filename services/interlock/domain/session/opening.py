@@ -1,0 +1,245 @@
+"""The rule of opening a window: where it stands in the DAG, and the lease of its place (SPEC-004 §4 to §7, §11).
+
+``open.lua`` is this rule in Redis. Places are reserved here: windows, leases and expired leases together stay within the
+limits, so that a window that was sealed always finds its place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from interlock.domain.budget import OPEN_AT, Micros
+from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR, Node
+from interlock.domain.dag.lineage import closure, history_of, steps_of
+from interlock.domain.ids import ContinuationId, WindowId
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.state import VOID, Lease, Opened, OpenWindow, Parent, SessionState, Status
+
+UNSETTLED_KEPT = 16
+"""Expired leases of lines that are remembered. More only wedge a session, never refill it: the audit log refuses a
+second seal. Those of parallel windows hold a place each and are all kept."""
+
+FACTS_KEPT = 4096
+"""Digests of facts that a session remembers, the latest ones; a fact that is forgotten is merely told again."""
+
+Parents = tuple[Node, ...]
+
+
+def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionState, Opened]:
+    """Take the lease of the next window (SPEC-004 §4.2; SPEC-007 §5).
+
+    A lease that ran out is taken over, and its window is named as unsettled: it may have been sealed.
+    """
+    state = _alive(state, ask)
+    parents, left_out = _fan_in(state, ask) if ask.pattern == FAN_IN else (_parent(state, ask), ())
+    if ask.token_policy_hash != state.policy.hash:
+        raise refusal("POLICY_HASH_MISMATCH")
+    ids = tuple(sorted(parent.window_id for parent in parents))
+    lease = Lease(ask.window_id, ask.now_ms + ask.lease_ms, ask.pattern, ids)
+    live, waiting, lapsed = _leases(state, ask)
+    check_limits(state, _number(parents), (*live, *waiting, lease))
+    if state.status is not Status.ACTIVE:
+        raise refusal("SESSION_TERMINATED")
+    check_width(state, lease, (*live, *waiting))
+    _check_flight(live, lease, ask.now_ms)
+    return replace(state, leases=(*live, lease), expired=waiting), _opened(state, ask, parents, left_out, lapsed)
+
+
+def _opened(
+    state: SessionState, ask: OpenWindow, parents: Parents, left_out: tuple[WindowId, ...], lapsed: Lease | None
+) -> Opened:
+    path = Micros(min([ask.token_budget, start_of(state, parents)]))
+    places = [at for at, node in enumerate(state.nodes) if node in parents]
+    return Opened(
+        terms=state.terms,
+        policy=state.policy,
+        pattern=ask.pattern,
+        parents=tuple(sorted((_told(node) for node in parents), key=lambda parent: parent.window_id)),
+        path_budget=path,
+        session_budget=Micros(min(state.budget, path)),
+        lapsed=lapsed,
+        left_out=left_out,
+        facts=state.facts,
+        history=history_of(steps_of(state.nodes), places),
+        untold=state.untold,
+    )
+
+
+def _told(node: Node) -> Parent:
+    seal = node.seal
+    return Parent(node.window_id, node.window_number, seal.hmac, seal.quality_tier, seal.status, node.safety_budget)
+
+
+def start_of(state: SessionState, parents: Parents) -> Micros:
+    """Return the budget that a window on these parents starts from: the lowest of their paths (SPEC-004 §6.4)."""
+    paths = [parent.safety_budget for parent in parents] or [state.budget]
+    return Micros(min([*paths, state.cap]))
+
+
+def _number(parents: Parents) -> int:
+    return max((parent.window_number for parent in parents), default=0) + 1
+
+
+def _alive(state: SessionState | None, ask: OpenWindow) -> SessionState:
+    """Return *state* when it is there and its breaker is not open; that comes first (SPEC-012 §5: nothing more accepted)."""
+    if state is None or ask.token_window > state.tip_number:
+        raise refusal("SESSION_STATE_LOST")
+    if (left := min(state.budget, ask.token_budget)) <= OPEN_AT:
+        raise refusal("BUDGET_DEPLETED", left)
+    return state
+
+
+def check_limits(state: SessionState, number: int, leases: Iterable[Lease]) -> None:
+    """Refuse a number beyond max_windows, and leases that with the windows there are more than max_dag_nodes."""
+    limits, nodes = state.terms.limits, len(state.nodes) + places(leases)
+    if number > limits.max_windows:
+        raise refusal("MAX_WINDOWS_EXCEEDED", limits.max_windows, number)
+    if nodes > limits.max_dag_nodes:
+        raise refusal("MAX_DAG_NODES_EXCEEDED", limits.max_dag_nodes, nodes)
+
+
+def places(leases: Iterable[Lease]) -> int:
+    """Return how many windows these leases can still become: of lines from one window only one is ever sealed."""
+    leases = [lease for lease in leases if lease.pattern != VOID]
+    lines = {lease.parent_ids for lease in leases if lease.pattern == LINEAR}
+    return len(lines) + sum(lease.pattern != LINEAR for lease in leases)
+
+
+def check_width(state: SessionState, lease: Lease, others: Iterable[Lease]) -> None:
+    """Refuse more children of one window than max_fan_out (SPEC-004 §11.2). A line and a fan-in add no width."""
+    if lease.pattern not in {FAN_OUT, BRANCH}:
+        return
+    (parent,) = lease.parent_ids
+    beside = [other.pattern for other in others if other.pattern != VOID and parent in other.parent_ids]
+    beside += [node.pattern for node in state.below(parent)]
+    width = 1 + sum(pattern == FAN_OUT or lease.pattern == BRANCH for pattern in beside)
+    if width > state.terms.limits.max_fan_out:
+        raise refusal("MAX_FAN_OUT_EXCEEDED", state.terms.limits.max_fan_out, width)
+
+
+def _check_flight(live: Iterable[Lease], lease: Lease, now_ms: int) -> None:
+    """Refuse while a window is in flight that this one cannot run beside."""
+    if lease.pattern == BRANCH:
+        return
+    waits = [
+        other.until_ms - now_ms
+        for other in live
+        if other.pattern != VOID
+        and not (lease.pattern == other.pattern == FAN_OUT)
+        and (set(other.parent_ids) & set(lease.parent_ids) or other.parent_ids == lease.parent_ids)
+    ]
+    if waits:
+        raise refusal("WINDOW_IN_FLIGHT", max(waits))
+
+
+def _parent(state: SessionState, ask: OpenWindow) -> Parents:
+    """Return the one window that is continued, none for the root; the token must be its own (reading 8)."""
+    target = _target(state, ask)
+    number, hmac = (target.window_number, target.seal.hmac) if target else (0, "")
+    if (number, hmac) != (ask.token_window, ask.token_tip):
+        raise refusal("CONTINUATION_MISMATCH", ask.token_window, number)
+    if target is None:
+        if state.nodes:
+            _check_late(state, ask, [node for node in state.nodes if not node.parent_ids])
+            raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
+        if ask.pattern != LINEAR:
+            raise refusal("PATTERN_NEEDS_PARENT")
+        return ()
+    patterns = [node.pattern for node in state.below(target.window_id) if not node.failed]
+    if ask.pattern == BRANCH:
+        if not patterns:
+            raise refusal("NOTHING_TO_BRANCH_FROM")
+    elif [pattern for pattern in patterns if not pattern == ask.pattern == FAN_OUT]:
+        _check_late(state, ask, state.below(target.window_id))
+        raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
+    return (target,)
+
+
+def _check_late(state: SessionState, ask: OpenWindow, below: Iterable[Node]) -> None:
+    """Name the line that a restore settled: whoever asks for its place again never got its answer."""
+    for node in below:
+        if ask.pattern == node.pattern == LINEAR and node.window_id in state.late:
+            raise refusal("WINDOW_SETTLED_LATE", node.window_id)
+
+
+def _target(state: SessionState, ask: OpenWindow) -> Node | None:
+    wanted = ask.continuation_id or ask.token_continuation_id
+    if wanted is None:
+        # The token of a new session, or of a window that was the last one.
+        return state.tip if ask.token_window else None
+    return _pointed(state, ask, wanted)
+
+
+def _pointed(state: SessionState, ask: OpenWindow, wanted: ContinuationId) -> Node:
+    for node in state.nodes:
+        if node.continuation_id == wanted:
+            return node
+    # We signed that id, so the store lost the window it points to; any other id is simply not of this session.
+    raise refusal("SESSION_STATE_LOST" if wanted == ask.token_continuation_id else "CONTINUATION_NOT_FOUND")
+
+
+def _fan_in(state: SessionState, ask: OpenWindow) -> tuple[Parents, tuple[WindowId, ...]]:
+    """Return the windows that meet, and the ids of those that a partial fan-in goes on without (SPEC-004 §7, §16.3)."""
+    given = _given(state, ask)
+    steps = steps_of(state.nodes)
+    at = {node.window_id: place for place, node in enumerate(state.nodes)}
+    above = [closure(steps, steps[at[node.window_id]].parents) for node in given]
+    if any(at[node.window_id] in each for node in given for each in above):
+        raise refusal("FAN_IN_RELATED")
+    if any(not child.failed for node in given for child in state.below(node.window_id)):
+        raise refusal("TOKEN_REPLAYED", ask.token_window, state.tip_number)
+    kept = tuple(node for node in given if node.seal.status == COMPLETED)
+    missing = {node.window_id for node in given} - {node.window_id for node in kept}
+    common = set.intersection(*above)
+    if common:
+        nearest = state.nodes[max(common, key=lambda place: (steps[place].number, place))].window_id
+        covered = closure(steps, [at[node.window_id] for node in kept])
+        missing |= {
+            n.window_id for n in state.below(nearest) if n.pattern == FAN_OUT and at[n.window_id] not in covered
+        }
+        leases = (lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id)
+        missing |= {lease.window_id for lease in leases if lease.pattern == FAN_OUT and nearest in lease.parent_ids}
+    left_out = tuple(sorted(missing))
+    if not kept or (left_out and not ask.partial):
+        raise refusal("FAN_IN_INCOMPLETE", ",".join(left_out))
+    return kept, left_out
+
+
+def _given(state: SessionState, ask: OpenWindow) -> Parents:
+    """Return the windows of the presented pointers: few enough, each once, the token's own among them."""
+    pointers, most = ask.continuation_ids, state.terms.limits.max_fan_out
+    if len(pointers) > most:
+        raise refusal("MAX_FAN_OUT_EXCEEDED", most, len(pointers))
+    if len(pointers) < (1 if ask.partial else 2):
+        raise refusal("FAN_IN_TOO_FEW", len(pointers))
+    given = tuple(_pointed(state, ask, pointer) for pointer in pointers)
+    if len(set(pointers)) < len(pointers):
+        raise refusal("FAN_IN_DUPLICATE")
+    own = [node for node in given if node.continuation_id == ask.token_continuation_id]
+    if [(node.window_number, node.seal.hmac) for node in own] != [(ask.token_window, ask.token_tip)]:
+        raise refusal("CONTINUATION_MISMATCH", ask.token_window, own[0].window_number if own else 0)
+    return given
+
+
+def _leases(state: SessionState, ask: OpenWindow) -> tuple[tuple[Lease, ...], tuple[Lease, ...], Lease | None]:
+    """Return the leases of others that are held, those that ran out, and the window to look at now.
+
+    Each opening names another one of those that ran out, so that all of them are looked at in turn.
+    """
+    others = [lease for lease in state.leases if lease.window_id != ask.window_id]
+    live = tuple(lease for lease in others if lease.until_ms > ask.now_ms)
+    over = [lease for lease in others if lease.until_ms <= ask.now_ms and lease.pattern != VOID]
+    waiting = over + [lease for lease in state.expired if lease.window_id != ask.window_id]
+    return live, _kept(waiting[1:] + waiting[:1]), waiting[0] if waiting else None
+
+
+def _kept(waiting: list[Lease]) -> tuple[Lease, ...]:
+    lines = sum(lease.pattern == LINEAR for lease in waiting)
+    kept = []
+    for lease in waiting:
+        if lease.pattern == LINEAR and lines > UNSETTLED_KEPT:
+            lines -= 1
+        else:
+            kept.append(lease)
+    return tuple(kept)

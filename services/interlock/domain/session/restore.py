@@ -1,0 +1,267 @@
+"""Rebuilding the sessions of a tree from the audit chain, pure (BUD-4, BUD-9; reliability.md I1, A-02; docs/adr/0012).
+
+What the chain says is replayed through the rule of ``session_rule.py``; what a store still holds is merged with it: budgets
+are the lower of both, and whatever went further stays. Merging is idempotent, and it takes nothing back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.budget import Micros
+from interlock.domain.dag.dag import LINEAR, Node
+from interlock.domain.errors import Refused, conflict, invalid
+from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.opening import FACTS_KEPT
+from interlock.domain.session.rule import UNTOLD_KEPT, commit_window, fail_window, new_session, terminate
+from interlock.domain.session.session_policy import tightened
+from interlock.domain.session.state import (
+    CommitWindow,
+    FailWindow,
+    Lease,
+    Outcome,
+    PolicyText,
+    SessionState,
+    Status,
+    Terms,
+)
+
+INCOMPLETE = "RECORD_INCOMPLETE"
+
+
+@dataclass(frozen=True)
+class Created:
+    """A session began, with its first budget; a child used up a grant, and the approval of that where it needed one."""
+
+    terms: Terms
+    policy: PolicyText
+    budget: Micros
+    grant_id: str = ""
+    approval_id: str = ""
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session."""
+        return self.terms.session_id
+
+
+@dataclass(frozen=True)
+class Unrecorded:
+    """A session began whose terms are not on record: it was made by older code. It cannot be rebuilt, only verified."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True)
+class Ended:
+    """A session was ended by its client."""
+
+    session_id: SessionId
+
+
+@dataclass(frozen=True)
+class Lowered:
+    """A settlement below left a session this budget. The settlement itself is replayed too: this is what it came to."""
+
+    session_id: SessionId
+    budget: Micros
+
+
+Step = Created | Unrecorded | CommitWindow | FailWindow | Ended | Lowered
+
+Rebuilt = dict[SessionId, SessionState]
+
+
+def replayed(root: SessionId, steps: Iterable[Step]) -> Rebuilt:
+    """Return every session of the tree of *root* as its steps, in the order in which they were logged, leave it.
+
+    Refused with RECORD_INCOMPLETE for steps that do not make up whole sessions of one tree.
+    """
+    states: Rebuilt = {}
+    logged = list(steps)
+    for step, following in zip(logged, _followed(logged), strict=True):
+        try:
+            states.update(_after(states, root, step, following))
+        except Refused as refused:
+            if refused.reason == INCOMPLETE:
+                raise
+            raise _incomplete(step.session_id, refused.reason) from None
+    if root not in states:
+        raise _incomplete(root, "NO_ROOT")
+    return states
+
+
+def _followed(steps: Sequence[Step]) -> list[Lease | None]:
+    """Return for each step the lease of the next window of its session: it was in flight, or the session went on for it."""
+    found: list[Lease | None] = []
+    latest: dict[SessionId, Lease] = {}
+    for step in reversed(steps):
+        found.append(latest.get(step.session_id))
+        if isinstance(step, CommitWindow | FailWindow):
+            latest[step.session_id] = Lease(step.window_id, 0, step.pattern, step.parent_ids)
+    return found[::-1]
+
+
+def ended(steps: Iterable[Step]) -> frozenset[SessionId]:
+    """Return the sessions that their clients ended."""
+    return frozenset(step.session_id for step in steps if isinstance(step, Ended))
+
+
+def _after(states: Rebuilt, root: SessionId, step: Step, following: Lease | None) -> Rebuilt:
+    """Return the sessions that *step* changes."""
+    if isinstance(step, Created):
+        return _created(states, root, step)
+    state = states.get(step.session_id)
+    if state is None:
+        raise _incomplete(step.session_id, "NOT_CREATED")
+    if isinstance(step, CommitWindow):
+        return _settled(states, state, step, following)
+    if isinstance(step, FailWindow):
+        # A window that was sealed has not failed, whatever was written down about it.
+        sealed = any(node.window_id == step.window_id and not node.failed for node in state.nodes)
+        return {} if sealed else {step.session_id: fail_window(state, step)[0]}
+    if isinstance(step, Ended):
+        return {step.session_id: terminate(state)[0]}
+    if isinstance(step, Lowered):
+        return {step.session_id: _lowered(state, step.budget)}
+    raise _incomplete(step.session_id, "UNRECORDED")
+
+
+def _lowered(state: SessionState, told: Micros) -> SessionState:
+    """Return a session with no more than a cascade left it, whatever order the settlements had."""
+    budget = Micros(min(state.budget, told))
+    status = max(state.status, Status.HALTED) if state_of(budget) is BreakerState.OPEN else state.status
+    return replace(state, budget=budget, cap=Micros(min(state.cap, told)), status=status)
+
+
+def _created(states: Rebuilt, root: SessionId, step: Created) -> Rebuilt:
+    """Return a new session and its parent. What a child was checked against is not checked again: it was there."""
+    session_id, ancestors = step.session_id, step.terms.ancestors
+    first = new_session(step.terms, step.policy, step.budget)
+    if step.terms.root_session_id != root or (not ancestors) != (session_id == root) or session_id in states:
+        raise _incomplete(session_id, "MISPLACED")
+    if not ancestors:
+        return {session_id: first}
+    parent = states.get(ancestors[0])
+    if parent is None or (parent.terms.session_id, *parent.terms.ancestors) != ancestors:
+        raise _incomplete(session_id, "NO_PARENT")
+    used = replace(
+        parent,
+        children=(*parent.children, session_id),
+        grants=parent.grants | {(step.grant_id, session_id)},
+        approvals=parent.approvals | ({step.approval_id} if step.approval_id else set()),
+    )
+    return {ancestors[0]: used, session_id: first}
+
+
+def _settled(states: Rebuilt, state: SessionState, ask: CommitWindow, following: Lease | None) -> Rebuilt:
+    """Settle a window that was sealed. It had its lease, or it would not have been opened."""
+    policy = ask.policy
+    if policy and policy.hash != state.policy.hash:
+        policy = tightened(state.policy, policy)
+    own = Lease(ask.window_id, 0, ask.pattern, ask.parent_ids)
+    held = replace(state, leases=(own, *([following] if following else [])))
+    asked = replace(ask, policy=policy, policy_base=None)
+    changed = commit_window({**states, ask.session_id: held}, asked)[0]
+    if not changed:
+        raise _incomplete(ask.session_id, "SEALED_TWICE")
+    return {**changed, ask.session_id: replace(changed[ask.session_id], leases=())}
+
+
+def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = False) -> SessionState:
+    """Return what a store shall hold of a session: all that it holds and all that the chain says, at the lower budget.
+
+    *ended* tells that its client ended it. Refused with RECORD_BEHIND when each of the two knows of a sealed window that the other lacks: the chain was read before
+    the latest seal, and budgets of different windows cannot be joined.
+    """
+    if stored is None:
+        blank = replace(rebuilt, nodes=(), outcomes=(), untold=())
+        return _with_windows(blank, rebuilt, budget=rebuilt.budget, status=rebuilt.status)
+    budget = Micros(min(stored.budget, rebuilt.budget))
+    known = {node.window_id for node in stored.nodes}
+    behind = any(node.window_id not in known for node in rebuilt.nodes)
+    told = {node.window_id for node in rebuilt.nodes}
+    # The last window ends a session unless others are in flight, and of those only the store knows.
+    flying = not (behind or ended) and rebuilt.status is Status.TERMINATED and bool(stored.leases or stored.expired)
+    status = stored.status if flying else max(stored.status, rebuilt.status)
+    if state_of(budget) is BreakerState.OPEN:
+        status = max(status, Status.HALTED)
+    if behind and any(node.window_id not in told for node in stored.nodes if not node.failed):
+        raise conflict("RECORD_BEHIND", "the session went on since the record of its tree was read; read it again")
+    whole = replace(
+        stored,
+        terms=rebuilt.terms,
+        policy=_policy(stored, rebuilt) if behind else stored.policy,
+        cap=Micros(min(stored.cap, rebuilt.cap)),
+        children=tuple(dict.fromkeys((*stored.children, *rebuilt.children))),
+        grants=stored.grants | rebuilt.grants,
+        approvals=stored.approvals | rebuilt.approvals,
+        facts=tuple(dict.fromkeys((*stored.facts, *rebuilt.facts)))[-FACTS_KEPT:] if behind else stored.facts,
+    )
+    gone = {text for text in stored.replaced | rebuilt.replaced | {stored.policy} if text != whole.policy}
+    whole = replace(whole, replaced=frozenset(gone) if behind else stored.replaced)
+    return _with_windows(whole, rebuilt, budget=budget, status=status)
+
+
+def _policy(stored: SessionState, rebuilt: SessionState) -> PolicyText:
+    if stored.policy.hash == rebuilt.policy.hash:
+        return stored.policy
+    return tightened(stored.policy, rebuilt.policy)
+
+
+def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros, status: Status) -> SessionState:
+    """Return *state* with the windows of the chain that it lacks behind its own, and without their leases."""
+    known = {node.window_id for node in state.nodes}
+    added = [pair for pair in zip(rebuilt.nodes, rebuilt.outcomes, strict=True) if pair[0].window_id not in known]
+    nodes = (*state.nodes, *(node for node, _ in added))
+    outcomes = (*state.outcomes, *(outcome for _, outcome in added))
+    continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
+    late = {node.window_id for node, _ in added if node.pattern == LINEAR and not node.failed}
+    moved = [outcome_of for outcome_of in added if outcome_of[1].moved and not outcome_of[0].failed]
+    return replace(
+        state,
+        budget=budget,
+        status=status,
+        nodes=nodes,
+        outcomes=tuple(_at(place, outcome) for place, outcome in enumerate(outcomes, 1)),
+        leases=_still(state.leases, nodes),
+        expired=_still(state.expired, nodes),
+        untold=(*state.untold, *(node.window_id for node, _ in moved))[-UNTOLD_KEPT:],
+        late=frozenset((state.late | late) - continued),
+    )
+
+
+def _at(place: int, outcome: Outcome) -> Outcome:
+    return outcome if outcome.index == place else replace(outcome, index=place)
+
+
+def _still(leases: Iterable[Lease], nodes: Iterable[Node]) -> tuple[Lease, ...]:
+    """Return the leases of windows that are not there, and whose place no other line took."""
+    there: set[WindowId] = set()
+    lines: set[tuple[WindowId, ...]] = set()
+    for node in nodes:
+        there.add(node.window_id)
+        if node.pattern == LINEAR and not node.failed:
+            lines.add(node.parent_ids)
+    return tuple(
+        lease
+        for lease in leases
+        if lease.window_id not in there and not (lease.pattern == LINEAR and lease.parent_ids in lines)
+    )
+
+
+def holds_all(stored: SessionState | None, sealed: Iterable[WindowId], lowest: Micros) -> bool:
+    """Tell whether a store holds every window that was sealed, and no more budget than cascades left: all that can be verified
+    without terms.
+    """
+    known = {node.window_id for node in stored.nodes} if stored else set()
+    return stored is not None and known >= set(sealed) and stored.budget <= lowest
+
+
+def _incomplete(session: SessionId, why: str) -> Refused:
+    return invalid(
+        INCOMPLETE, "the record of the tree does not make up whole sessions; nothing is restored from it",
+        session_id=session, cause=why,
+    )  # fmt: skip

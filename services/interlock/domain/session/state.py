@@ -1,0 +1,345 @@
+"""What a session is, what may be asked of it and what it answers. The rules are in ``session_rule.py`` and its neighbours."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from interlock.domain.breaker import BreakerState, Transition, state_of, transitions
+from interlock.domain.budget import FULL, Micros
+from interlock.domain.chain.chain_state import WHOLE, Standing
+from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
+from interlock.domain.dag.lineage import History
+from interlock.domain.ids import ContinuationId, SessionId, WindowId
+
+
+class Status(IntEnum):
+    """Whether a session accepts windows; numbers equal ``interlock.api.session.v1.SessionStatus``."""
+
+    ACTIVE = 1
+    HALTED = 2
+    TERMINATED = 3
+
+
+@dataclass(frozen=True)
+class PolicyText:
+    """The canonical effective policy and its SHA-256; both empty for none."""
+
+    text: str
+    hash: str
+
+
+@dataclass(frozen=True)
+class AgentTerms:
+    """What an agent type may do (SPEC-012 §7). ``None`` leaves a number to the deployment; no strategies means all."""
+
+    agent_type: str = ""
+    max_loop_depth: int | None = None
+    max_delegations: int | None = None
+    allowed_strategies: tuple[str, ...] = ()
+
+
+ANY_AGENT = AgentTerms()
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a session is created with and keeps for life.
+
+    ``ancestors`` runs from the parent up to the root. ``deepest`` is the lowest level below the root on which a session
+    under this one may be, by the limits of all agents above it. ``max_delegations`` is its agent's limit, else the
+    deployment's. ``accumulate``: what windows cost is taken off the session and its ancestors, not off one path alone.
+    """
+
+    session_id: SessionId
+    root_session_id: SessionId
+    scope: str
+    strategy: str
+    nonce: str
+    key_version: int
+    loop_depth: int
+    limits: Limits
+    created_us: int
+    ancestors: tuple[SessionId, ...] = ()
+    agent: AgentTerms = ANY_AGENT
+    deepest: int = 0
+    max_delegations: int = 0
+    accumulate: bool = False
+    residency: str = ""
+    safety_mode: str = ""
+
+    @property
+    def parent_session_id(self) -> SessionId | None:
+        """Session that delegated to this one; ``None`` for a root."""
+        return self.ancestors[0] if self.ancestors else None
+
+
+VOID = "VOID"
+"""Pattern of a lease whose place was taken by another window."""
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to dispatch one window, until a time in milliseconds since the epoch."""
+
+    window_id: WindowId
+    until_ms: int
+    pattern: str = LINEAR
+    parent_ids: tuple[WindowId, ...] = ()
+
+
+@dataclass(frozen=True)
+class Effect:
+    """What a settlement did to one ancestor session."""
+
+    session_id: SessionId
+    before: Micros
+    after: Micros
+    status: Status
+
+    @property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Steps of the ancestor's breaker."""
+        return transitions(state_of(self.before), state_of(self.after))
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a commit did. It is stored, so that a repeated commit gets the same answer.
+
+    ``ancestors`` holds all of them, from the parent up, when any of them changed.
+    """
+
+    index: int
+    path_budget: Micros
+    session_budget: Micros
+    before: BreakerState
+    status: Status
+    charge: Micros
+    hmac: str
+    continuation_id: ContinuationId | None
+    number: int
+    ancestors: tuple[Effect, ...] = ()
+
+    @property
+    def after(self) -> BreakerState:
+        """Breaker after the commit."""
+        return state_of(self.session_budget)
+
+    @property
+    def moved(self) -> bool:
+        """Whether the audit trail has more to say of it than its seal does."""
+        return self.before is not self.after or bool(self.ancestors) or self.status is not Status.ACTIVE
+
+    @property
+    def transitions(self) -> tuple[Transition, ...]:
+        """Steps of the breaker that the commit caused."""
+        return transitions(self.before, self.after)
+
+
+@dataclass(frozen=True)
+class SessionState:
+    """All that is known of one session; ``outcomes`` lies beside ``nodes``.
+
+    ``cap`` holds every path down to what ancestors' rules left: no window starts above it. ``expired`` are leases that
+    ran out and whose windows may have been sealed. ``untold`` are windows whose moves nobody acknowledged as recorded.
+    ``late`` are windows that a restore settled and that nothing continues: whether their answers were given is not known.
+    """
+
+    terms: Terms
+    policy: PolicyText
+    status: Status
+    budget: Micros
+    nodes: tuple[Node, ...] = ()
+    outcomes: tuple[Outcome, ...] = ()
+    leases: tuple[Lease, ...] = ()
+    expired: tuple[Lease, ...] = ()
+    cap: Micros = FULL
+    children: tuple[SessionId, ...] = ()
+    grants: frozenset[tuple[str, SessionId]] = frozenset()
+    approvals: frozenset[str] = frozenset()
+    facts: tuple[str, ...] = ()
+    replaced: frozenset[PolicyText] = frozenset()
+    untold: tuple[WindowId, ...] = ()
+    late: frozenset[WindowId] = frozenset()
+
+    @property
+    def tip(self) -> Node | None:
+        """The latest sealed window; ``None`` before the first."""
+        return next((node for node in reversed(self.nodes) if not node.failed), None)
+
+    @property
+    def tip_number(self) -> int:
+        """Highest number of a window, 0 before the first."""
+        return max((node.window_number for node in self.nodes), default=0)
+
+    @property
+    def lease(self) -> Lease | None:
+        """The latest lease that is held."""
+        return self.leases[-1] if self.leases else None
+
+    @property
+    def unsettled(self) -> tuple[WindowId, ...]:
+        """Windows whose leases ran out, in the order in which openings name them."""
+        return tuple(lease.window_id for lease in self.expired)
+
+    def node(self, window_id: WindowId) -> Node | None:
+        """Return the window of that id."""
+        return next((node for node in self.nodes if node.window_id == window_id), None)
+
+    def below(self, window_id: WindowId) -> tuple[Node, ...]:
+        """Return the windows that continue a window, failed ones included."""
+        return tuple(node for node in self.nodes if window_id in node.parent_ids)
+
+
+@dataclass(frozen=True)
+class OpenWindow:
+    """A verified token asks for the lease of the next window.
+
+    ``continuation_ids`` are the pointers of a fan-in; ``partial`` lets it leave out children that failed.
+    """
+
+    session_id: SessionId
+    root_session_id: SessionId
+    window_id: WindowId
+    now_ms: int
+    lease_ms: int
+    continuation_id: ContinuationId | None
+    token_window: int
+    token_tip: str
+    token_continuation_id: ContinuationId | None
+    token_budget: Micros
+    token_policy_hash: str
+    pattern: str = LINEAR
+    continuation_ids: tuple[ContinuationId, ...] = ()
+    partial: bool = False
+
+
+@dataclass(frozen=True)
+class Parent:
+    """A window that another one continues."""
+
+    window_id: WindowId
+    number: int
+    hmac: str
+    tier: str
+    status: str
+    path_budget: Micros
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The lease of a window, with what its dispatch needs; ``parents`` are sorted by id."""
+
+    terms: Terms
+    policy: PolicyText
+    pattern: str
+    parents: tuple[Parent, ...]
+    path_budget: Micros
+    session_budget: Micros
+    lapsed: Lease | None
+    """A lease that ran out, whose window is to be looked at now."""
+    left_out: tuple[WindowId, ...]
+    facts: tuple[str, ...]
+    history: History
+    untold: tuple[WindowId, ...] = ()
+
+    @property
+    def unsettled(self) -> WindowId | None:
+        """The window of that lease: it may have been sealed."""
+        return self.lapsed.window_id if self.lapsed else None
+
+    @property
+    def number(self) -> int:
+        """Number of the window: one further than its furthest parent."""
+        return max((parent.number for parent in self.parents), default=0) + 1
+
+
+@dataclass(frozen=True)
+class CommitWindow:
+    """A sealed window and its charge.
+
+    ``policy`` replaces the session's when that is still *policy_base*, or whatever it is without one; ``None`` keeps it.
+    ``accumulate`` takes the charge off the session's budget itself; *parent_charge* is taken off the parent session's.
+    """
+
+    session_id: SessionId
+    root_session_id: SessionId
+    window_id: WindowId
+    parent_ids: tuple[WindowId, ...]
+    window_number: int
+    charge: Micros
+    ceiling: Micros
+    continuation_id: ContinuationId
+    seal: Seal
+    policy: PolicyText | None
+    policy_base: str | None = None
+    pattern: str = LINEAR
+    ancestors: tuple[SessionId, ...] = ()
+    edges: tuple[Edge, ...] = ()
+    facts: tuple[str, ...] = ()
+    accumulate: bool = False
+    parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
+    chain: Standing = WHOLE
+    """What the audit chain says of the session, this window left out: a store that says more was set back."""
+
+
+@dataclass(frozen=True)
+class Committed:
+    """The answer to a commit: what it did, now or before."""
+
+    terms: Terms
+    policy_hash: str
+    outcome: Outcome
+    duplicate: bool
+    pattern: str
+    history: History
+
+    @property
+    def lineage(self) -> tuple[WindowId, ...]:
+        """All ancestors of the window and itself, each after its own parents."""
+        return self.history.lineage
+
+    @property
+    def quality_history(self) -> tuple[str, ...]:
+        """Tiers of the lineage."""
+        return self.history.tiers
+
+
+@dataclass(frozen=True)
+class FailWindow:
+    """A window that will never be sealed, and why. Without its lease *pattern* and *parent_ids* say where it stood."""
+
+    session_id: SessionId
+    root_session_id: SessionId
+    window_id: WindowId
+    reason: str
+    pattern: str = LINEAR
+    parent_ids: tuple[WindowId, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delegated:
+    """What a verified grant brings to the creation of a child; *parent* are the terms of its parent, which never change."""
+
+    parent: Terms
+    grant_id: str
+    approval_id: str
+    parent_policy_hash: str
+    """Policy of the parent that the child's was resolved against."""
+
+
+@dataclass(frozen=True)
+class ParentView:
+    """What is looked at of a session before something is delegated by it."""
+
+    terms: Terms
+    policy: PolicyText
+    status: Status
+    budget: Micros
+    delegations: int
+    grant_used: bool
+    approval_used: bool
+    top: int
+    pointed_hmac: str
+    """HMAC of the window that the presented pointer leads to; empty when there is none."""

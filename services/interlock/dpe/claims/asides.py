@@ -1,0 +1,80 @@
+"""Asides: relative clauses and descriptions that commas set off, which assert something of their own (SPEC-005 §3.4).
+
+"Dragon, which was built by SpaceX, docked" says two things. A clause without the commas ("the video which has four
+million views") only tells which thing is meant, and stays. So does what may be about more than the word before it:
+", which surprised analysts" may be about the whole sentence.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.dpe.claims.wellformed import agrees, finite, is_alternative, is_verb, number
+
+_OPENING = frozenset({",", "(", "—", "–"})
+_CLOSING = frozenset({",", ")", "—", "–", ".", ";", "!", ":"})
+# Behind which, what says something of a thing; other verbs may be about all that was said: ", which surprised us".
+_OF_A_THING = frozenset(
+    {"be", "have", "include", "contain", "offer", "provide", "feature", "cost", "belong", "comprise", "consist", "open",
+     "begin", "start", "end", "serve", "host", "own", "run", "lie", "stand", "cover", "sell", "employ", "last", "date",
+     "involve", "operate", "weigh", "measure", "use", "work", "aim"}
+)  # fmt: skip
+_DESCRIBING = frozenset({"a", "an", "the", "one", "his", "her", "its", "their"})
+
+
+def aside(token: Any) -> bool:
+    """Whether a token heads a relative clause that commas set off and that can stand alone."""
+    if token.dep_ != "relcl" or not is_verb(token) or not finite(token) or not _is_set_off(token):
+        return False
+    pronoun = token.left_edge
+    if pronoun.head != token or not _names(token.head):
+        return False
+    if pronoun.lower_ == "where":
+        return any(c.dep_ in {"nsubj", "nsubjpass", "expl"} for c in token.children)
+    subject = pronoun.dep_ in {"nsubj", "nsubjpass"} and pronoun.lower_ in {"who", "which"}
+    of_a_thing = token.lemma_.lower() in _OF_A_THING or any(c.dep_ == "auxpass" for c in token.children)
+    return subject and (pronoun.lower_ == "who" or of_a_thing) and agrees(token.head, token)
+
+
+def description(token: Any) -> str:
+    """Return the verb with which a description set beside a name says what it says, "" when it is none.
+
+    "Marco Mengoni, a popular singer," says that he is one. "Paris, France" and lists of names are no descriptions.
+    """
+    if token.dep_ != "appos" or token.pos_ not in {"NOUN", "PROPN"} or not _is_set_off(token):
+        return ""
+    name = token.head
+    first = token.left_edge
+    listed = any(c.dep_ in {"conj", "cc"} for c in (*token.children, *name.children)) or is_alternative(name)
+    if name.pos_ != "PROPN" or name.dep_ in {"conj", "appos"} or listed or first.lower_ not in _DESCRIBING:
+        return ""
+    if token.tag_ not in {"NN", "NNS", "NNP"} or any(c.dep_ == "appos" for c in token.children):
+        return ""
+    return "are" if name.tag_ == "NNPS" and number(token) != "singular" else "is"
+
+
+def antecedent(token: Any) -> list[Any]:
+    """Return the words that an aside is about: the phrase before it, without other asides."""
+    name = token.head
+    others = {t.i for c in name.subtree if c.dep_ in {"relcl", "appos", "acl"} and c != token for t in c.subtree}
+    found = [t for t in name.subtree if t.i < token.left_edge.i and t.i not in others]
+    while found and (found[-1].is_punct or found[-1].dep_ == "cc"):
+        found.pop()
+    while found and (found[0].is_punct or found[0].dep_ in {"cc", "preconj"}):
+        found.pop(0)
+    return found
+
+
+def _is_set_off(token: Any) -> bool:
+    """Whether a mark stands before an aside and one behind it, or the sentence ends there."""
+    before, after = token.left_edge.i - 1, token.right_edge.i + 1
+    doc = token.doc
+    if before < 0 or doc[before].text not in _OPENING:
+        return False
+    return doc[token.right_edge.i].text in _CLOSING or after >= len(doc) or doc[after].text in _CLOSING
+
+
+def _names(noun: Any) -> bool:
+    """Whether a clause can be about a word: a name or a thing, and no part of a list."""
+    listed = noun.dep_ == "conj" or any(c.dep_ == "conj" for c in noun.children)
+    return noun.pos_ in {"NOUN", "PROPN"} and not listed

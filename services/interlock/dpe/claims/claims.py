@@ -1,0 +1,104 @@
+"""Stage 1b, claims: sentences taken apart into single assertions, typed and judged checkable (SPEC-005 §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from enum import Enum
+from typing import Any
+
+from interlock.dpe.claims.clauses import clauses
+from interlock.dpe.claims.leads import points_at_source, presents, under
+from interlock.dpe.claims.wording import BARE_VERBS, META_WORDS, SUBJECTS, means, talks_of_itself, type_of
+from interlock.dpe.document import Claim, ClaimType, Entity
+from interlock.dpe.text.layout import Kind
+from interlock.dpe.text.segmentation import Parsed, fitted
+from interlock.dpe.text.text import Text
+from interlock.dpe.values.extraction import extract
+
+TITLE_WORDS = 10
+_NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"})
+
+
+class Standing(Enum):
+    """What becomes of a claim: it is checked, it is checked as a title, or it has nothing to check."""
+
+    CHECKED = "checked"
+    TITLE = "title"
+    UNCHECKED = "unchecked"
+
+
+def claims_of(
+    parsed: Parsed, *, limit: int, count: Callable[[Sequence[str]], list[int]], number: int, output_index: int = 0
+) -> Iterator[tuple[Claim, Standing]]:
+    """Yield the claims of a sentence, numbered from *number* on.
+
+    No claim has more than *limit* tokens; a longer one comes in parts.
+    """
+    for clause in clauses(parsed):
+        for part in fitted(clause.text, limit, count):
+            if any(c.isalnum() for c in part.chars):
+                claim, standing = _claim(parsed, part, number, borrowed=clause.borrowed)
+                yield replace(claim, output_index=output_index), standing
+                number += 1
+
+
+def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[Claim, Standing]:
+    tokens = _tokens_of(parsed, text)
+    own = text
+    if parsed.lead and not any(t.dep_ in SUBJECTS for t in tokens):
+        text = under(parsed.lead, text, tokens)
+    values = extract(text.chars)
+    inside = {t.i for t in tokens}
+    named = [e for e in parsed.tokens.ents if e.label_ not in _NAMELESS and any(t.i in inside for t in e)]
+    entities = [_entity(parsed, e) for e in named]
+    entities += [Entity(v.text, str(v.kind), *text.span(v.start, v.end)) for v in values]
+    content = {t.lemma_.lower() for t in tokens if means(t)} - META_WORDS - BARE_VERBS
+    checked = bool(entities or not tokens or (content and not talks_of_itself(tokens)))
+    checked = checked and not points_at_source(own.chars)
+    specificity = min(1.0, 0.10 + 0.25 * len(named) + 0.25 * len(values) + 0.02 * min(5, len(content)))
+    claim = Claim(
+        claim_id=f"c{number}",
+        text=text.chars,
+        sentence_index=parsed.sentence.index,
+        choice_index=parsed.sentence.choice_index,
+        start=parsed.sentence.start,
+        end=parsed.sentence.end,
+        claim_type=_type(own, tokens, checked=checked, borrowed=borrowed, code=parsed.kind is Kind.CODE),
+        specificity=round(specificity, 2),
+        entities=tuple(entities),
+    )
+    if not checked:
+        return claim, Standing.UNCHECKED
+    return claim, Standing.TITLE if not values and _is_title(parsed, text.chars, tokens) else Standing.CHECKED
+
+
+def _type(text: Text, tokens: Sequence[Any], *, checked: bool, borrowed: bool, code: bool) -> ClaimType:
+    """Return the type; what is said of somebody is no instruction, though its verb be bare."""
+    found = type_of(text.chars, tokens, checked=checked, code=code)
+    told = borrowed or any(t.dep_ in SUBJECTS and t.head.dep_ == "ROOT" and t.lower_ != "you" for t in tokens)
+    return ClaimType.FACTUAL if found is ClaimType.PROCEDURAL and told and not code else found
+
+
+def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
+    """Whether the words stand over a text and assert nothing: few, without a verb, marked up or with a colon."""
+    if presents(text, tokens):
+        return True
+    marked = parsed.kind is Kind.TITLE or text.endswith(":")
+    return marked and len(tokens) <= TITLE_WORDS and not any(t.pos_ in {"VERB", "AUX"} for t in tokens)
+
+
+def _tokens_of(parsed: Parsed, text: Text) -> list[Any]:
+    """Return the tokens of which any character is in *text*, in order."""
+    wanted = set(text.starts)
+    found = []
+    for token in parsed.tokens:
+        at = token.idx - parsed.base
+        if not token.is_space and not wanted.isdisjoint(parsed.text.starts[max(0, at) : at + len(token)]):
+            found.append(token)
+    return found
+
+
+def _entity(parsed: Parsed, span: Any) -> Entity:
+    text = parsed.between(span.start_char, span.end_char)
+    return Entity(text.chars, span.label_, *text.origin)

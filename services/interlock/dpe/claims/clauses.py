@@ -1,0 +1,206 @@
+"""Clauses of a compound sentence, each made able to stand alone (SPEC-005 §3.4).
+
+What a sentence asserts in clauses of their own becomes claims of their own: coordinated clauses, those behind while,
+although and whereas, what a reporting verb reports, relative clauses that a comma sets off, and descriptions set
+beside a name. Each carries what it shares with its neighbours: the subject, the auxiliaries, the setting that opens
+the sentence ("In May, …", "If it rains, …") and who said it. Rather one claim too many than a fabrication hidden in a
+compound sentence; but what would not be a well-formed proposition stays where it is, and no word is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.dpe.claims.asides import antecedent, aside, description
+from interlock.dpe.claims.wellformed import finite, has_subject, is_alternative, is_phrase, is_verb, shares_form
+from interlock.dpe.claims.wording import SUBJECTS
+from interlock.dpe.text.layout import Kind
+from interlock.dpe.text.segmentation import Parsed
+from interlock.dpe.text.text import Text, joined
+
+_BESIDE = frozenset({"while", "although", "though", "whereas"})
+_SETTINGS = frozenset({"prep", "npadvmod", "advcl"})
+_AUXILIARIES = frozenset({"aux", "auxpass", "neg"})
+_EDGES = frozenset({",", ";", ":", "—", "–", "-", ".", "!", "(", ")"})
+_OPENING = frozenset({'"', "“", "'", "‘", "[", "#"})
+_GAPS = frozenset({",", ";", "—", "–", "-", "(", ")"})
+
+
+@dataclass(frozen=True)
+class Clause:
+    """The text of a clause; ``borrowed`` tells that its subject comes from a neighbour."""
+
+    text: Text
+    borrowed: bool = False
+
+
+@dataclass(frozen=True)
+class _Head:
+    """The word that a clause hangs on: what it borrows (in order), a word put in, and what it leaves out."""
+
+    token: Any
+    borrowed: tuple[Any, ...] = ()
+    inserted: str = ""
+    without: frozenset[int] = frozenset()
+    has_subject: bool = False
+
+
+def clauses(parsed: Parsed) -> list[Clause]:
+    """Return the sentence's clauses; the whole sentence when it has one."""
+    if parsed.kind is not Kind.PROSE:
+        return [Clause(parsed.text)]
+    heads = sorted(_heads(parsed.tokens.root), key=lambda head: int(head.token.i))
+    if len(heads) == 1:
+        return [Clause(parsed.text)]
+    return [clause for head in heads if (clause := _clause(parsed, head, heads)).text.chars]
+
+
+def _heads(root: Any) -> Iterator[_Head]:
+    """Yield the heads of the root's clause and of those that stand beside it or in it."""
+    yield from _with_neighbours(_Head(root, has_subject=has_subject(root)))
+    for token in root.subtree:
+        for child in token.children:
+            if aside(child):
+                subject = tuple(antecedent(child))
+                relative = [c.i for c in child.children if c.lower_ in {"who", "which", "where"} and c.i < child.i]
+                own = has_subject(child, besides=relative)
+                yield from _with_neighbours(
+                    _Head(child, () if own else subject, without=frozenset(relative), has_subject=True)
+                )
+            elif verb := description(child):
+                yield _Head(child, tuple(antecedent(child)), verb, has_subject=True)
+
+
+def _with_neighbours(head: _Head) -> Iterator[_Head]:
+    """Yield a head and those that are coordinated with it, set beside it, or reported together by it."""
+    yield head
+    for child in head.token.children:
+        if _is_coordinated(child):
+            yield from _with_neighbours(_coordinated(child, head))
+        elif _is_beside(child, head.token):
+            yield from _with_neighbours(_Head(child, has_subject=True))
+        elif (mark := _contrast(child)) is not None:
+            yield from _with_neighbours(_Head(child, without=frozenset({mark.i}), has_subject=True))
+        elif child.dep_ == "ccomp" and child.i > head.token.i and _affirms(head.token, child):
+            reporting = (*head.borrowed, *(t for t in head.token.subtree if t.i < child.left_edge.i and not t.is_punct))
+            for each in child.children:
+                quoted = any(token.is_quote for token in child.doc[child.left_edge.i - 1 : each.i])
+                if _is_coordinated(each) and not quoted:  # who knows what stands behind a quotation
+                    inner = _coordinated(each, _Head(child, has_subject=has_subject(child)))
+                    told = tuple(t for t in reporting if t.i not in head.without)
+                    yield _Head(each, (*told, *inner.borrowed), has_subject=True)
+
+
+def _is_coordinated(child: Any) -> bool:
+    """Whether a verb is coordinated with its head and can stand alone. What "or" joins stays one claim."""
+    if child.dep_ != "conj" or not is_verb(child) or is_alternative(child.head):
+        return False
+    if has_subject(child):
+        return (finite(child) or shares_form(child)) and not is_phrase(child)
+    joined_by = any(token.dep_ == "cc" or token.text == ";" for token in child.doc[child.head.i : child.i])
+    return joined_by and shares_form(child)
+
+
+def _coordinated(child: Any, origin: _Head) -> _Head:
+    """Return the head of a coordinated clause with the setting, the subject and the auxiliaries that it shares."""
+    first = origin.token
+    nearby = [c for part in (first, *first.lefts) if part is first or part.dep_ == "aux" for c in part.children]
+    subject = [c for c in nearby if c.dep_ in SUBJECTS and c.i not in origin.without]
+    start = min([first.i, *(c.left_edge.i for c in subject)])
+    setting = [t for c in first.children if _is_setting(c, start) for t in (*c.subtree, c.right_edge.nbor())]
+    carried = [t for t in origin.borrowed if t.i < first.i] if not subject else []
+    if has_subject(child):
+        return _Head(child, tuple(_in_order([*carried, *setting] if setting else [])), has_subject=True)
+    shared = [t for c in subject if c.i < first.i for t in c.subtree if t.i not in origin.without]
+    helpers = _helpers(child, first)
+    return _Head(child, tuple(_in_order([*carried, *setting, *shared, *helpers])), has_subject=origin.has_subject)
+
+
+def _is_setting(child: Any, start: int) -> bool:
+    """Whether a phrase opens the sentence and sets the scene for all of it: "In May,", "If it rains,"."""
+    after = child.right_edge.i + 1
+    comma = after < len(child.doc) and child.doc[after].text == ","
+    return child.dep_ in _SETTINGS and after <= start and comma and _contrast(child) is None
+
+
+def _helpers(child: Any, first: Any) -> list[Any]:
+    bare = child.tag_ in {"VB", "VBN"} and not any(c.dep_ in {"aux", "auxpass"} for c in child.children)
+    found = [c for c in first.children if c.dep_ in _AUXILIARIES and c.i < first.i] if bare else []
+    return found or ([first] if bare and first.pos_ == "AUX" else [])
+
+
+def _in_order(tokens: Sequence[Any]) -> list[Any]:
+    return sorted({token.i: token for token in tokens}.values(), key=lambda token: int(token.i))
+
+
+def _is_beside(child: Any, head: Any) -> bool:
+    """Whether a clause stands beside its head's, parted by a semicolon, rather than inside it."""
+    if child.dep_ not in {"ccomp", "parataxis"} or not is_verb(child) or not has_subject(child):
+        return False
+    low, high = sorted((child.i, head.i))
+    return any(token.text in {";", "—", "–"} for token in child.doc[low:high])
+
+
+def _contrast(child: Any) -> Any:
+    """Return the while or although of a clause that asserts something beside its head's, or None."""
+    if child.dep_ != "advcl" or not has_subject(child) or not finite(child):
+        return None
+    return next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
+
+
+def _affirms(verb: Any, reported: Any) -> bool:
+    """Whether a verb reports clauses one by one: said that …, not if or whether, and not without its not."""
+    marks = {c.lower_ for c in reported.children if c.dep_ == "mark"}
+    return not any(c.dep_ == "neg" for c in verb.children) and not marks & {"if", "whether"} and has_subject(reported)
+
+
+def _clause(parsed: Parsed, head: _Head, heads: Sequence[_Head]) -> Clause:
+    inner = {
+        t.i for other in heads if other is not head and head.token.is_ancestor(other.token) for t in other.token.subtree
+    } | head.without
+    own = _in_order([t for t in head.token.subtree if t.i not in inner])
+    _trim(own, _EDGES)
+    parts = [*_runs(parsed, head.borrowed, marks=frozenset())]
+    if head.inserted:
+        at = parts[-1].ends[-1] if parts else parsed.text.origin[0]
+        parts.append(Text(head.inserted, [at] * len(head.inserted), [at] * len(head.inserted)))
+    parts += _runs(parsed, own, marks=_GAPS)
+    return Clause(joined([part for part in parts if part.chars]), bool(head.borrowed) and head.has_subject)
+
+
+def _trim(tokens: list[Any], marks: frozenset[str]) -> None:
+    """Take what joined a clause to its neighbours off its ends."""
+    while tokens and (tokens[-1].dep_ == "cc" or tokens[-1].is_space or tokens[-1].text in marks - {")"}):
+        tokens.pop()
+    if tokens and tokens[-1].text == ")" and all(token.text != "(" for token in tokens):
+        tokens.pop()
+    while tokens and (
+        tokens[0].dep_ in {"cc", "preconj"}
+        or tokens[0].is_space
+        or (tokens[0].is_punct and tokens[0].text not in _OPENING)
+    ):
+        tokens.pop(0)
+    if tokens and sum(token.text == '"' for token in tokens) % 2:  # the other one went with a neighbour
+        for edge in (0, -1):
+            if tokens[edge].text == '"':
+                tokens.pop(edge)
+                break
+
+
+def _runs(parsed: Parsed, tokens: Sequence[Any], *, marks: frozenset[str]) -> Iterator[Text]:
+    """Yield the text of each run of neighbouring tokens, without *marks* and ands beside what was taken out."""
+    runs: list[list[Any]] = []
+    for token in tokens:
+        if runs and token.i == runs[-1][-1].i + 1:
+            runs[-1].append(token)
+        else:
+            runs.append([token])
+    for number, run in enumerate(runs):
+        while run and number + 1 < len(runs) and (run[-1].text in marks or run[-1].dep_ == "cc"):
+            run.pop()
+        while run and number and run[0].text in marks:
+            run.pop(0)
+        if run:
+            yield parsed.between(run[0].idx, run[-1].idx + len(run[-1]))

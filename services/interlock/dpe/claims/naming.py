@@ -1,0 +1,52 @@
+"""Names before claims: the classifier looks for them while the parser parses, and stage 1 reads with both (DPE-18).
+
+Only the answer is looked through: of the facts every word is known without a model (``fabrication.EnvelopeIndex``).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import Any
+
+from interlock.dpe.claims.reading import Reader
+from interlock.dpe.inference.language import Cancelled, Language, Named, Spent
+from interlock.dpe.inference.port import Inference
+from interlock.dpe.request import Output
+from interlock.dpe.text.views import viewed
+
+LONG_CHARS = 32_768
+"""An answer beyond this is read for its number of claims before the models look through it for names."""
+
+
+async def named(
+    outputs: Sequence[Output], language: Language, inference: Inference, reader: Reader, *, stage: str, spent: Spent
+) -> Named:
+    """Return the parser with the names of what it is given.
+
+    *reader* takes a long answer apart first, so that one with too many claims is refused before anything is looked for.
+    """
+
+    def texts_of(_: Cancelled) -> list[str]:
+        return [text for view in viewed(outputs) for text in language.texts(view.text)]
+
+    run = partial(language.run, stage=stage, spent=spent)
+    texts = await run(texts_of)
+    parses: dict[str, Any] = {}
+    if sum(map(len, texts)) > LONG_CHARS:
+        await run(partial(reader.read, outputs))
+        found = await inference.names(texts)
+    else:
+        found, parses = await _both(inference.names(texts), run(partial(language.parses, texts)))
+    return Named(language, dict(zip(texts, found, strict=True)), parses)
+
+
+async def _both(names: Any, parses: Any) -> list[Any]:
+    """Await both; when one fails, the other is called off."""
+    tasks = [asyncio.ensure_future(names), asyncio.ensure_future(parses)]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()

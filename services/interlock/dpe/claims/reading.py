@@ -1,0 +1,85 @@
+"""Stage 1 as a whole: the outputs of a dispatch as choices with sentences and claims (SPEC-005 §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from interlock.domain.errors import exhausted
+from interlock.dpe.claims.claims import Standing, claims_of
+from interlock.dpe.document import Claim, Sentence
+from interlock.dpe.inference.language import Cancelled, Language
+from interlock.dpe.request import Output
+from interlock.dpe.text.views import Viewed, viewed
+
+
+@dataclass
+class Reading:
+    """One choice, taken apart. ``checked`` are the claims that later stages look at; ``titles`` are among them."""
+
+    index: int
+    claims: list[Claim] = field(default_factory=list)
+    checked: list[Claim] = field(default_factory=list)
+    titles: set[str] = field(default_factory=set)
+    sentences: list[Sentence] = field(default_factory=list)
+    hidden: int = 0
+    addressed: int = 0
+    empty: bool = True
+
+
+@dataclass(frozen=True)
+class Reader:
+    """Takes outputs apart, up to a number of claims for each choice."""
+
+    language: Language
+    max_claims: int
+    claim_tokens: int
+    count: Callable[[Sequence[str]], list[int]]
+
+    def read(self, outputs: Sequence[Output], left: Cancelled) -> list[Reading]:
+        """Return the choices in the order of their indexes; at least one, empty when there is no output.
+
+        A masked choice comes twice or three times: as written, then unmasked.
+
+        Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
+        """
+        choices: dict[tuple[int, int], Reading] = {}
+        number = 1
+        for output in viewed(outputs):
+            reading = choices.setdefault((output.choice_index, output.view), Reading(output.choice_index))
+            number = self._add(reading, output, number, left)
+        return [choices[key] for key in sorted(choices)] or [Reading(0)]
+
+    def _add(self, reading: Reading, output: Viewed, number: int, left: Cancelled) -> int:
+        parsed, hidden = self.language.parsed(
+            output.text, choice_index=output.choice_index, first_index=len(reading.sentences)
+        )
+        reading.hidden += hidden + output.hidden
+        reading.addressed += output.addressed
+        reading.empty = reading.empty and not output.text.chars.strip()
+        for sentence in parsed:
+            if left():
+                break
+            reading.sentences.append(sentence.sentence)
+            for claim, standing in claims_of(
+                sentence, limit=self.claim_tokens, count=self.count, number=number, output_index=output.place
+            ):
+                number += 1
+                reading.claims.append(claim)
+                if standing is not Standing.UNCHECKED:
+                    reading.checked.append(claim)
+                if standing is Standing.TITLE:
+                    reading.titles.add(claim.claim_id)
+            if len(reading.claims) > self.max_claims:
+                raise exhausted(
+                    "CLAIM_LIMIT_EXCEEDED",
+                    "the answer makes more claims than are checked in one analysis",
+                    limit=str(self.max_claims),
+                    found=str(len(reading.claims)),
+                )
+        return number
+
+
+def sentences_of(readings: Sequence[Reading]) -> dict[str, str]:
+    """Return the sentence that each checked claim was cut from."""
+    return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

@@ -1,0 +1,78 @@
+"""Whether a verb can carry a clause of its own: finite, or in a form that its neighbour's auxiliaries complete.
+
+A parser now and then takes a noun for a verb ("monitoring, and yield optimization"). A clause that such a word would
+carry is no proposition, so it is not split off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from interlock.dpe.claims.wording import SUBJECTS
+
+_SINGULAR = frozenset({"is", "was", "has", "does", "'s"})
+_PLURAL = frozenset({"are", "were", "have", "do", "'re", "'ve"})
+
+
+def is_verb(token: Any) -> bool:
+    """Whether a token is a verb that can assert: no -ing form without its is or was."""
+    helped = any(c.dep_ == "aux" and c.lemma_.lower() == "be" for c in token.children)
+    return token.pos_ in {"VERB", "AUX"} and (token.tag_ != "VBG" or helped)
+
+
+def has_subject(token: Any, *, besides: Sequence[int] = ()) -> bool:
+    """Whether a verb has a subject of its own, other than the words at some places."""
+    return any(c.dep_ in SUBJECTS and c.i not in besides for c in token.children)
+
+
+def finite(token: Any) -> bool:
+    """Whether a verb is inflected, or has an auxiliary of its own that is."""
+    if token.tag_ in {"VBD", "VBZ", "VBP", "MD"}:
+        return True
+    return any(c.dep_ in {"aux", "auxpass"} and c.lower_ != "to" for c in token.children)
+
+
+def is_phrase(token: Any) -> bool:
+    """Whether what was parsed as a clause is a noun with a participle: "circumstances and evidence presented"."""
+    said = [c for c in token.children if c.dep_ not in SUBJECTS | {"punct", "cc"}]
+    bare = all(c.pos_ == "NOUN" and not any(True for _ in c.children) for c in token.children if c.dep_ in SUBJECTS)
+    return token.tag_ in {"VBD", "VBN"} and not said and bare
+
+
+def number(token: Any) -> str:
+    """Return the number that a verb's form agrees with, "" when it tells none."""
+    inflected = next((c for c in token.children if c.dep_ in {"aux", "auxpass"}), token)
+    if inflected.lower_ in _SINGULAR or (inflected is token and token.tag_ == "VBZ"):
+        return "singular"
+    if inflected.lower_ in _PLURAL or (inflected is token and token.tag_ == "VBP"):
+        return "plural"
+    return ""
+
+
+def agrees(noun: Any, verb: Any) -> bool:
+    """Whether a noun can be a verb's subject, as far as its number tells."""
+    wanted = number(verb)
+    given = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}.get(noun.tag_, "")
+    return not wanted or not given or wanted == given
+
+
+def shares_form(child: Any) -> bool:
+    """Whether a coordinated verb without a subject goes with what its neighbour has: its auxiliaries, its number."""
+    first = child.head
+    helpers = {c.lemma_.lower() for c in first.children if c.dep_ in {"aux", "auxpass"}}
+    own = any(c.dep_ in {"aux", "auxpass"} for c in child.children)
+    if own or child.tag_ in {"VBD", "MD"}:
+        return True
+    if child.tag_ in {"VBZ", "VBP"}:
+        return not (number(first) and number(first) != number(child))
+    if child.tag_ == "VBN":
+        return bool(helpers & {"be", "have", "get"}) or first.lemma_.lower() == "be" or first.tag_ == "VBD"
+    if child.tag_ == "VB":
+        return bool(helpers - {"be", "have"}) or first.tag_ in {"VB", "VBP"}
+    return False
+
+
+def is_alternative(head: Any) -> bool:
+    """Whether what is coordinated here are alternatives."""
+    return any(c.dep_ in {"cc", "preconj"} and c.lower_ in {"or", "nor", "either", "neither"} for c in head.children)

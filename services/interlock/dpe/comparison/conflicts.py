@@ -1,0 +1,194 @@
+"""Values and names of a claim that contradict its source, found by comparing them directly (SPEC-005 §5.3).
+
+A conflict needs one slot that differs in a frame that agrees. Two ways lead to it: the claim copies a source sentence
+but for a few places (alignment.py), or the words around a value are those around another value of the source. Where
+both a name and a value differ the claim may speak of something else, and nothing is said here.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.comparison.alignment import Alignment, Edit, Element
+from interlock.dpe.comparison.cues import DATE_SHIFTED, ENTITY_SUBSTITUTED, MAGNITUDE_ALTERED, NUMBER_CHANGED, Cue
+from interlock.dpe.comparison.slots import contradicted_values, replaced_name
+from interlock.dpe.text.known_names import may_be_one
+from interlock.dpe.text.lexing import WORD, at
+from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
+from interlock.dpe.values.frames import STOP, Frame, Sentence
+from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
+
+_FAITHFUL_COPY = 0.85
+_LONGEST_EDIT = 6
+_MOST_BESIDE = 2  # other words in an edit that replaces a name
+_LONG_WORD = 4  # letters from which a headline gives a word a capital
+_SHORTEST_HEADLINE = 4  # such words
+_COUNTED = 2  # words behind a number that may be what it counts
+_CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
+
+
+def sentence_conflicts(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield each value and name of a claim's sentence that its source states otherwise."""
+    edits = alignment.edits if alignment and alignment.is_copy else ()
+    values = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
+    faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
+    names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
+    if values and names:
+        return
+    strange = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
+    if not names and not strange:
+        aligned = {value.first for value, _ in values}
+        values += [
+            (value, source)
+            for value, source in contradicted_values(sentence, claim, fact)
+            if value.first not in aligned
+            and not _as_written(value, source, claim, fact)
+            and not _counts_another(value, source, claim, fact)
+        ]
+    for value, source in values:
+        yield from _named(value, source)
+    for source_name, written in names:
+        yield Cue(ENTITY_SUBSTITUTED, source_name, written)
+    if len(strange) == 1 and not names and not values:
+        other = replaced_name(strange[0], sentence, claim, fact)
+        if other is not None:
+            source_name, written = (
+                fact.written(other.first, other.last),
+                claim.written(strange[0].first, strange[0].last),
+            )
+            yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
+
+
+def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
+    """Yield the values of an edit beside those of the source that they replace, in order."""
+    mine = [element.value for element in edit.claim if element.value is not None]
+    its = [element.value for element in edit.source if element.value is not None]
+    if len(edit.claim) > _LONGEST_EDIT or len(edit.source) > _LONGEST_EDIT:
+        return
+    for value, source in zip(mine, its, strict=False):
+        if (
+            not same(value, source)
+            and value.vague == source.vague
+            and (comparable(value, source) or _mistaken_kind(value, source))
+        ):
+            yield value, source
+
+
+def _mistaken_kind(value: Value, source: Value) -> bool:
+    """Whether a figure stands where the source has one of another kind: 45 for 2045, 5 days for 5 %."""
+    if NUMBER not in {value.kind, source.kind} or ORDINAL in {value.kind, source.kind} or value.label or source.label:
+        return False
+    years = {each.moment.years for each in (value, source) if each.moment}
+    counts = {(each.amount, each.amount) for each in (value, source) if each.amount is not None}
+    return not years & counts  # 2,000 and a 2000 that was taken for a year
+
+
+def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether one side has the other's figure, cut into words: two - week, 3, 500, 31. 8 million."""
+    said, stated = claim.written(value.first, value.last), fact.written(source.first, source.last)
+    return _has_cut(fact.reading.text, said) or _has_cut(claim.reading.text, stated)
+
+
+def _counts_another(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether two bare numbers count different things: 11 games, and a 3 - 1 win."""
+    if not value.kind == source.kind == NUMBER or value.unit or source.unit or value.vague or source.vague:
+        return False
+    mine, its = _counted(value, claim), _counted(source, fact)
+    before, other = at(claim.tokens, value.first - 1).low, at(fact.tokens, source.first - 1).low
+    return bool(mine and its) and not mine & its and before != other
+
+
+def _counted(value: Value, frame: Frame) -> frozenset[str]:
+    """Return the next words behind a value, in its own sentence."""
+    sentence = next(each for each in frame.sentences if each.first <= value.first < each.last)
+    return frozenset([word for place, word in sentence.stems if place >= value.last][:_COUNTED])
+
+
+def _has_cut(text: str, figure: str) -> bool:
+    """Whether a figure stands in a text, but only without the spaces that cut it up."""
+    figure, text = _joined(figure), text.casefold()
+    found = rf"(?<![^\W_])(?<![^\W_][-,.]){re.escape(figure)}(?![^\W_])(?![-,.][^\W_])"
+    return bool(re.search(found, _joined(text))) and figure not in text
+
+
+def _joined(text: str) -> str:
+    return _CUT.sub(r"\1", text.casefold())
+
+
+def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> Iterator[tuple[str, str]]:
+    """Yield the name in an edit beside the name of the source that it replaces, as written."""
+    mine, its = _capitals(edit.claim, claim), _capitals(edit.source, fact)
+    if all(element.value is not None for element in (*mine, *its)):
+        return  # a date for a date: that is a value
+    if not mine or not its or len(edit.claim) - len(mine) > _MOST_BESIDE or len(edit.source) - len(its) > _MOST_BESIDE:
+        return
+    known = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in mine)
+    kept = all(plain(fact.tokens[element.first].text) in claim.evidence.words for element in its)
+    if (kept and known) or ((kept or known) and not faithful) or _same_entity(mine, its, claim, fact):
+        return  # moved, spoken of elsewhere, or another name of the same
+    yield fact.written(its[0].first, its[-1].last), claim.written(mine[0].first, mine[-1].last)
+
+
+def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
+    """Return the elements that are part of a name: with a capital that no sentence or title gave them."""
+    return [element for element in elements if _is_name_part(element, frame)]
+
+
+def _is_name_part(element: Element, frame: Frame) -> bool:
+    token, before = frame.tokens[element.first], at(frame.tokens, element.first - 1)
+    if element.value is not None:
+        return element.value.kind == DATE and token.capital  # Friday, in the place of a name
+    if not token.capital or token.low in STOP or (token.low in TITLES and not before.capital):
+        return False
+    if token.low in COMMON_WORDS and _is_headline(frame, element.first):
+        return False
+    certain = any(name.sure and name.first <= element.first < name.last for name in frame.names)
+    return certain or not opens_sentence(frame.tokens, element.first)
+
+
+def _is_headline(frame: Frame, place: int) -> bool:
+    """Whether the sentence around a token writes all its longer words with capitals, so that they name nothing."""
+    sentence = next(each for each in frame.sentences if each.first <= place < each.last)
+    words = [frame.tokens[index] for index in range(sentence.first, sentence.last)]
+    long = [token for token in words if token.kind == WORD and len(token.text) >= _LONG_WORD]
+    return len(long) >= _SHORTEST_HEADLINE and all(token.capital for token in long)
+
+
+def _same_entity(mine: Sequence[Element], its: Sequence[Element], claim: Frame, fact: Frame) -> bool:
+    """Whether two names may be names of one entity: an alias, an abbreviation, a part, another form of the word."""
+    if len(mine) == len(its) == 1 and (
+        _shortens(mine[0], claim, its[0], fact) or _shortens(its[0], fact, mine[0], claim)
+    ):
+        return True
+    return may_be_one(
+        [plain(claim.tokens[element.first].text) for element in mine],
+        [plain(fact.tokens[element.first].text) for element in its],
+    )
+
+
+def _shortens(one: Element, frame: Frame, other: Element, source: Frame) -> bool:
+    """Whether a word with a full stop behind it may stand for another: Fla. for Florida, Mr for Mister."""
+    short, long = plain(frame.tokens[one.first].text), plain(source.tokens[other.first].text)
+    if at(frame.tokens, one.first + 1).text != "." or len(short) >= len(long) or short[:1] != long[:1]:
+        return False
+    rest = iter(long)
+    return all(letter in rest for letter in short)
+
+
+def _named(value: Value, source: Value) -> Iterator[Cue]:
+    """Name a conflict: a magnitude is also a number that changed."""
+    if source.kind == DATE:
+        yield Cue(DATE_SHIFTED, source.text, value.text)
+        return
+    yield Cue(NUMBER_CHANGED, source.text, value.text)
+    if _is_other_magnitude(value, source):
+        yield Cue(MAGNITUDE_ALTERED, source.text, value.text)
+
+
+def _is_other_magnitude(value: Value, source: Value) -> bool:
+    """Whether a number at least doubled or halved, changed its scale or unit, or swapped its digits (15 and 51)."""
+    if value.amount is None or source.amount is None or value.kind == ORDINAL:
+        return False
+    small, large = sorted((abs(value.amount), abs(source.amount)))
+    if large >= 2 * small or value.factor != source.factor or value.scale != source.scale:
+        return True
+    return value.digits != source.digits and sorted(value.digits) == sorted(source.digits) and len(value.digits) > 1

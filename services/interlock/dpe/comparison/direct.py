@@ -1,0 +1,17 @@
+"""One sentence of a claim against its source: everything that a direct comparison finds."""
+
+from collections.abc import Iterator
+
+from interlock.dpe.comparison.alignment import align
+from interlock.dpe.comparison.conflicts import sentence_conflicts
+from interlock.dpe.comparison.cues import Cue
+from interlock.dpe.comparison.polarity import flips, stripped
+from interlock.dpe.values.frames import Frame, Sentence
+
+
+def cues(sentence: Sentence, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield every cue, certain or not."""
+    alignment = align(sentence, claim, fact)
+    yield from sentence_conflicts(sentence, alignment, claim, fact)
+    yield from flips(sentence, alignment, claim, fact)
+    yield from stripped(sentence, alignment, claim, fact)

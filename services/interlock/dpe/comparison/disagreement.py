@@ -1,0 +1,213 @@
+"""Disagreement: whether two claims cannot both hold, of which kind and how severe (SPEC-005 §5.4, §8.2).
+
+Figures, dates and opposite words are compared directly, and a rule stands without a model. They are compared only where
+both claims speak of the same thing: the same names, or those of one among the other's; the same words, or those of one
+among the other's; the same time, or a time in one of them alone. What no rule sees is a contradiction when the NLI
+model is sure, and only between claims of one subject and one time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMBER_CHANGED
+from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.comparison.value_conflicts import compare, frame
+from interlock.dpe.document import Claim
+from interlock.dpe.inference.ner import KINDS as NAMED
+from interlock.dpe.text.content_words import content_words
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.frames import DIRECTIONS, Frame, stem
+from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
+
+CONTRADICTED_ABOVE = 0.75
+SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
+KINDS = {"numeric": "CRITICAL", "logical": "HIGH", "temporal": "HIGH", "stance": "MEDIUM", "minor": "LOW"}
+_RULED = 0.76  # what a rule says stands above the threshold, however unsure the model is
+_MINOR = 0.10  # two approximate figures no further apart than this are a minor inconsistency
+_NEARLY_SAME_WORDS = 0.75
+_REMEMBERED = 1024
+_NAMES = frozenset(NAMED)
+_STANCES = frozenset({"positive", "favourable", "support", "best"})
+_FILLERS = frozenset(
+    stem(word)
+    for word in word_set(
+        "reach reached total totalled totaled amount amounted stand stood hit come came equal equalled equaled generally "
+        "largely mostly mainly broadly overwhelmingly fairly somewhat overall widely primarily chiefly currently officially"
+    )
+)
+# What happens once, so that two dates of it cannot both be right.
+_ONCE = frozenset(
+    stem(word)
+    for word in word_set(
+        "launched founded established created born died enacted adopted signed published released completed built "
+        "inaugurated introduced invented discovered acquired married retired elected appointed ratified incorporated "
+        "abolished dissolved premiered debuted expires approved opened started began ended closed merged"
+    )
+)
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """How two claims contradict each other; ``kind`` is a key of ``KINDS``."""
+
+    kind: str
+    method: str
+    probability: float
+
+    @property
+    def severity(self) -> str:
+        """CRITICAL, HIGH, MEDIUM or LOW (§8.2)."""
+        return KINDS[self.kind]
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A claim's text, read once."""
+
+    frame: Frame
+    words: frozenset[str]
+    dates: tuple[Value, ...]
+    figures: tuple[Value, ...]
+    sides: dict[str, int]
+    negations: int
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _read(text: str) -> _Read:
+    made = frame(text)
+    sides: dict[str, int] = {}
+    for token in made.tokens:
+        family, side = DIRECTIONS.get(token.low, ("", 0))
+        if family:
+            sides[family] = side if sides.get(family, side) == side else -1
+    return _Read(
+        frame=made,
+        words=made.bag - _FILLERS,
+        dates=tuple(value for value in made.values if value.moment is not None),
+        figures=tuple(value for value in made.values if _is_figure(value)),
+        sides=sides,
+        negations=sum(is_negator(token.low) for token in made.tokens),
+    )
+
+
+def _is_figure(value: Value) -> bool:
+    return value.amount is not None and value.moment is None and not value.vague and value.kind != ORDINAL
+
+
+def classify(one: Claim, other: Claim, probability: float) -> Disagreement | None:
+    """Return how two claims contradict each other; ``None`` when they do not.
+
+    *probability* is what the NLI model says of the pair, the lower of both directions.
+    """
+    if not same_subject(one, other):
+        return None
+    first, second = _read(one.text), _read(other.text)
+    alike = _same_names(one, other) and _same_words(first, second)
+    ruled = (_by_rule(first, second) if alike else None) or _by_date(first, second, probability, alike=alike)
+    if ruled is not None:
+        kind, method = ruled
+        return Disagreement(kind, method, max(probability, _RULED))
+    if probability <= CONTRADICTED_ABOVE or _other_times(first, second):
+        return None
+    kind = "stance" if _opposites(first, second) & _STANCES else "logical"
+    return Disagreement(kind, "nli", probability)
+
+
+def same_subject(one: Claim, other: Claim) -> bool:
+    """Whether both name something in common, or one of them names nothing at all."""
+    left, right = _named(one), _named(other)
+    return not left or not right or any(a & b for a in left for b in right)
+
+
+def _by_rule(one: _Read, other: _Read) -> tuple[str, str] | None:
+    """Return kind and method of what figures and opposite words show, for claims of the same thing and time."""
+    if _other_times(one, other):
+        return None
+    kinds = {found.type for found in compare(other.frame, one.frame)}
+    apart = list(_apart(one.figures, other.figures))
+    if apart and (kinds & {NUMBER_CHANGED, MAGNITUDE_ALTERED} or len(one.figures) == len(other.figures) == 1):
+        return ("minor" if all(_is_minor(a, b) for a, b in apart) else "numeric"), "numbers"
+    opposite = _opposites(one, other)
+    if (len(opposite) + one.negations + other.negations) % 2 and not apart:
+        if opposite:
+            return ("stance" if opposite & _STANCES else "logical"), "opposites"
+        if NEGATION_FLIP in kinds:
+            return "logical", "negation"
+    return None
+
+
+def _by_date(one: _Read, other: _Read, probability: float, *, alike: bool) -> tuple[str, str] | None:
+    """Return kind and method where both say when something happened that happens once, and not the same."""
+    apart = list(_apart(one.figures, other.figures)) or _opposites(one, other) or one.negations != other.negations
+    if not alike or apart or not _other_times(one, other):
+        return None
+    once = (one.words & other.words & _ONCE) or any(
+        f"±{family}" in one.words & other.words for family in _once_families()
+    )
+    figures = one.figures or other.figures
+    if (once and not figures) or probability > CONTRADICTED_ABOVE:
+        return "temporal", "dates"
+    return None
+
+
+@lru_cache(maxsize=1)
+def _once_families() -> frozenset[str]:
+    return frozenset(word.removeprefix("±") for word in _ONCE if word.startswith("±"))
+
+
+def _apart(one: Sequence[Value], other: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    """Yield figures of the same thing that differ, where neither claim has the other's figure too."""
+    for a in one:
+        for b in other:
+            if (
+                comparable(a, b)
+                and not a.label
+                and not b.label
+                and not any(same(a, each) for each in other)
+                and not any(same(each, b) for each in one)
+            ):
+                yield a, b
+
+
+def _is_minor(one: Value, other: Value) -> bool:
+    left, right = abs(one.amount or 0.0), abs(other.amount or 0.0)
+    return (one.approximate or other.approximate) and abs(left - right) <= _MINOR * max(left, right)
+
+
+def _opposites(one: _Read, other: _Read) -> frozenset[str]:
+    """Return the families of words in which the claims take opposite sides."""
+    return frozenset(
+        family
+        for family, side in one.sides.items()
+        if side >= 0 and other.sides.get(family, -1) >= 0 and other.sides[family] != side
+    )
+
+
+def _same_words(one: _Read, other: _Read) -> bool:
+    """Whether two claims say the same apart from their values, or one says the same and more."""
+    left, right = one.words, other.words
+    if not left or not right:
+        return not left and not right
+    return left <= right or right <= left or len(left & right) >= _NEARLY_SAME_WORDS * len(left | right)
+
+
+def _same_names(one: Claim, other: Claim) -> bool:
+    """Whether the names of one claim are among the other's: sales in Europe and sales in Asia are two things."""
+    left, right = (frozenset().union(*_named(claim)) | _written(claim.text) for claim in (one, other))
+    return left <= right or right <= left
+
+
+def _written(text: str) -> frozenset[str]:
+    return frozenset(word for name in _read(text).frame.names if name.sure for word in name.words)
+
+
+def _named(claim: Claim) -> list[frozenset[str]]:
+    return [words for entity in claim.entities if entity.label in _NAMES and (words := content_words(entity.text))]
+
+
+def _other_times(one: _Read, other: _Read) -> bool:
+    """Whether both say when, and not the same: this year's figure and last year's."""
+    return bool(one.dates and other.dates) and not any(same(a, b) for a in one.dates for b in other.dates)

@@ -1,0 +1,97 @@
+"""Hedges: what a statement says of its own certainty, reach and conditions, and so limits (SPEC-005 §5.3).
+
+Words that limit wherever they stand are in ``HEDGES``. Others limit in one construction only, and are told by it: a
+passive of saying or thinking with an infinitive (is said to be, was widely believed to have been), a verb whose
+infinitive is not asserted (tried to leave, plans to open), a participle with its charge (charged with, suspected of).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from interlock.dpe.text.lexing import WORD, Token, at
+from interlock.dpe.text.wordlists import word_set
+
+# By what they limit. A claim that keeps one of a group keeps the limit.
+HEDGES = {
+    word: group
+    for group, words in {
+        "possible": "may might could possibly perhaps potentially maybe possible potential conceivably plausibly "
+        "plausible",
+        "hearsay": "allegedly alleged alleges reportedly purportedly purported supposedly apparently rumoured rumored "
+        "suspected unconfirmed accused ostensibly ostensible presumably presumed seemingly putative disputed",
+        "expected": "probably probable likely expected expects projected forecast anticipated predicted planned plans "
+        "planning proposed proposes intends intended aims estimated scheduled hopes seeks considering suggests suggest "
+        "suggested appears appear seems seem attempted prospective theoretically hypothetically hypothetical",
+        "conditional": "if unless conditionally conditional pending provisionally provisional tentatively tentative "
+        "preliminary interim contingent provided providing assuming depending subject except draft temporarily "
+        "temporary until",
+        "partial": "partially partly partial nearly almost some most many several sometimes often usually generally "
+        "normally commonly typically mainly mostly chiefly primarily predominantly largely occasionally rarely seldom "
+        "frequently limited few",
+        "bound": "up least",
+        "office": "former formerly onetime acting deputy vice",
+    }.items()
+    for word in words.split()
+}  # fmt: skip
+CONDITIONS = word_set("if unless pending provided providing assuming depending subject except until contingent")
+STRICT = word_set("if unless pending provided providing subject contingent")
+"""What holds only under these does not hold without them."""
+_FOLLOWED = {"provided": "that", "providing": "that", "subject": "to", "depending": "on"}
+_DOUBTS = frozenset({"possible", "hearsay", "expected"})
+_BE = word_set("is are was were be been being am")
+_BETWEEN = 2  # words between a form of be and its participle, or some and its noun
+# The infinitive behind such a passive is reported or foreseen, not asserted.
+_SAID_TO = word_set(
+    "said reported believed thought claimed understood considered held deemed assumed feared supposed alleged rumoured "
+    "rumored suspected expected estimated projected forecast predicted scheduled due set likely unlikely poised slated"
+)
+# What one may do without doing what follows.
+_TRIED_TO = word_set(
+    "try tries tried trying attempt attempts attempted attempting aim aimed aiming hope hoped hoping intend intending "
+    "want wants wanted wanting seek sought seeking plan planned threaten threatens threatened threatening promise "
+    "promises promised vow vows vowed offer offers offered pledge pledges pledged prepare prepares prepared preparing"
+)
+_CHARGED = {"charged": "with", "suspected": "of", "accused": "of"}
+_PLURALS = word_set("of people men women children who those other others more")
+
+
+def group_at(tokens: Sequence[Token], index: int) -> str:
+    """Return what the word at an index limits there, a group of ``HEDGES``; empty when it limits nothing."""
+    low, following = at(tokens, index).low, at(tokens, index + 1)
+    if following.low == "to" and (low in _TRIED_TO or (low in _SAID_TO and _is_passive(tokens, index))):
+        return "expected" if low in _TRIED_TO else "hearsay"
+    if _CHARGED.get(low) == following.low:
+        return "hearsay"
+    if low in _FOLLOWED and following.low != _FOLLOWED[low]:
+        return ""  # what was provided, the subject of a book
+    if low == "up":
+        return "bound" if following.low == "to" else ""
+    if low == "least":
+        return "bound" if at(tokens, index - 1).low == "at" else ""
+    group = HEDGES.get(low, "")
+    return "" if group == "office" and following.kind != WORD else group
+
+
+def kept(tokens: Sequence[Token], places: Iterable[int]) -> frozenset[str]:
+    """Return the groups that words keep. One doubt stands for another: who may have done it has reportedly done it."""
+    found = frozenset(group_at(tokens, place) for place in places) - {""}
+    return found | _DOUBTS if found & _DOUBTS else found
+
+
+def is_uncounted(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a word is the some of some cheese: without it, nothing more is said."""
+    after = [at(tokens, place) for place in range(index + 1, index + 2 + _BETWEEN)]
+    plural = any(
+        each.low in _PLURALS or (each.low.endswith("s") and not each.low.endswith(("ss", "us"))) for each in after
+    )
+    return at(tokens, index).low == "some" and after[0].kind == WORD and not plural
+
+
+def _is_passive(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a form of be stands before a participle, with nothing but adverbs between them."""
+    for place in range(index - 1, index - 2 - _BETWEEN, -1):
+        low = at(tokens, place).low
+        if low in _BE:
+            return True
+        if not low.endswith("ly") and low not in {"not", "also", "now", "still"}:
+            return False
+    return False

@@ -1,0 +1,222 @@
+"""Polarity and hedges: what turns a statement round, and what keeps it from being one (SPEC-005 §5.3).
+
+The words not and may are everywhere, and a paraphrase moves them about. So a cue counts as certain only where the
+claim is a copy of its source but for that cue; every other one is a suspicion, for the NLI model to confirm.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.comparison.alignment import Alignment, Edit, Element
+from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
+from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.figures import APPROXIMATE
+from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
+
+NEGATORS = word_set(
+    "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
+    "lacks lacked lacking hardly scarcely barely"
+)
+_AUXILIARIES = word_set(
+    "do does did is are was were be been being am has have had will would shall should can could may might must "
+    "to of the a an any some all both longer yet ever"
+)
+_STRENGTHENERS = word_set(
+    "will all always every definitely certainly completely fully is are was were has have had do does"
+)
+_JOINING = word_set("but and or although though while whereas because yet")
+_ROUNDING = frozenset({"nearly", "almost", "some"})
+_PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
+_CERTAIN_COPY = 0.6
+_FRAME_AGREES = 0.75
+
+
+def is_negator(word: str) -> bool:
+    """Whether a word negates what follows it."""
+    return word in NEGATORS or word.endswith("n't")
+
+
+def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield a cue when a claim's sentence says the contrary of its source."""
+    if alignment is not None and alignment.is_copy:
+        yield from _flipped_edits(alignment)
+    elif (source := _framed(sentence, fact)) is not None:
+        mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
+        opposite = _opposite_words(sentence, claim, source, fact)
+        if (len(mine) + len(its) + len(opposite)) % 2:
+            shown = opposite[0] if opposite else ("", "")
+            yield Cue(NEGATION_FLIP, " ".join(its) or shown[0], " ".join(mine) or shown[1], certain=False)
+
+
+def _framed(sentence: Sentence, fact: Frame) -> Sentence | None:
+    """Return the source sentence that has nearly all content words of a claim's sentence."""
+    if len(sentence.bag) < 2 or not fact.sentences:
+        return None
+    best = max(fact.sentences, key=lambda other: coverage(sentence.bag, other, fact))
+    return best if coverage(sentence.bag, best, fact) >= _FRAME_AGREES else None
+
+
+def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
+    turns: list[tuple[str, str]] = []
+    certain = alignment.copied >= _CERTAIN_COPY
+    for edit in alignment.edits:
+        mine, its = _words(edit.claim), _words(edit.source)
+        if edit.beyond and (not any(is_negator(word) for word in its) or _is_other_clause(edit, alignment)):
+            continue  # the claim is the part of its source that this was cut from
+        turned = _turned(mine, its)
+        if turned is not None:
+            turns.append(turned)
+        certain = certain and _only_turns(mine, its)
+    if len(turns) % 2:
+        source, said = turns[0]
+        yield Cue(NEGATION_FLIP, source, said, certain=certain)
+
+
+def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
+    """Whether what the source has beyond the claim is a clause of its own: he needs rest, but will not be operated on."""
+    opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
+    return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING
+
+
+def _words(elements: Sequence[Element]) -> list[str]:
+    return [element.word for element in elements]
+
+
+def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
+    """Return what turns the sense in one edit: a negator on one side only, or words of opposite direction."""
+    if sum(_is_content(word) for word in mine) > 2 or sum(_is_content(word) for word in its) > 2:
+        return None  # a whole phrase was added or dropped
+    opposite = next(((source, said) for said in mine for source in its if _are_opposite(said, source)), None)
+    negations = sum(is_negator(word) for word in (*mine, *its) if word not in (opposite or ()))
+    if (negations + (opposite is not None)) % 2 == 0:
+        return None
+    return opposite or (" ".join(its), " ".join(mine))
+
+
+def _is_content(word: str) -> bool:
+    return word not in STOP and not is_negator(word) and word not in _AUXILIARIES
+
+
+def _are_opposite(one: str, other: str) -> bool:
+    first, second = DIRECTIONS.get(one), DIRECTIONS.get(other)
+    if first and second:
+        return first[0] == second[0] and first[1] != second[1]
+    short, long = sorted((one, other), key=len)
+    return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
+
+
+def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
+    """Whether an edit holds nothing but what turns the sense, and small words."""
+    paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
+    return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
+
+
+def _negators_near(sentence: Sentence, frame: Frame, words: frozenset[str]) -> list[str]:
+    """Return the negators of a sentence that stand before a word which both sentences have."""
+    found: list[str] = []
+    for index in range(sentence.first, sentence.last):
+        if is_negator(frame.tokens[index].low):
+            scope = [word for place, word in sentence.stems if place > index][:2]
+            if any(word in words for word in scope):
+                found.append(frame.tokens[index].low)
+    return found
+
+
+def _opposite_words(sentence: Sentence, claim: Frame, source: Sentence, fact: Frame) -> list[tuple[str, str]]:
+    """Return words of the claim whose opposite, and not they themselves, the source has in the same family."""
+    mine, its = _sides(sentence, claim), _sides(source, fact)
+    return [
+        (its[family][1], word)
+        for family, (side, word) in mine.items()
+        if family in its and its[family][0] != side and side >= 0 and its[family][0] >= 0
+    ]
+
+
+def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
+    """Return for each family of direction words the side that a sentence takes; -1 when it takes both."""
+    sides: dict[str, tuple[int, str]] = {}
+    for index in range(sentence.first, sentence.last):
+        low = frame.tokens[index].low
+        if low in DIRECTIONS:
+            family, side = DIRECTIONS[low]
+            known = sides.get(family)
+            sides[family] = (side, low) if known is None or known[0] == side else (-1, low)
+    return sides
+
+
+def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+    """Yield a cue when a claim's sentence drops a limit that its source states."""
+    if alignment is not None and alignment.is_copy:
+        keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
+        for edit in alignment.edits:
+            limits = _stripped_edit(edit, keeps, fact)
+            mine = _words(edit.claim)
+            rounding = _rounds_value(edit, fact)
+            if not limits or (rounding and any(word in APPROXIMATE for word in mine)):
+                continue  # nearly 50 %, about 50 %
+            shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
+            simple = not rounding and _only_limits(mine, limits, _words(edit.source))
+            certain = simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(mine))
+            yield Cue(CONTEXT_STRIPPED, shown, " ".join(mine), certain=certain)
+            return
+    elif (source := _framed(sentence, fact)) is not None:
+        keeps = kept(claim.tokens, range(sentence.first, sentence.last))
+        for index in range(source.first, source.last):
+            group = group_at(fact.tokens, index)
+            scope = [stemmed for place, stemmed in source.stems if place > index][:2]
+            uncounted = is_uncounted(fact.tokens, index)
+            if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
+                yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
+                return
+
+
+def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
+    """Whether an edit is the claim's only departure; where it replaces a word, the claim may leave others out."""
+    others = (each for each in alignment.edits if each is not edit)
+    return all(each.beyond or (replaced and not each.claim) for each in others)
+
+
+def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
+    """Return the places in an edit of the limits that it drops; none when it drops what they limit, too."""
+    its = _words(edit.source)
+    limits = [
+        place
+        for place, element in enumerate(edit.source)
+        if group_at(fact.tokens, element.first) not in {"", *keeps}
+        and not _dropped_with_value(edit, place, fact)
+        and (edit.claim or not is_uncounted(fact.tokens, element.first))
+    ]
+    if not limits or (its[limits[0]] in CONDITIONS and limits[0] <= 1):
+        return limits
+    others = [place for place, word in enumerate(its) if _is_content(word) and place not in limits]
+    replaced = any(_is_content(word) for word in _words(edit.claim))
+    dropped = not replaced and any(place > limits[-1] for place in others)
+    return [] if len(others) > 1 or dropped else limits
+
+
+def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
+    """Whether a word rounds a figure that was dropped with it, and no other took its place: (almost £17,000)."""
+    rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
+    follows = edit.source[place + 1 : place + 2]
+    return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
+
+
+def _rounds_value(edit: Edit, fact: Frame) -> bool:
+    """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
+    starts = {value.first for value in fact.values}
+    return all(
+        fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
+    )
+
+
+def _only_limits(mine: Sequence[str], limits: Sequence[int], its: Sequence[str]) -> bool:
+    """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
+    if "can" in mine:
+        return False  # may and could, said otherwise
+    if not mine and limits[0] == 0 and its[0] in STRICT:
+        return True
+    dropped = all(
+        place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
+        for place, word in enumerate(its)
+    )
+    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)

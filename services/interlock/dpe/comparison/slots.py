@@ -1,0 +1,108 @@
+"""Slots: a value or a name of the source in whose place a claim has another one, found by the words around it.
+
+For claims that do not copy their source. Every other value of the claim must be the source's, and the words around
+must be the same: else the claim may speak of another case.
+"""
+
+from collections.abc import Iterator
+
+from interlock.dpe.text.known_names import may_be_one
+from interlock.dpe.text.names import Name
+from interlock.dpe.values.frames import Frame, Sentence, coverage, nearby, neighbours
+from interlock.dpe.values.quantities import DATE, ORDINAL, Value, comparable
+from interlock.dpe.values.units import TEMPERATURE
+
+_VALUE_FRAME = 0.6  # share of the claim's words that the source sentence must have
+_NAME_FRAME = 0.65
+_COPY = 0.85
+_LOCAL = 0.34  # share of the words nearest to the slot
+_REACH = 6
+
+
+def contradicted_values(sentence: Sentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
+    """Yield each value of a sentence that the source states otherwise, with the source's value."""
+    missing = [value for value in sentence.values if next(fact.table.equals(value), None) is None]
+    strangers = [value for value in missing if _tells_cases_apart(value, fact)]
+    for value in sentence.values:
+        if value not in missing:
+            other = _sign_lost(value, sentence, fact)
+        else:
+            other = _in_its_place(value, sentence, claim, fact) if all(each is value for each in strangers) else None
+        if other is not None:
+            yield value, other
+
+
+def _tells_cases_apart(value: Value, fact: Frame) -> bool:
+    """Whether a value that the source lacks may mean that the claim speaks of another case, such as another year."""
+    if value.vague or value.kind == ORDINAL:
+        return False
+    return value.kind == DATE or value.unit in fact.units
+
+
+def _in_its_place(value: Value, sentence: Sentence, claim: Frame, fact: Frame) -> Value | None:
+    """Return the source's value with the same words around it."""
+    words = {word for index, word in sentence.stems if not value.first <= index < value.last}
+    close = nearby(sentence, value.first, value.last)
+    best, best_score = None, 0.0
+    for source in fact.sentences:
+        agreement = coverage(words, source, fact)
+        if agreement < (_VALUE_FRAME if len(words) > 2 else 1.0):
+            continue
+        for other in source.values:
+            local = _share(close, nearby(source, other.first, other.last, reach=_REACH))
+            same_place = neighbours(claim, value.first, value.last) == neighbours(fact, other.first, other.last)
+            score = agreement + local + 0.5 * same_place
+            fits = local >= _LOCAL and (not value.vague or (same_place and agreement >= _COPY))
+            if fits and score > best_score and _may_replace(value, other, claim):
+                best, best_score = other, score
+    return best
+
+
+def _share(close: frozenset[str], around: frozenset[str]) -> float:
+    return len(close & around) / len(close) if close else 1.0
+
+
+def _may_replace(value: Value, other: Value, claim: Frame) -> bool:
+    """Whether a source value is of the claim's kind, and the claim does not state it elsewhere."""
+    if not comparable(value, other) or value.vague != other.vague or bool(value.label) != bool(other.label):
+        return False
+    if value.kind == ORDINAL and value.words != other.words:
+        return False
+    return next(claim.table.equals(other), None) is None
+
+
+def _sign_lost(value: Value, sentence: Sentence, fact: Frame) -> Value | None:
+    """Return the source's value that has the other sign, unless a word says which way it went."""
+    if not value.amount or value.unit == TEMPERATURE or value.vague:
+        return None
+    equal = [other for other in fact.table.equals(value) if other.amount]
+    if not equal or any((other.amount or 0.0) * value.amount > 0 for other in equal):
+        return None
+    directed = any(word.startswith("±") for word in sentence.bag | fact.bag)
+    return None if directed else equal[0]
+
+
+def replaced_name(name: Name, sentence: Sentence, claim: Frame, fact: Frame) -> Name | None:
+    """Return the source's name that has the same words around it as a name of the claim that the source lacks."""
+    words = {word for index, word in sentence.stems if not name.first <= index < name.last}
+    close = nearby(sentence, name.first, name.last)
+    best, best_score = None, 0.0
+    for source in fact.sentences:
+        agreement = coverage(words, source, fact)
+        if not words or agreement < (_NAME_FRAME if len(words) > 2 else 1.0):
+            continue
+        for other in source.names:
+            sides = _equal_sides(claim, name, fact, other)
+            local = _share(close, nearby(source, other.first, other.last, reach=_REACH))
+            score = agreement + sides + local
+            if not sides or local < _LOCAL or score <= best_score:
+                continue
+            if other.sure and not claim.evidence.knows(other.words) and not may_be_one(name.words, other.words):
+                best, best_score = other, score
+    return best
+
+
+def _equal_sides(claim: Frame, name: Name, fact: Frame, other: Name) -> int:
+    """Return how many of the words right beside two names are equal."""
+    mine, its = neighbours(claim, name.first, name.last), neighbours(fact, other.first, other.last)
+    return sum(one == two for one, two in zip(mine, its, strict=True))

@@ -1,0 +1,276 @@
+"""Stage 3a, fabrication: names, figures and citations of an answer that have no basis in its envelope (SPEC-005 §5.2).
+
+What the user's query names is no fabrication, nor are entities that need no source (data/common_knowledge.txt).
+Figures are traced, not derived: a sum that the answer worked out itself counts as having no basis.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
+from interlock.dpe.document import Claim
+from interlock.dpe.inference.ner import KINDS
+from interlock.dpe.text.folding import fold
+from interlock.dpe.text.known_names import Evidence
+from interlock.dpe.text.lexing import SYMBOL, WORD, Token, at, lex
+from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.extraction import Reading, read
+from interlock.dpe.values.forms import other_forms, tidied
+from interlock.dpe.values.frames import taken_by_values
+from interlock.dpe.values.moments import Moment
+from interlock.dpe.values.quantities import Value
+
+_ADDRESS = pattern(
+    r"https?://[^\s<>\")\]]+|\bwww\.[^\s<>\")\]]+|\b10\.\d{4,9}/[^\s<>\")\]]+|\barXiv:\s?\d{4}\.\d{4,5}"
+    r"|[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
+    ignore_case=True,
+)
+_NAME = r"\p{Lu}[\p{L}'’-]+"
+_CITATION = pattern(
+    rf"{_NAME}(?:,? et al\.?|(?:,? (?:and|&) {_NAME}))?,? \(?(?:1[89]|20)\d\d[a-z]?\)?|{_NAME} et al\.?"
+)
+_CITES = pattern(r"\(\d{4}[a-z]?\)|, \d{4}|et al")
+_CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}}")
+_REFERENCE = pattern(r"\[\d{1,3}\]")
+_SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
+_TRAILING = ".,;:!?'\""
+# Small words that a headline in capitals is full of: they abbreviate nothing.
+_SHOUTED = word_set(
+    "to in on at of by as an is it be do go he me my no or so up us we am and are but for had has her his how its may"
+    " new not now off one our out she the was who why you all can did get that this with from will have been into over more"
+)
+_DATED_BY_TODAY = pattern(
+    r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun)\b"
+)
+_KINDS_OF_PLACES = word_set("prefecture province county city district region island islands river valley canton oblast")
+
+
+@dataclass(frozen=True)
+class EnvelopeIndex:
+    """All that an envelope and a query name and state, ready to be searched."""
+
+    evidence: Evidence
+    values: EnvelopeValues
+    text: str  # folded, in lower case, for addresses and references
+    facts: int
+    dates_by_today: bool = False  # it says tomorrow, or writes Fri
+
+    @staticmethod
+    def of(fact_texts: Sequence[str], query: str) -> "EnvelopeIndex":
+        """Index the facts and the query.
+
+        No model looks for names in them: every word of theirs is known, and which words stand together.
+        """
+        texts = [*fact_texts, query]
+        forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
+        readings = [read(form) for form in forms]
+        evidence = Evidence.of([reading.tokens for reading in readings])
+        # A shouted TO is no abbreviation of Tobias Okonjo.
+        abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
+        text = "\n".join(reading.folded.text for reading in readings).lower()
+        return EnvelopeIndex(
+            evidence=replace(evidence, written=abbreviations),
+            values=EnvelopeValues([value for reading in readings for value in reading.values if not value.vague]),
+            text=text,
+            facts=len(fact_texts),
+            dates_by_today=_DATED_BY_TODAY.search(text) is not None,
+        )
+
+    def cites(self, address: str) -> bool:
+        """Whether an address or a reference stands in the envelope as it is written, with its scheme or without."""
+        written = fold(address).text.lower().rstrip("/")
+        for scheme in _SCHEMES:
+            written = written.removeprefix(scheme)
+        return written in self.text
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Something without a basis, with its place in the claim."""
+
+    text: str
+    start: int
+    end: int
+
+
+def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:
+    """Return the fabricated entities of each claim that has any, as the claim writes them."""
+    found = {claim.claim_id: _in_claim(claim, envelope) for claim in claims}
+    return {claim_id: entities for claim_id, entities in found.items() if entities}
+
+
+def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
+    found: list[_Found] = []
+    reading = read(claim.text)
+    for each in (*_cited(claim.text, envelope), *_named(claim, reading, envelope), *_stated(reading, envelope)):
+        place = bisect_left(found, each.start, key=lambda other: other.start)
+        if all(each.end <= other.start or other.end <= each.start for other in found[max(0, place - 1) : place + 1]):
+            found.insert(place, each)
+    return tuple(dict.fromkeys(each.text for each in found))
+
+
+def _cited(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield addresses, citations, cases and references that the envelope does not have."""
+    for match in _ADDRESS.finditer(text):
+        written = match.group().rstrip(_TRAILING)
+        if not envelope.cites(written):
+            yield _Found(written, match.start(), match.start() + len(written))
+    for match in _REFERENCE.finditer(text):
+        number = int(match.group()[1:-1])
+        if number > envelope.facts and not envelope.cites(match.group()):  # [1] may point at the first fact
+            yield _Found(match.group(), match.start(), match.end())
+    for citing in (_CASE, _CITATION):
+        for match in citing.finditer(text):
+            written = _tidy(match.group())
+            is_citation = citing is _CASE or _CITES.search(written) is not None
+            if is_citation and not _has_parts(written, envelope):
+                start = text.index(written, match.start())
+                yield _Found(written, start, start + len(written))
+
+
+def _tidy(written: str) -> str:
+    """Return a citation without the words that lead to it (In, See) and without an unmatched bracket."""
+    head, _, rest = written.partition(" ")
+    while rest and plain(head) in COMMON_WORDS:
+        written = rest
+        head, _, rest = written.partition(" ")
+    written = written.rstrip(_TRAILING)
+    return written if "(" in written else written.rstrip(")")
+
+
+def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope has the names of a citation and its year."""
+    tokens = lex(fold(written))
+    words = [plain(token.text) for token in tokens if token.kind == WORD and token.capital and token.low not in TITLES]
+    if not words or words[0] in COMMON_WORDS or (words[0],) in KNOWN:
+        return True  # May 2021, France 2024
+    return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
+
+
+def _named(claim: Claim, reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield names that the envelope does not know: what the NER model took for one, and runs of capitals."""
+    tokens = reading.tokens
+    taken = taken_by_values(reading)
+    spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
+    modelled = _modelled(claim, reading)
+    for first, last in modelled:
+        if not _has_basis(tokens[first:last], envelope):
+            yield _placed(reading, first, last)
+    for first, last in spans:
+        inside = [span for span in modelled if span[0] < last and first < span[1]]
+        if not inside and not _has_basis(tokens[first:last], envelope) and not _defined(tokens, first, last, envelope):
+            yield _placed(reading, first, last)
+
+
+def _modelled(claim: Claim, reading: Reading) -> list[tuple[int, int]]:
+    """Return the tokens of the names that the NER model found, without titles and small words at their ends."""
+    spans: list[tuple[int, int]] = []
+    place = 0
+    for entity in claim.entities:
+        start = claim.text.find(entity.text, place)
+        start = claim.text.find(entity.text) if start < 0 else start
+        if entity.label not in KINDS or start < 0:
+            continue
+        place = start
+        span = _trimmed(reading, start, start + len(entity.text))
+        if span is not None and span not in spans:
+            spans.append(span)
+    return spans
+
+
+def _trimmed(reading: Reading, start: int, end: int) -> tuple[int, int] | None:
+    """Return the tokens of a span of the original text, from the first to the last that can be part of a name."""
+    places = reading.folded.places
+    inside = [
+        index
+        for index, token in enumerate(reading.tokens)
+        if places[token.start] >= start and places[token.end - 1] < end
+    ]
+    parts = [index for index in inside if _is_name_word(reading.tokens[index])]
+    if not parts:
+        return None
+    last = parts[-1] + 1
+    return parts[0], last
+
+
+def _is_name_word(token: Token) -> bool:
+    return (
+        token.kind != SYMBOL
+        and token.text[0].isupper()
+        and token.low not in TITLES
+        and token.low not in {"the", "a", "an"}
+    )
+
+
+def _has_basis(tokens: Sequence[Token], envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope knows a name, or everyone does."""
+    for index, token in enumerate(tokens[:-1], start=1):
+        if token.low.endswith("'s"):  # the European Union's Commission: two names
+            return _has_basis(tokens[:index], envelope) and _has_basis(tokens[index:], envelope)
+    words = significant(tokens)
+    if not words or words in KNOWN or all(_is_known(word) for word in words):
+        return True
+    single_word = len(words) == 1 and words[0] in COMMON_WORDS
+    if single_word or envelope.evidence.knows(words):
+        return True
+    return _has_basis_in_parts(tokens, words, envelope)
+
+
+def _has_basis_in_parts(tokens: Sequence[Token], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
+    """Whether what reads like one name is several that each have a basis, or a known one with its kind behind it.
+
+    Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture.
+    """
+    joints = [index for index, token in enumerate(tokens) if index and _joins(tokens, index)]
+    if joints:
+        starts, ends = [0, *(index + 1 for index in joints)], [*joints, len(tokens)]
+        return all(_has_basis(tokens[start:end], envelope) for start, end in zip(starts, ends, strict=True))
+    if len(words) > 1 and words[-1] in _KINDS_OF_PLACES and envelope.evidence.knows(words[:-1]):
+        return True
+    heads = [size for size in range(1, len(words)) if tuple(words[:size]) in KNOWN]
+    return any(envelope.evidence.knows(words[size:]) for size in heads)
+
+
+def _joins(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token parts two names; in Jean-Claude both sides alone would need a basis."""
+    return index + 1 < len(tokens) and (tokens[index].low == "and" or tokens[index].text in {"-", "&", "/", "'", ","})
+
+
+def _is_known(word: str) -> bool:
+    return (word,) in KNOWN or (word.removesuffix("s"),) in KNOWN or word.isdigit()
+
+
+def _defined(tokens: Sequence[Token], first: int, last: int, envelope: EnvelopeIndex) -> bool:
+    """Whether a run is an abbreviation that the claim itself spells out: large language models (LLMs)."""
+    if at(tokens, first - 1).text != "(" or at(tokens, last).text != ")" or last - first != 1:
+        return False
+    letters = tokens[first].low.removesuffix("s") if not tokens[first].text.isupper() else tokens[first].low
+    words = [token for token in tokens[max(0, first - 2 * len(letters) - 2) : first - 1] if token.kind == WORD]
+    long_form = [token for token in words if token.low not in {"of", "the", "and", "for", "in"}][-len(letters) :]
+    spelled = "".join(token.low[0] for token in long_form) == letters
+    return spelled and all(token.text.islower() or plain(token.text) in envelope.evidence.words for token in long_form)
+
+
+def _placed(reading: Reading, first: int, last: int) -> _Found:
+    start, end = reading.folded.original(reading.tokens[first].start, reading.tokens[last - 1].end)
+    written = reading.text[start:end]
+    trimmed = written.removesuffix("'s").removesuffix("’s")
+    return _Found(trimmed, start, start + len(trimmed))
+
+
+def _stated(reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
+    """Yield figures and dates that the envelope does not state."""
+    for value in untraced_in(reading, envelope.values):
+        if not _is_put_otherwise(value, reading, envelope):
+            yield _Found(value.text, value.start, value.end)
+
+
+def _is_put_otherwise(value: Value, reading: Reading, envelope: EnvelopeIndex) -> bool:
+    """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
+    if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
+        return envelope.dates_by_today  # Friday may be what "tomorrow" means; 3b and NLI weigh it
+    before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
+    return any(envelope.values.has(form) for form in other_forms(value, before, after))

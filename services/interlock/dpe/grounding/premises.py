@@ -1,0 +1,72 @@
+"""Premises: what of the envelope each claim is put to NLI against (SPEC-005 §4.3, §6.2).
+
+The whole envelope does not fit the model, so each claim meets the parts that may support it, each pair once:
+
+1. its nearest unit;
+2. the window of the envelope that shares most words with its sentence, against that whole sentence: what entails a
+   sentence entails each claim cut from it, and the claim may have lost its subject in the cut;
+3. its nearest unit with the units around it in the same fact, the whole fact if it is short;
+4. its nearest units together, for what only several facts support.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlock.dpe.claims.wording import hypothesis
+from interlock.dpe.document import Claim
+from interlock.dpe.grounding.envelope import Envelope, Unit
+from interlock.dpe.inference.port import Floats
+
+Pair = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A claim's nearest unit, how near it is, the next nearest, and the pairs to ask for, the unit's own first."""
+
+    unit: int
+    others: tuple[int, ...]
+    similarity: float
+    pairs: tuple[Pair, ...]
+
+
+def proposal(claim: Claim, sentence: str, vector: Floats, envelope: Envelope, room: int) -> Proposal:
+    """Return what to put *claim* against; no premise has more than *room* tokens."""
+    near = envelope.nearest(vector)
+    unit, similarity = near[0]
+    said, whole = hypothesis(claim.text), hypothesis(sentence)
+    pairs = (
+        (envelope.cut.units[unit].text, said),
+        (envelope.window(sentence, room), whole),
+        (around(envelope.cut.units, unit, room), said),
+        (envelope.collected([number for number, _ in near], room), said),
+    )
+    return Proposal(
+        unit=unit,
+        others=tuple(number for number, _ in near[1:]),
+        similarity=max(similarity, envelope.similarity(envelope.cut.units[unit].fact, vector)),
+        pairs=tuple(pair for pair in dict.fromkeys(pairs) if pair[0]),
+    )
+
+
+def unweighed(vector: Floats, envelope: Envelope) -> Proposal:
+    """Return the proposal of a title that rests on its words: nothing to ask for."""
+    unit, similarity = envelope.nearest(vector)[0]
+    return Proposal(unit, (), similarity, ())
+
+
+def around(units: Sequence[Unit], unit: int, room: int) -> str:
+    """Return a unit with its neighbours in the same fact, on both sides by turns, as many as fit."""
+    first, last, total = unit, unit + 1, units[unit].tokens
+    grew = True
+    while grew:
+        grew = False
+        for number in (last, first - 1):
+            fits = 0 <= number < len(units) and units[number].fact == units[unit].fact
+            if fits and total + units[number].tokens <= room:
+                total += units[number].tokens
+                first, last = min(first, number), max(last, number + 1)
+                grew = True
+    return " ".join(each.text for each in units[first:last])

@@ -1,0 +1,164 @@
+"""The models in this process: onnxruntime on worker threads, so that the event loop never waits for arithmetic.
+
+Each text runs alone, on one thread, and as many run at once as there are workers. The int8 models scale their
+activations by the whole batch they are in: in slices of eight, scores moved by up to 0.29 with the neighbours that a
+text happened to have, so that a verdict depended on the rest of the answer and on what was cached. Alone, a score is
+always the same, nothing is padded, and on two cores it is faster too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import onnxruntime
+
+from interlock.domain.errors import unavailable
+from interlock.dpe.document import Entity
+from interlock.dpe.inference.models import LABELS, Manifest, contents
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
+from interlock.dpe.inference.tokenizing import (
+    INPUTS,
+    Remembered,
+    Row,
+    Tokens,
+    label_order,
+    names,
+    no_result,
+    probabilities,
+    unusable,
+    vector,
+)
+
+T = TypeVar("T")
+
+
+class LocalInference:
+    """Embeddings, NLI and names on *threads* workers; vectors of recent texts are kept."""
+
+    def __init__(self, *, nli: Manifest, embed: Manifest, ner: Manifest, threads: int) -> None:
+        self._nli, self._nli_tokens = _Model(nli), Tokens(nli)
+        self._embed, self._embed_tokens = _Model(embed), Tokens(embed)
+        self._ner, self._ner_tokens = _Model(ner), Tokens(ner)
+        self._order = label_order(nli)
+        self._threads = threads
+        self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dpe-model")
+        self._known = Remembered()
+        self.max_pair_tokens = self._nli_tokens.max_pair_tokens
+
+    async def check(self) -> None:
+        """Return: what is loaded is there."""
+
+    def close(self) -> None:
+        """Stop the workers; what is queued is dropped."""
+        self._workers.shutdown(wait=True, cancel_futures=True)
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        """Return one row of length 1.0 for each text; each distinct text runs once."""
+        distinct = dict.fromkeys(texts)
+        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
+        todo = [text for text in distinct if text not in found]
+        for text, made in zip(todo, await self._spread(self._vector, todo, key=len), strict=True):
+            self._known.keep(text, made)
+            found[text] = made
+        if not texts:
+            return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
+        return np.stack([found[text] for text in texts])
+
+    async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """Return entailment, neutral and contradiction for each pair; each distinct pair runs once."""
+        distinct = list(dict.fromkeys(pairs))
+        rows = await self._spread(self._judge, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
+        found = dict(zip(distinct, rows, strict=True))
+        if not pairs:
+            return np.zeros((0, len(LABELS)), dtype=np.float32)
+        return np.stack([found[pair] for pair in pairs])
+
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """Return the names in each text; each distinct text runs once, its windows on all workers."""
+        distinct = list(dict.fromkeys(texts))
+        spelled = await self._spread(self._ner_tokens.spelled, distinct, key=len)
+        rows = [window.row for windows in spelled for window in windows]
+        scores = iter(await self._spread(self._labelled, rows, key=len))
+        found = {
+            text: names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
+            for text, windows in zip(distinct, spelled, strict=True)
+        }
+        return [found[text] for text in texts]
+
+    def tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return how many tokens of the NLI model each text has."""
+        return self._nli_tokens.count(texts)
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """Return the three models."""
+        return tuple(ModelInfo.of(model.manifest, "embedded") for model in (self._nli, self._embed, self._ner))
+
+    async def _spread(self, work: Callable[[Any], T], items: Sequence[Any], *, key: Callable[[Any], int]) -> list[T]:
+        """Run *work* on every item over all workers; a caller that gives up stops the rest."""
+        stop = threading.Event()
+        order = sorted(range(len(items)), key=lambda i: key(items[i]))
+        stripes = [order[n :: self._threads] for n in range(self._threads)]
+
+        def run(stripe: list[int]) -> list[tuple[int, T]]:
+            return [(i, work(items[i])) for i in stripe if not stop.is_set()]
+
+        jobs: list[Future[list[tuple[int, T]]]] = [self._workers.submit(run, stripe) for stripe in stripes if stripe]
+        try:
+            parts = await asyncio.gather(*map(asyncio.wrap_future, jobs))
+        finally:
+            stop.set()
+        done = dict(pair for part in parts for pair in part)
+        return [done[i] for i in range(len(items))]
+
+    def _vector(self, text: str) -> Floats:
+        outputs = [self._embed.run(window) for window in self._embed_tokens.windows(text)]
+        if any(output.ndim != 3 or output.shape[0] != 1 for output in outputs):
+            raise no_result("embed")
+        return vector([output[0] for output in outputs])
+
+    def _judge(self, pair: tuple[str, str]) -> Floats:
+        logits = self._nli.run(self._nli_tokens.pair(pair))
+        if logits.shape != (1, len(LABELS)):
+            raise no_result("nli")
+        return probabilities(logits[0], self._order)
+
+    def _labelled(self, row: Row) -> Floats:
+        scores = self._ner.run(row)
+        if scores.ndim != 3 or scores.shape[0] != 1:
+            raise no_result("ner")
+        found: Floats = scores[0]
+        return found
+
+
+class _Model:
+    """One ONNX session, made from verified bytes."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.manifest = manifest
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        options.inter_op_num_threads = 1
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        model = contents(manifest, manifest.model)
+        try:
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+        except Exception as error:
+            raise unusable(manifest, type(error).__name__) from error
+        self._inputs = [given.name for given in self._session.get_inputs()]
+        if unknown := set(self._inputs) - set(INPUTS):
+            raise unusable(manifest, f"it wants inputs {sorted(unknown)}")
+
+    def run(self, row: Row) -> Any:
+        """Return the model's first output for one row; what the runtime raises is MODEL_FAILED."""
+        columns = row.columns()
+        try:
+            return self._session.run(None, {name: columns[name] for name in self._inputs})[0]
+        except Exception as error:
+            slot = self.manifest.slot
+            raise unavailable("MODEL_FAILED", f"slot {slot}: {type(error).__name__}", slot=slot) from error

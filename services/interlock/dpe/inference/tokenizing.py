@@ -1,0 +1,191 @@
+"""What every runtime of the models shares: texts into rows of tokens before it, outputs into scores after it.
+
+A runtime only multiplies matrices. Because all else is here, once, the same outputs give the same report wherever they
+were computed.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from tokenizers import Encoding, Tokenizer
+
+from interlock.domain.errors import Refused, exhausted, unavailable
+from interlock.dpe.document import Entity
+from interlock.dpe.inference.models import LABELS, Manifest, contents
+from interlock.dpe.inference.ner import OVERLAP, Offset, Window, names_in, token_types
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Integers = NDArray[np.int64]
+else:
+    Integers = Any
+
+REMEMBERED_TEXTS = 8192
+INPUTS = ("input_ids", "attention_mask", "token_type_ids")
+LARGEST_LOGIT = 1e4
+"""A class score beyond this is no judgement: cross-encoders stay below 20."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One sequence of tokens for a model; its attention mask is all ones."""
+
+    ids: Integers
+    types: Integers
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def columns(self) -> dict[str, Integers]:
+        """Return the model's inputs by name, each as one row."""
+        mask = np.ones(len(self.ids), dtype=np.int64)
+        return {name: value[None] for name, value in zip(INPUTS, (self.ids, mask, self.types), strict=True)}
+
+
+@dataclass(frozen=True)
+class Spelled:
+    """A window of a text for the classifier of tokens: the row, and for each token its word and its place in the text."""
+
+    row: Row
+    words: Sequence[int | None]
+    offsets: Sequence[Offset]
+
+
+class Tokens:
+    """The tokenizer of one slot, made from verified bytes."""
+
+    def __init__(self, manifest: Manifest) -> None:
+        self.slot, self.max_length = manifest.slot, manifest.max_length
+        raw = contents(manifest, manifest.tokenizer)
+        try:
+            self._tokenizer = Tokenizer.from_buffer(raw)
+        except Exception as error:
+            raise unusable(manifest, type(error).__name__) from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        if manifest.slot == "embed":
+            self._tokenizer.enable_truncation(manifest.max_length)
+        if manifest.slot == "ner":
+            self._tokenizer.enable_truncation(manifest.max_length, stride=OVERLAP)
+
+    @property
+    def max_pair_tokens(self) -> int:
+        """Tokens that a premise and a hypothesis may have together."""
+        return self.max_length - int(self._tokenizer.num_special_tokens_to_add(is_pair=True))
+
+    def count(self, texts: Sequence[str]) -> list[int]:
+        """Return how many tokens each text has, without those that the model adds."""
+        return [len(one.ids) for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
+
+    def pair(self, pair: tuple[str, str]) -> Row:
+        """Return the row of a premise and a hypothesis; refused with CLAIM_TOO_LONG when it does not fit."""
+        encoded = self._tokenizer.encode(*pair)
+        if len(encoded.ids) > self.max_length:
+            raise exhausted(
+                "CLAIM_TOO_LONG",
+                "a claim and its evidence do not fit the model",
+                limit=str(self.max_length),
+                found=str(len(encoded.ids)),
+            )
+        return _row(encoded)
+
+    def windows(self, text: str) -> list[Row]:
+        """Return the rows of a text: a longer one than the model is read in windows, never cut."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=True)
+        return [_row(window) for window in (encoded, *encoded.overflowing)]
+
+    def spelled(self, text: str) -> list[Spelled]:
+        """Return the windows of a text for the classifier of tokens, with the case of each word as its type; they overlap."""
+        encoded = self._tokenizer.encode(text, add_special_tokens=True)
+        return [_spelled(text, window) for window in (encoded, *encoded.overflowing)]
+
+
+class Remembered:
+    """Vectors of recent texts; agents send the same evidence with every call."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[str, Floats] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def recall(self, text: str) -> Floats | None:
+        """Return the vector of a text, if it is known."""
+        with self._lock:
+            vector = self._known.get(text)
+            if vector is not None:
+                self._known.move_to_end(text)
+            return vector
+
+    def keep(self, text: str, vector: Floats) -> None:
+        """Remember a vector; the one not asked for longest goes."""
+        with self._lock:
+            self._known[text] = vector
+            while len(self._known) > REMEMBERED_TEXTS:
+                self._known.popitem(last=False)
+
+
+def label_order(manifest: Manifest) -> list[int]:
+    """Return the model's column for entailment, neutral and contradiction."""
+    return [manifest.labels.index(label) for label in LABELS]
+
+
+def probabilities(logits: Any, order: Sequence[int]) -> Floats:
+    """Return one row of class scores as probabilities in our order; refused with MODEL_OUTPUT_INVALID."""
+    row = np.asarray(logits, dtype=np.float64)
+    if row.shape != (len(LABELS),) or not (np.abs(row) <= LARGEST_LOGIT).all():  # not true of NaN either
+        raise no_result("nli")
+    weights = np.exp(row - row.max())
+    scores: Floats = (weights / weights.sum())[list(order)].astype(np.float32)
+    return scores
+
+
+def vector(windows: Sequence[Any]) -> Floats:
+    """Return the mean over all tokens of a text's windows, at length 1.0; refused with MODEL_OUTPUT_INVALID."""
+    total = np.zeros(EMBEDDING_WIDTH, dtype=np.float64)
+    for hidden in windows:
+        if hidden.ndim != 2 or not len(hidden) or hidden.shape[1] != EMBEDDING_WIDTH:
+            raise no_result("embed")
+        total += hidden.mean(axis=0, dtype=np.float64) * len(hidden)
+    length = float(np.linalg.norm(total))
+    if not np.isfinite(length) or length == 0.0:
+        raise no_result("embed")
+    unit: Floats = (total / length).astype(np.float32)
+    return unit
+
+
+def names(text: str, windows: Sequence[Spelled], outputs: Sequence[Any], labels: Sequence[str]) -> tuple[Entity, ...]:
+    """Return the names that the scores of a text's windows say; refused with MODEL_OUTPUT_INVALID."""
+    seen = []
+    for window, scores in zip(windows, outputs, strict=True):
+        fits = scores.shape == (len(window.row), len(labels))
+        if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # not true of NaN either
+            raise no_result("ner")
+        seen.append(Window(window.words, window.offsets, scores.tolist()))
+    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(seen, labels))
+
+
+def no_result(slot: str) -> Refused:
+    """A model answered with something that is not a result: never a score."""
+    return unavailable("MODEL_OUTPUT_INVALID", f"slot {slot} answered with something that is not a result", slot=slot)
+
+
+def unusable(manifest: Manifest, why: str) -> Refused:
+    """The files are the pinned ones and cannot be used all the same."""
+    return unavailable("MODEL_UNUSABLE", f"slot {manifest.slot}: {why}", retry_after_ms=0, slot=manifest.slot)
+
+
+def _row(encoded: Encoding) -> Row:
+    return Row(np.asarray(encoded.ids, dtype=np.int64), np.asarray(encoded.type_ids, dtype=np.int64))
+
+
+def _spelled(text: str, encoded: Encoding) -> Spelled:
+    words, offsets = encoded.word_ids, encoded.offsets
+    types = np.asarray(token_types(text, words, offsets), dtype=np.int64)
+    return Spelled(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)

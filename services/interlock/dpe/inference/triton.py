@@ -1,0 +1,252 @@
+"""The models on an NVIDIA Triton Inference Server: the same rows as in process, sent and checked (DPE-18).
+
+All rows of a question go in as few requests as their bound allows. Before the first one, and again whenever the connection
+was lost, the server must publish the hashes that the manifests pin; every answer must name the version made of that hash.
+What is late, malformed or of another model is a refusal, never a default.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+import numpy as np
+import structlog
+from prometheus_client import Counter
+from tritonclient.grpc import service_pb2, service_pb2_grpc
+
+from interlock.domain.errors import Refused, invalid
+from interlock.dpe.document import Entity
+from interlock.dpe.inference import triton_wire as wire
+from interlock.dpe.inference.models import LABELS, Manifest
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
+from interlock.dpe.inference.tokenizing import Remembered, Row, Tokens, label_order, names, probabilities, vector
+from interlock.dpe.inference.triton_wire import Served
+
+FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
+SECURE = "grpcs://"
+AT_ONCE = 4
+"""Requests of one process that Triton may have at once: enough that its threads never wait for the network."""
+CHECK_S = 2.0
+LONGEST_BACKOFF_MS = 1000
+
+log = structlog.get_logger()
+T = TypeVar("T")
+
+
+class TritonInference:
+    """Embeddings, NLI and names by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
+
+    def __init__(
+        self, *, nli: Manifest, embed: Manifest, ner: Manifest, url: str, timeout_s: float, ca_file: Path | None = None
+    ) -> None:
+        self._nli, self._embed, self._ner = nli, embed, ner
+        self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
+        self._order = label_order(nli)
+        self._server = _Server(url, timeout_s, _roots(ca_file))
+        self._known = Remembered()
+        self._worker = ThreadPoolExecutor(1, thread_name_prefix="dpe-tokens")
+        self.max_pair_tokens = self._nli_tokens.max_pair_tokens
+
+    async def embed(self, texts: Sequence[str]) -> Floats:
+        """Return one row of length 1.0 for each text; each distinct text goes once."""
+        distinct = dict.fromkeys(texts)
+        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
+        todo = [text for text in distinct if text not in found]
+        windows = await self._aside(lambda: [self._embed_tokens.windows(text) for text in todo])
+        hidden = iter(await self._server.run(self._embed, [row for rows in windows for row in rows]))
+        for text, rows in zip(todo, windows, strict=True):
+            # Cut to the real length: what stands behind it is filling.
+            found[text] = vector([next(hidden)[: len(row)] for row in rows])
+            self._known.keep(text, found[text])
+        if not texts:
+            return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
+        return np.stack([found[text] for text in texts])
+
+    async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
+        """Return entailment, neutral and contradiction for each pair; each distinct pair goes once."""
+        distinct = list(dict.fromkeys(pairs))
+        rows = await self._aside(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
+        logits = await self._server.run(self._nli, rows)
+        found = {pair: probabilities(one, self._order) for pair, one in zip(distinct, logits, strict=True)}
+        if not pairs:
+            return np.zeros((0, len(LABELS)), dtype=np.float32)
+        return np.stack([found[pair] for pair in pairs])
+
+    async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
+        """Return the names in each text; each distinct text goes once."""
+        distinct = list(dict.fromkeys(texts))
+        spelled = await self._aside(lambda: [self._ner_tokens.spelled(text) for text in distinct])
+        scores = iter(await self._server.run(self._ner, [window.row for windows in spelled for window in windows]))
+        found = {
+            # Cut to the real length: what stands behind it is filling.
+            text: names(text, windows, [next(scores)[: len(one.row)] for one in windows], self._ner.labels)
+            for text, windows in zip(distinct, spelled, strict=True)
+        }
+        return [found[text] for text in texts]
+
+    def tokens(self, texts: Sequence[str]) -> list[int]:
+        """Return how many tokens of the NLI model each text has; no server is asked."""
+        return self._nli_tokens.count(texts)
+
+    def models(self) -> tuple[ModelInfo, ...]:
+        """Return the three models."""
+        return tuple(ModelInfo.of(manifest, "triton") for manifest in (self._nli, self._embed, self._ner))
+
+    async def check(self) -> None:
+        """Return when Triton serves the pinned models; refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others."""
+        for manifest in (self._nli, self._embed, self._ner):
+            await self._server.verify(manifest)
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        self._worker.shutdown(wait=True, cancel_futures=True)
+        self._server.close()
+
+    async def _aside(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._worker, work)
+
+
+class _Server:
+    """One connection, and what is known about the models behind it for as long as it holds."""
+
+    def __init__(self, url: str, timeout_s: float, roots: bytes | None) -> None:
+        self._url, self._timeout_s, self._roots = url, timeout_s, roots
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._channel: Any = None
+        self._stub: Any = None
+        self._served: dict[str, Served] = {}
+
+    async def run(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
+        """Return the model's output for each row, in order; the first request that fails twice ends the others."""
+        if not rows:
+            return []
+        try:
+            return await self._asked(manifest, rows)
+        except Refused as refused:
+            if refused.reason != "MODEL_FAILED":
+                raise
+        # On a starved machine the server's backend now and then fails to lock its shared memory. A model's answer depends
+        # on nothing but its rows, so it is asked once more, after the failure has it verified again.
+        return await self._asked(manifest, rows)
+
+    async def _asked(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
+        served = await self._ready(manifest)
+        parts = wire.slices(served, rows)
+        outputs = await _all([self._infer(served, [rows[n] for n in part]) for part in parts])
+        done = {
+            n: output
+            for part, rows_of in zip(parts, outputs, strict=True)
+            for n, output in zip(part, rows_of, strict=True)
+        }
+        return [done[n] for n in range(len(rows))]
+
+    async def verify(self, manifest: Manifest) -> Served:
+        """Ask the server what it serves and compare it with the manifest."""
+        slot = manifest.slot
+        asked = service_pb2.ModelConfigRequest(name=slot)
+        try:
+            reply = await self._call(slot, "ModelConfig", asked, min(CHECK_S, self._left(slot)))
+            served = wire.verified(manifest, reply.config)
+        except Refused:
+            self._served.pop(slot, None)
+            raise
+        if slot not in self._served:
+            log.info("triton.verified", slot=slot, version=manifest.served_version)
+        self._served[slot] = served
+        return served
+
+    def close(self) -> None:
+        """End the connection on its own loop, from whatever thread."""
+        loop, channel, self._channel = self._loop, self._channel, None
+        if loop is None or channel is None or not loop.is_running():
+            return
+        ending = asyncio.run_coroutine_threadsafe(channel.close(None), loop)
+        if not _on_a_loop():
+            ending.result(CHECK_S)
+
+    async def _ready(self, manifest: Manifest) -> Served:
+        """Return the verified model; what was verified over a connection that is gone is verified again."""
+        self._connect()
+        if self._channel.get_state() != grpc.ChannelConnectivity.READY:
+            self._served.clear()
+        return self._served.get(manifest.slot) or await self.verify(manifest)
+
+    async def _infer(self, served: Served, rows: Sequence[Row]) -> Floats:
+        async with self._at_once:
+            left = self._left(served.slot)
+            asked = wire.request(served, rows, timeout_s=left)
+            reply = await self._call(served.slot, "ModelInfer", asked, left)
+        try:
+            return wire.answer(served, rows, reply)
+        except Refused as refused:
+            self._forget(refused)
+            raise
+
+    async def _call(self, slot: str, method: str, asked: Any, timeout_s: float) -> Any:
+        self._connect()
+        try:
+            return await getattr(self._stub, method)(asked, timeout=timeout_s)
+        except grpc.aio.AioRpcError as error:
+            refused = wire.from_rpc_error(error, slot)
+            self._forget(refused)
+            raise refused from None
+
+    def _forget(self, refused: Refused) -> None:
+        """Verify again before the next use: after a failure it may be another server that answers."""
+        FAILURES.labels(refused.metadata["slot"], refused.reason).inc()
+        self._served.clear()
+
+    def _left(self, slot: str) -> float:
+        """Return the seconds that a request may take: what the caller still waits, our own bound at most."""
+        left = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
+        if left <= 0:
+            raise wire.late(slot)
+        return left
+
+    def _connect(self) -> None:
+        """Open the channel on the loop that uses it; it connects, and connects again, by itself."""
+        loop = asyncio.get_running_loop()
+        if self._channel is not None and self._loop is loop:
+            return
+        options = [
+            ("grpc.enable_http_proxy", 0),
+            ("grpc.max_reconnect_backoff_ms", LONGEST_BACKOFF_MS),
+            ("grpc.max_receive_message_length", wire.LARGEST_ANSWER_BYTES + wire.MESSAGE_MARGIN_BYTES),
+        ]
+        if self._url.startswith(SECURE):
+            credentials = grpc.ssl_channel_credentials(self._roots)
+            self._channel = grpc.aio.secure_channel(self._url.removeprefix(SECURE), credentials, options)
+        else:
+            self._channel = grpc.aio.insecure_channel(self._url, options)
+        self._stub = service_pb2_grpc.GRPCInferenceServiceStub(self._channel)
+        self._loop, self._at_once = loop, asyncio.Semaphore(AT_ONCE)
+        self._served.clear()
+
+
+def _on_a_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+async def _all(work: Sequence[Awaitable[T]]) -> list[T]:
+    tasks = [asyncio.ensure_future(part) for part in work]
+    try:
+        return await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+def _roots(ca_file: Path | None) -> bytes | None:
+    try:
+        return ca_file.read_bytes() if ca_file else None
+    except OSError as error:
+        raise invalid("TRITON_CA_FILE_UNREADABLE", f"{ca_file}: {type(error).__name__}") from None

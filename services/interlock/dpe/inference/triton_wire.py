@@ -1,0 +1,155 @@
+"""Triton's tensors: requests made, answers checked before anyone reads them (reliability.md A-39).
+
+An answer is believed when it names the model and the version that were asked for, has the type, the rows and the sizes
+that were asked for, and holds numbers only. The version is made of the file's hash (``Manifest.served_version``), so every
+answer says from which bytes it comes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import numpy as np
+from tritonclient.grpc import service_pb2
+
+from interlock.domain.errors import Kind, Refused, unavailable
+from interlock.dpe.inference.models import Manifest
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
+from interlock.dpe.inference.tokenizing import INPUTS, Row, no_result
+
+MOST_ROWS = 64
+"""Rows of one request (dpe-quality.md section 5: 32 to 64 rows a request cost least for each row)."""
+LARGEST_ANSWER_BYTES = 8_388_608
+MESSAGE_MARGIN_BYTES = 65_536
+STEP = 16
+"""Rows are filled up to a multiple of this length, so that a server that batches finds requests of one shape."""
+
+
+@dataclass(frozen=True)
+class Served:
+    """One model as a server has it, verified against its manifest."""
+
+    manifest: Manifest
+    inputs: tuple[str, ...]
+    output: str
+    most_rows: int
+
+    @property
+    def slot(self) -> str:
+        """The slot, which is the model's name on the server."""
+        return self.manifest.slot
+
+
+def verified(manifest: Manifest, config: Any) -> Served:
+    """Return the model that a server's configuration describes.
+
+    Refused with MODEL_HASH_MISMATCH when it publishes another hash, or none; MODEL_UNUSABLE when its tensors are not ours.
+    """
+    published = config.parameters["sha256"].string_value if "sha256" in config.parameters else ""
+    if config.name != manifest.slot or f"sha256:{published}" != manifest.hash:
+        raise mismatch(manifest.slot)
+    inputs, outputs = tuple(given.name for given in config.input), list(config.output)
+    if "input_ids" not in inputs or set(inputs) - set(INPUTS) or len(outputs) != 1 or config.max_batch_size < 1:
+        raise unavailable(
+            "MODEL_UNUSABLE", f"slot {manifest.slot}: Triton serves other tensors", slot=manifest.slot, retry_after_ms=0
+        )
+    return Served(manifest, inputs, outputs[0].name, min(MOST_ROWS, config.max_batch_size))
+
+
+def slices(served: Served, rows: Sequence[Row]) -> list[list[int]]:
+    """Return the numbers of the rows of each request: rows of like length together, answers of a bounded size."""
+    order = sorted(range(len(rows)), key=lambda n: -len(rows[n]))
+    found: list[list[int]] = []
+    while order:
+        most = served.most_rows
+        if served.slot != "nli":
+            most = min(
+                most, max(1, LARGEST_ANSWER_BYTES // (4 * _width(served) * _padded(len(rows[order[0]]), served)))
+            )
+        found.append(order[:most])
+        order = order[most:]
+    return found
+
+
+def request(served: Served, rows: Sequence[Row], *, timeout_s: float) -> Any:
+    """Return the request for these rows; the server may drop it once *timeout_s* has passed in its queue."""
+    length = _padded(max(map(len, rows)), served)
+    columns = {name: np.zeros((len(rows), length), dtype=np.int64) for name in INPUTS}
+    for n, row in enumerate(rows):
+        columns["input_ids"][n, : len(row)] = row.ids
+        columns["attention_mask"][n, : len(row)] = 1
+        columns["token_type_ids"][n, : len(row)] = row.types
+    message = service_pb2.ModelInferRequest(model_name=served.slot, model_version=served.manifest.served_version)
+    message.parameters["timeout"].int64_param = max(1, int(timeout_s * 1_000_000))
+    for name in served.inputs:
+        message.inputs.add(name=name, datatype="INT64", shape=[len(rows), length])
+        message.raw_input_contents.append(columns[name].tobytes())
+    message.outputs.add(name=served.output)
+    return message
+
+
+def answer(served: Served, rows: Sequence[Row], reply: Any) -> Floats:
+    """Return the tensor of an answer: one row for each that was asked.
+
+    Refused with MODEL_HASH_MISMATCH when another model answered, MODEL_OUTPUT_INVALID for anything that is no result.
+    """
+    if (reply.model_name, reply.model_version) != (served.slot, served.manifest.served_version):
+        raise mismatch(served.slot)
+    if len(reply.outputs) != 1 or len(reply.raw_output_contents) != 1:
+        raise no_result(served.slot)
+    tensor, raw = reply.outputs[0], reply.raw_output_contents[0]
+    shape = tuple(tensor.shape)
+    if (tensor.name, tensor.datatype) != (served.output, "FP32") or not _fits(served, rows, shape):
+        raise no_result(served.slot)
+    if len(raw) != 4 * math.prod(shape):
+        raise no_result(served.slot)
+    found: Floats = np.frombuffer(raw, dtype="<f4").reshape(shape)
+    if not np.isfinite(found).all():
+        raise no_result(served.slot)
+    return found
+
+
+def mismatch(slot: str) -> Refused:
+    """A server has other bytes under the slot's name."""
+    return unavailable("MODEL_HASH_MISMATCH", f"Triton serves another model as {slot}", slot=slot)
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, slot: str) -> Refused:
+    """Return what a failed call means: out of time, too large to be a result, away, or failed."""
+    code = error.code()
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return late(slot)
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:  # an answer over the limit of our own channel
+        return no_result(slot)
+    if code == grpc.StatusCode.UNAVAILABLE:
+        return unavailable("TRITON_UNAVAILABLE", "Triton cannot answer now", slot=slot)
+    return unavailable("MODEL_FAILED", f"slot {slot}: Triton answered {code.name}", slot=slot)
+
+
+def late(slot: str) -> Refused:
+    """A model did not answer while its answer was of use."""
+    return Refused(Kind.TIMEOUT, "MODEL_TIMEOUT", f"slot {slot} ran out of time", metadata={"slot": slot})
+
+
+def _fits(served: Served, rows: Sequence[Row], shape: tuple[int, ...]) -> bool:
+    """Whether a shape is that of an answer: a row of classes for each row, or one for each token of it."""
+    if served.slot == "nli":
+        return shape == (len(rows), _width(served))
+    longest = max(map(len, rows))
+    return (
+        len(shape) == 3
+        and (shape[0], shape[2]) == (len(rows), _width(served))
+        and longest <= shape[1] <= _padded(longest, served)
+    )
+
+
+def _width(served: Served) -> int:
+    return EMBEDDING_WIDTH if served.slot == "embed" else len(served.manifest.labels)
+
+
+def _padded(length: int, served: Served) -> int:
+    return max(length, min(served.manifest.max_length, -(-length // STEP) * STEP))

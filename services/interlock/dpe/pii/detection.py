@@ -1,0 +1,276 @@
+"""Stage 11: personal data in prompts and answers (SPEC-005 §13).
+
+What counts. A name, a place or a date alone is in nearly every answer about the world; taken for personal data it would
+lift the risk of them all (§17) and stop them under ``block-pii``. So a finding is one of these:
+
+- an identifier that stands alone: e-mail (not an office's), telephone, public IP address, national, tax, health,
+  passport and licence numbers, full postal address, payment card, IBAN, bank account, employee and record numbers;
+- a date of birth, a salary or a fact about health, belief or origin that the text ties to a private person: by I and
+  my, by the patient or the employee, by a form's label, or by another finding close by;
+- a person's name that is introduced as a user's, a patient's, a relative's, or stands close to another finding.
+
+A biography of a public figure has none of these, and is not flagged; the limit is documented, not hidden.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from presidio_analyzer import AnalyzerEngine, RecognizerRegistry, RecognizerResult
+from presidio_analyzer.context_aware_enhancers import ContextAwareEnhancer
+from presidio_analyzer.nlp_engine import NlpArtifacts, NlpEngine
+
+from interlock.dpe.document import PiiFinding
+from interlock.dpe.pii import patterns as shapes
+from interlock.dpe.pii.addresses import AddressRecognizer
+from interlock.dpe.pii.national import NATIONAL, NationalRecognizer
+from interlock.dpe.pii.recognizers import (
+    NEEDS_PERSON,
+    CardRecognizer,
+    IbanRecognizer,
+    IpRecognizer,
+    LinearRecognizer,
+    PhoneRecognizer,
+    ShapeRecognizer,
+)
+from interlock.dpe.text.folding import Folded, fold
+from interlock.dpe.text.names import COMMON_WORDS, plain
+from interlock.dpe.text.patterns import pattern
+
+LANGUAGE = "en"
+_LEAST_SCORE = 0.6
+_CLOSE = 200  # code points between two pieces of one person's data
+_LONGEST_WINDOW = 2_000
+_PERSON, _PERSON_SCORE = "PERSON", 0.85
+_MOST_READ = 6_000  # code points that the model reads for names once the text is known to hold personal data
+_NAMED, _INTRODUCED = (pattern(shapes.NAMED), pattern(shapes.APPOINTED)), pattern(shapes.INTRODUCED)
+
+
+@dataclass(frozen=True)
+class _Name:
+    """A person's name that the NER model found."""
+
+    start: int
+    end: int
+
+
+class LoadedPipeline(NlpEngine):
+    """Gives presidio a spaCy pipeline that is loaded already, and runs nothing on its own account."""
+
+    def __init__(self, nlp: Any) -> None:
+        """Take the pipeline."""
+        self._nlp = nlp
+
+    def load(self) -> None:
+        """Nothing to load."""
+
+    def is_loaded(self) -> bool:
+        """Return True: the pipeline came loaded."""
+        return True
+
+    def process_text(self, text: str, language: str) -> NlpArtifacts:
+        """Return empty artifacts: no recogniser here reads tokens, and names are looked for where they matter."""
+        del text
+        return NlpArtifacts([], self._nlp.make_doc(""), [], [], None, language)
+
+    def process_batch(
+        self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **kwargs: Any
+    ) -> Iterator[tuple[str, NlpArtifacts]]:
+        """Answer for each text as ``process_text`` does."""
+        del batch_size, n_process, kwargs
+        for text in texts:
+            yield text, self.process_text(text, language)
+
+    def is_stopword(self, word: str, language: str) -> bool:
+        """Ask the pipeline's vocabulary."""
+        del language
+        return bool(self._nlp.vocab[word].is_stop)
+
+    def is_punct(self, word: str, language: str) -> bool:
+        """Ask the pipeline's vocabulary."""
+        del language
+        return bool(self._nlp.vocab[word].is_punct)
+
+    def get_supported_entities(self) -> list[str]:
+        """Return what this engine finds by itself: nothing."""
+        return []
+
+    def get_supported_languages(self) -> list[str]:
+        """Return the one language."""
+        return [LANGUAGE]
+
+    def people(self, text: str) -> list[_Name]:
+        """Return the persons that the pipeline's NER model finds in a text."""
+        doc = self._nlp.get_pipe("ner")(self._nlp.make_doc(text))
+        return [_Name(entity.start_char, entity.end_char) for entity in doc.ents if entity.label_ == "PERSON"]
+
+
+class _NoEnhancer(ContextAwareEnhancer):
+    """Leaves scores as they are: each recogniser here looks for its own context, in time linear in the text."""
+
+    def __init__(self) -> None:
+        super().__init__(0.0, 0.0, 0, 0)
+
+    def enhance_using_context(
+        self,
+        text: str,
+        raw_results: list[RecognizerResult],
+        nlp_artifacts: NlpArtifacts,
+        recognizers: Any,
+        context: Any = None,
+    ) -> list[RecognizerResult]:
+        del text, nlp_artifacts, recognizers, context
+        return raw_results
+
+
+class PiiDetector:
+    """Finds personal data. One per process: it is stateless after construction."""
+
+    def __init__(self, nlp: Any) -> None:
+        """Build the recognisers around a loaded spaCy pipeline."""
+        self._pipeline = LoadedPipeline(nlp)
+        recognizers = _recognizers()
+        registry = RecognizerRegistry(recognizers=recognizers, supported_languages=[LANGUAGE])
+        self._engine = AnalyzerEngine(
+            registry=registry,
+            nlp_engine=self._pipeline,
+            supported_languages=[LANGUAGE],
+            context_aware_enhancer=_NoEnhancer(),
+        )
+        self._categories = {_PERSON: shapes.DIRECT} | {each.kind: each.category for each in recognizers}
+
+    def find(self, text: str, where: str, output_index: int | None = None) -> tuple[PiiFinding, ...]:
+        """Return where personal data stands in a text, and of what kind.
+
+        ``where`` is prompt or response; a response's ``output_index`` says in which of the request's outputs.
+        """
+        folded = fold(text)
+        results = self._engine.analyze(folded.text, LANGUAGE, score_threshold=_LEAST_SCORE)
+        firm = [_hit(each, folded.text) for each in results if not each.recognition_metadata.get(NEEDS_PERSON)]
+        loose = [_hit(each, folded.text) for each in results if each.recognition_metadata.get(NEEDS_PERSON)]
+        spans = sorted((each.start, each.end) for each in firm)
+        found = firm + [each for each in loose if _is_close(each.start, each.end, spans)]
+        spans = sorted((each.start, each.end) for each in found)
+        for name in self._people(folded.text, spans):
+            start, end = _trimmed(folded.text, name.start, name.end, full_stop=True)
+            found.append(_Hit(_PERSON, start, end, _PERSON_SCORE))
+        reported = (self._reported(hit, folded, where) for hit in _without_overlaps(found))
+        return tuple(replace(finding, output_index=output_index) for finding in reported)
+
+    def _people(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[_Name]:
+        """Yield the names that count: introduced as somebody's, or close to a finding.
+
+        The model reads no more than it must. Once the text holds personal data, further names only add detail, and it
+        reads on for so long alone; before that it reads every place in which a name would count.
+        """
+        named = [_Name(*match.span(1)) for each in _NAMED for match in each.finditer(text) if _is_name(match.group(1))]
+        yield from named
+        introduced = [match.span(1) for match in _INTRODUCED.finditer(text)]
+        known, read = bool(spans or named), 0
+        for start, end in _windows(text, [*introduced, *spans]):
+            if known and read > _MOST_READ:
+                return
+            read += end - start
+            for name in self._pipeline.people(text[start:end]):
+                first, last = start + name.start, start + name.end
+                if _is_name(text[first:last]) and (_touches(first, last, introduced) or _is_close(first, last, spans)):
+                    known = True
+                    yield _Name(first, last)
+
+    def _reported(self, hit: "_Hit", folded: Folded, where: str) -> PiiFinding:
+        start, end = folded.original(hit.start, hit.end)
+        return PiiFinding(hit.type, self._categories[hit.type], where, start, end, round(min(1.0, hit.score), 2))
+
+
+def _recognizers() -> list[LinearRecognizer]:
+    """Return every recogniser; none of them needs a model."""
+    return [
+        *(ShapeRecognizer(shape) for shape in shapes.SHAPES),
+        *(NationalRecognizer(national) for national in NATIONAL),
+        CardRecognizer(),
+        IbanRecognizer(),
+        IpRecognizer(),
+        PhoneRecognizer(),
+        AddressRecognizer(),
+    ]
+
+
+@dataclass(frozen=True)
+class _Hit:
+    """A finding in the folded text."""
+
+    type: str
+    start: int
+    end: int
+    score: float
+
+
+def _hit(result: RecognizerResult, text: str) -> _Hit:
+    start, end = _trimmed(text, result.start, result.end)
+    return _Hit(result.entity_type, start, end, result.score)
+
+
+def _is_close(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
+    """Whether a span is close to one of others, which are in order and do not nest."""
+    place = bisect_left(spans, (start, end))
+    return any(
+        other_start - end <= _CLOSE and start - other_end <= _CLOSE and (other_start, other_end) != (start, end)
+        for other_start, other_end in spans[max(0, place - 2) : place + 2]
+    )
+
+
+def _touches(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
+    place = bisect_left(spans, (start, end))
+    return any(start < last and first < end for first, last in spans[max(0, place - 1) : place + 1])
+
+
+def _is_name(written: str) -> bool:
+    """Whether at least one word of a supposed name is no ordinary word."""
+    return any(plain(word) not in COMMON_WORDS and len(plain(word)) > 1 for word in written.split())
+
+
+def _windows(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the parts of a text around spans, widened to white space and joined where they meet."""
+    windows: list[tuple[int, int]] = []
+    for first, last in sorted(spans):
+        start, end = _widened(text, first - _CLOSE, last + _CLOSE)
+        if windows and start <= windows[-1][1] and end - windows[-1][0] <= _LONGEST_WINDOW:
+            windows[-1] = (windows[-1][0], max(end, windows[-1][1]))
+        elif not windows or end > windows[-1][1]:
+            windows.append((max(start, windows[-1][1]) if windows else start, end))
+    return windows
+
+
+def _widened(text: str, start: int, end: int) -> tuple[int, int]:
+    """Move the ends of a window outwards to white space, 20 code points at most."""
+    start, end = max(0, start), min(len(text), end)
+    for _ in range(20):
+        if start and not text[start - 1].isspace():
+            start -= 1
+        if end < len(text) and not text[end].isspace():
+            end += 1
+    return start, end
+
+
+def _rank(hit: _Hit) -> tuple[bool, float, int, int, str]:
+    return hit.type == _PERSON, -hit.score, hit.start - hit.end, hit.start, hit.type
+
+
+def _trimmed(text: str, start: int, end: int, *, full_stop: bool = False) -> tuple[int, int]:
+    """Return a span without white space at its ends, and without the full stop behind a name."""
+    while end > start and (text[end - 1].isspace() or (full_stop and text[end - 1] == ".")):
+        end -= 1
+    while start < end and text[start].isspace():
+        start += 1
+    return start, end
+
+
+def _without_overlaps(hits: Sequence[_Hit]) -> list[_Hit]:
+    """Keep the surest of hits that overlap, and of equals the longest; a name yields to what has a form of its own."""
+    kept: list[_Hit] = []
+    for hit in sorted(hits, key=_rank):
+        place = bisect_left(kept, hit.start, key=lambda each: each.start)
+        if all(hit.end <= each.start or each.end <= hit.start for each in kept[max(0, place - 1) : place + 1]):
+            kept.insert(place, hit)
+    return kept

@@ -1,0 +1,126 @@
+"""Stage 6, cross-window coherence: claims of an answer that contradict an earlier answer of the session (SPEC-005 §8).
+
+Every checked claim meets the five nearest claims of all earlier windows that speak of the same thing, and NLI or the
+value rules decide, as inside one answer (§5.4). Pairs beyond those five meet the rules alone, which cost no model, so
+that a claim repeated in many windows cannot crowd out the one that is contradicted. What is said in the same words does
+not contradict itself and is not asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from interlock.dpe.comparison import contradiction
+from interlock.dpe.comparison.contradiction import Contradiction
+from interlock.dpe.document import Claim
+from interlock.dpe.inference.language import Cancelled, Language
+from interlock.dpe.inference.port import Floats, Inference
+from interlock.dpe.quality.profile import Heard
+
+RULED_NEIGHBOURS = 20
+_WORST_FIRST = {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 2, "LOW": 3}
+
+
+@dataclass(frozen=True)
+class Window:
+    """An earlier window, read."""
+
+    window_id: str
+    heard: Heard
+
+
+@dataclass(frozen=True)
+class CrossWindow(Contradiction):
+    """A claim of this answer against one of an earlier window: ``other_claim_id`` is empty, the window is named."""
+
+    window_id: str = ""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """All claims of the earlier windows, each wording once, the oldest window first."""
+
+    claims: tuple[Claim, ...]
+    vectors: Floats
+    windows: tuple[str, ...]
+
+
+def earlier(windows: Sequence[Window], width: int) -> Earlier:
+    """Return the claims of the earlier windows with ids of their own."""
+    rows: dict[str, tuple[Claim, Floats, str]] = {}
+    for window in windows:
+        for claim, vector in claims_of(window.window_id, window.heard):
+            rows.setdefault(wording(claim.text), (claim, vector, window.window_id))
+    return stacked(rows.values(), width)
+
+
+def claims_of(window_id: str, heard: Heard) -> Iterator[tuple[Claim, Floats]]:
+    """Yield the claims of a window, with ids of their own, and their vectors."""
+    for claim, vector in zip(heard.profile.claims, heard.claims, strict=True):
+        yield replace(claim, claim_id=f"{window_id}:{claim.claim_id}"), vector
+
+
+def stacked(rows: Collection[tuple[Claim, Floats, str]], width: int) -> Earlier:
+    """Return claims, each with its vector and its window, as one."""
+    vectors = np.stack([row[1] for row in rows]) if rows else np.zeros((0, width), dtype=np.float32)
+    return Earlier(tuple(row[0] for row in rows), vectors, tuple(row[2] for row in rows))
+
+
+async def contradictions(
+    claims: Sequence[Claim], vectors: Floats, before: Earlier, *, inference: Inference, language: Language
+) -> list[CrossWindow]:
+    """Return the contradictions of an answer with earlier windows, the worst of each claim first."""
+    if not claims or not before.claims:
+        return []
+    both = [*before.claims, *claims]
+    pairs = [
+        (a, b)
+        for a, b in contradiction.across(before.claims, before.vectors, claims, vectors)
+        if wording(both[a].text) != wording(both[b].text)
+    ]
+    likely = await contradiction.probabilities(both, pairs, inference)
+
+    def decide(_: Cancelled) -> list[Contradiction]:
+        more = _farther(before.vectors, vectors, set(pairs))
+        return contradiction.contradictions(both, [*pairs, *more], [*likely, *([0.0] * len(more))])
+
+    found = await language.run(decide, stage="6")
+    windows = {claim.claim_id: window for claim, window in zip(before.claims, before.windows, strict=True)}
+    texts = {claim.claim_id: claim.text for claim in before.claims}
+    return _ordered(found, windows, texts)
+
+
+def _farther(before: Floats, vectors: Floats, asked: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the pairs that are near as well, but not among the nearest."""
+    similar = vectors @ before.T
+    return [
+        (int(column), len(before) + row)
+        for row, values in enumerate(similar)
+        for column in np.argsort(-values, kind="stable")[:RULED_NEIGHBOURS]
+        if values[column] >= contradiction.NEAR_FROM and (int(column), len(before) + row) not in asked
+    ]
+
+
+def _ordered(found: Sequence[Contradiction], windows: dict[str, str], texts: dict[str, str]) -> list[CrossWindow]:
+    turned = [
+        CrossWindow(
+            claim_id=each.other_claim_id,
+            other_claim_id="",
+            other_text=texts[each.claim_id],
+            probability=each.probability,
+            severity=each.severity,
+            method=each.method,
+            kind=each.kind,
+            window_id=windows[each.claim_id],
+        )
+        for each in found
+    ]
+    return sorted(turned, key=lambda each: _WORST_FIRST[each.severity])
+
+
+def wording(text: str) -> str:
+    """Return the words of a claim, whatever their case and spacing."""
+    return " ".join(text.casefold().split())

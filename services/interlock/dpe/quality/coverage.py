@@ -1,0 +1,292 @@
+"""Completeness with partial credit: how far answers cover the sub-queries of a task (SPEC-012 §9.2).
+
+A sub-query is taken apart as a query is (SPEC-005 §10.2), and its needs are covered as stage 8 has it, with one thing
+more: a sentence that only says that something was not found covers nothing. A sub-query is covered (1.0) when all of
+its needs are, not (0.0) when none is, and in part (0.5) between; a need that is covered, and about which an answer says
+that something is missing, is covered in part.
+
+"Financial analysis" names a field and no detail, and no sentence about a loan is much like those two words. Such a
+sub-query is covered by passages: by runs of sentences that are nearer to it than to any other sub-query. It is covered
+in full when they go into detail, which is two sentences with a name or a figure, or four claims; in part when they do
+not, or when something is said to be missing. What then is open is named after the field: financial-detail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from interlock.domain.errors import exhausted
+from interlock.dpe.grounding.attribution import GENERIC_BELOW, Method
+from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
+from interlock.dpe.quality.completeness import ABOUT_FROM, NEAREST_WITHIN, Completeness, Coverage, completeness, level
+from interlock.dpe.quality.decomposition import decomposed
+from interlock.dpe.quality.profile import Heard
+from interlock.dpe.quality.queries import MAX_NEEDS, TOKEN_CHARS, Need, tokenised
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.wordlists import word_set
+
+FIELD_FROM = 0.12
+ASSIGNED_FROM = 0.06
+FIELD_NEAREST_WITHIN = 0.02
+ASSIGNED_NEAREST_WITHIN = 0.10
+DETAILED_SENTENCES = 2
+DETAILED_CLAIMS = 4
+_FIELD_WORDS = 4
+
+_WORK = word_set(
+    "analysis appraisal aspect aspects assessment audit check due-diligence evaluation examination findings investigation "
+    "overview part perspective report research review study summary view"
+)
+_MATTER = (
+    r"(?:data|information|figures?|details?|breakdowns?|numbers?|statistics|accounts|records?|documents?|documentation|"
+    r"evidence|sources?|estimates?|forecasts?|results?|findings?|values?|answers?)"
+)
+_GONE = (
+    r"(?:not (?:yet )?(?:available|provided|disclosed|published|found|obtained|given|included|accessible|released|known)"
+    r"|unavailable|missing|lacking|incomplete|insufficient|inaccessible|undisclosed)"
+)
+_FIND = (
+    r"(?:find|locate|obtain|determine|verify|confirm|establish|assess|access|retrieve|identify|provide|say|tell|answer|"
+    r"calculate|estimate|analyse|analyze|evaluate|gather|complete|cover)"
+)
+_FOUND = (
+    r"(?:found|located|obtained|determined|verified|confirmed|established|assessed|accessed|retrieved|identified|provided|"
+    r"answered|calculated|estimated|analysed|analyzed|evaluated|gathered|completed|covered)"
+)
+_ADMITS = pattern(
+    rf"\b{_MATTER}\b[^.;]{{0,80}}?\b(?:(?:is|are|was|were|remains?|has been|have been)(?: still| currently)? {_GONE})\b"
+    rf"|\b{_MATTER}\b[^.;]{{0,80}}?\b(?:could(?: not|n['’]t)|can(?: ?not|['’]t)) be {_FOUND}\b"
+    rf"|\b(?:no|little|insufficient|only limited) (?:\p{{L}}+ ){{0,3}}?{_MATTER}\b[^.;]{{0,60}}?"
+    rf"\b(?:is|are|was|were|could be|can be|has been|have been|exists?)(?: (?:available|{_FOUND}|disclosed|published|given))?\b"
+    rf"|\b(?:i|we)(?: (?:was|were|am|are))? (?:(?:could|did|do)(?: not|n['’]t)|can(?: ?not|['’]t)|unable to|not able to|failed to)"
+    rf"(?: \p{{L}}+)? {_FIND}\b"
+    rf"|\b(?:i|we) (?:have|had|found) (?:no|not enough|insufficient) (?:\p{{L}}+ ){{0,3}}?{_MATTER}\b"
+    r"|\b(?:beyond|outside|out of) the scope of (?:this|the)\b"
+    r"|\b(?:is|are|was|were|has been|have been) not (?:covered|addressed|considered|examined|analysed|analyzed|assessed|included)"
+    r" (?:here|in this|in the present|so far|yet)\b"
+    rf"|\b(?:could(?: not|n['’]t)|can(?: ?not|['’]t)) be (?:determined|verified|established|ascertained)\b"
+    r"|\bremains? to be (?:analysed|analyzed|assessed|determined|examined|clarified|done|seen)\b",
+    ignore_case=True,
+)
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sub-query with its needs."""
+
+    text: str
+    needs: tuple[Need, ...]
+
+    @property
+    def is_field(self) -> bool:
+        """Whether it names a field of work and no detail of it: Financial analysis."""
+        words = self.needs[0].text.casefold().split()
+        return len(self.needs) == 1 and 1 < len(words) <= _FIELD_WORDS and words[-1].strip(".?!") in _WORK
+
+
+@dataclass(frozen=True)
+class Said:
+    """An answer: its source, the sub-query that it was to answer, and what was read of it."""
+
+    source_id: str
+    heard: Heard
+    asked: str = ""
+
+
+@dataclass(frozen=True)
+class Covered:
+    """A sub-query: the credit that it gets, the source that covers it best, the details that are open."""
+
+    sub_query: str
+    credit: float
+    source_id: str
+    uncovered: tuple[str, ...]
+    needs: tuple[Coverage, ...]
+
+
+@dataclass(frozen=True)
+class _Sentence:
+    """A sentence of an answer: whose it is, and how much its claims say."""
+
+    answer: int
+    text: str
+    admits: bool
+    specific: bool
+    claims: int
+
+
+@dataclass(frozen=True)
+class _Spoken:
+    """All sentences of the answers, with a row of vectors for each."""
+
+    said: Sequence[Said]
+    sentences: tuple[_Sentence, ...]
+    vectors: Floats
+
+    def source(self, row: int) -> Said:
+        """Return whose sentence it is."""
+        return self.said[self.sentences[row].answer]
+
+
+@dataclass(frozen=True)
+class _Met:
+    """How far one need is met."""
+
+    credit: float
+    relevance: float
+    source_id: str
+
+
+def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[Part, ...]:
+    """Return the sub-queries taken apart; refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
+    found = [decomposed(text, language)[0] or (Need(" ".join(text.split())),) for text in sub_queries]
+    if (total := sum(map(len, found))) > MAX_NEEDS:
+        raise exhausted(
+            "SUB_QUERY_LIMIT_EXCEEDED", "the sub-queries ask for too much", limit=str(MAX_NEEDS), found=str(total)
+        )
+    named = iter(tokenised([need for needs in found for need in needs]))
+    return tuple(Part(text, tuple(next(named) for _ in needs)) for text, needs in zip(sub_queries, found, strict=True))
+
+
+def coverage(parts: Sequence[Part], vectors: Floats, said: Sequence[Said], *, method: Method) -> tuple[Covered, ...]:
+    """Return how far *said* covers each sub-query; *vectors* has a row for each need, in order."""
+    needs = [need for part in parts for need in part.needs]
+    rows = [one.heard.sentences for one in said if one.heard.profile.sentences]
+    spoken = _Spoken(
+        said,
+        tuple(sentence for number, one in enumerate(said) for sentence in _sentences(number, one.heard)),
+        np.concatenate(rows) if rows else np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32),
+    )
+    met = _by_sentence(needs, vectors, spoken, method)
+    at, found = 0, []
+    for part in parts:
+        mine = met[at : at + len(part.needs)]
+        if part.is_field:
+            mine = [_by_passage(part, at, vectors, spoken)]
+        found.append(_covered(part, mine))
+        at += len(part.needs)
+    return tuple(found)
+
+
+def score(covered: Sequence[Covered]) -> float | None:
+    """Return the mean credit; ``None`` without a sub-query."""
+    return sum(one.credit for one in covered) / len(covered) if covered else None
+
+
+def as_completeness(covered: Sequence[Covered]) -> Completeness:
+    """Return the coverage as stage 8 reports it: its needs, the mean credit, and the band of that."""
+    mean = score(covered) or 0.0
+    return Completeness(tuple(need for one in covered for need in one.needs), mean, level(mean))
+
+
+def admits(sentence: str) -> bool:
+    """Whether a sentence says that something was not found, and so answers nothing."""
+    return bool(_ADMITS.search(sentence))
+
+
+def _sentences(number: int, heard: Heard) -> Iterator[_Sentence]:
+    for index, text in enumerate(heard.profile.sentences):
+        claims = [claim for claim in heard.profile.claims if claim.sentence_index == index]
+        specific = any(claim.specificity >= GENERIC_BELOW for claim in claims)
+        yield _Sentence(number, text, admits(text), specific, len(claims))
+
+
+def _by_sentence(needs: Sequence[Need], vectors: Floats, spoken: _Spoken, method: Method) -> list[_Met]:
+    """Return how far each need is met as stage 8 has it, where what admits something meets nothing."""
+    told = [row for row, sentence in enumerate(spoken.sentences) if not sentence.admits]
+    missing = spoken.vectors[[row for row, sentence in enumerate(spoken.sentences) if sentence.admits]] @ vectors.T
+    lacking = ((missing >= ABOUT_FROM) & (missing >= missing.max(axis=1, keepdims=True) - NEAREST_WITHIN)).any(axis=0)
+    nearest = (spoken.vectors[told] @ vectors.T).argmax(axis=0) if told else []
+    texts = [spoken.sentences[row].text for row in told]
+    found = completeness(needs, vectors, texts, spoken.vectors[told], method=method).needs
+    return [
+        _Met(
+            credit=0.0 if not seen.covered else 0.5 if lacking[number] else 1.0,
+            relevance=seen.relevance,
+            source_id=spoken.source(told[nearest[number]]).source_id if seen.covered else "",
+        )
+        for number, seen in enumerate(found)
+    ]
+
+
+def _by_passage(part: Part, row: int, vectors: Floats, spoken: _Spoken) -> _Met:
+    """Return how far a field is met by the passages that are nearest to it."""
+    taken: list[int] = []
+    best, source = 0.0, ""
+    for rows in _passages(spoken, vectors, row, part):
+        answer = spoken.source(rows[0])
+        near = float(vectors[row] @ _middle(spoken.vectors[rows]))
+        if near >= (ASSIGNED_FROM if _same(answer.asked, part.text) else FIELD_FROM):
+            taken += rows
+            best, source = max((near, answer.source_id), (best, source))
+    return _Met(_detail([spoken.sentences[at] for at in taken]), best, source)
+
+
+def _detail(taken: Sequence[_Sentence]) -> float:
+    """Return the credit for what passages say of a field."""
+    told = [sentence for sentence in taken if not sentence.admits and sentence.claims]
+    if not told:
+        return 0.0
+    detailed = sum(s.specific for s in told) >= DETAILED_SENTENCES or sum(s.claims for s in told) >= DETAILED_CLAIMS
+    return 1.0 if detailed and not any(s.admits for s in taken) else 0.5
+
+
+def _passages(spoken: _Spoken, vectors: Floats, row: int, part: Part) -> Iterator[list[int]]:
+    """Yield the runs of sentences of one answer of which each, with those beside it, is nearest to a need."""
+    run: list[int] = []
+    for at in range(len(spoken.sentences)):
+        if run and spoken.sentences[run[-1]].answer != spoken.sentences[at].answer:
+            yield run
+            run = []
+        near = vectors @ _around(spoken, at)
+        within = ASSIGNED_NEAREST_WITHIN if _same(spoken.source(at).asked, part.text) else FIELD_NEAREST_WITHIN
+        if near[row] >= near.max() - within:
+            run.append(at)
+        elif run:
+            yield run
+            run = []
+    if run:
+        yield run
+
+
+def _around(spoken: _Spoken, at: int) -> Floats:
+    """Return the direction of a sentence and, half as much, of those beside it in its answer."""
+    beside = [n for n in (at - 1, at + 1) if 0 <= n < len(spoken.sentences)]
+    rows = [n for n in beside if spoken.sentences[n].answer == spoken.sentences[at].answer]
+    return _middle(spoken.vectors[[at, at, *rows]])
+
+
+def _middle(rows: Floats) -> Floats:
+    middle = rows.mean(axis=0)
+    return np.asarray(middle / max(float(np.linalg.norm(middle)), 1e-9))
+
+
+def _covered(part: Part, met: Sequence[_Met]) -> Covered:
+    given = [one.credit for one in met]
+    credit = 1.0 if min(given) == 1.0 else 0.0 if max(given) == 0.0 else 0.5
+    best = max(met, key=lambda one: (one.credit, one.relevance))
+    needs = tuple(
+        Coverage(
+            need if one.credit != 0.5 else Need(need.text, _detail_of(part, need), need.compared),
+            one.relevance,
+            covered=one.credit == 1.0,
+        )
+        for need, one in zip(part.needs, met, strict=True)
+    )
+    open_ = tuple(each.need.token for each in needs if not each.covered)
+    return Covered(part.text, credit, best.source_id if credit else "", open_, needs)
+
+
+def _detail_of(part: Part, need: Need) -> str:
+    """Return the name of what a need that is met in part leaves open."""
+    words = need.token.split("-")
+    topic = "-".join(words[:-1]) if part.is_field and len(words) > 1 else need.token
+    return f"{topic[: TOKEN_CHARS - len('-detail')].rstrip('-')}-detail"
+
+
+def _same(one: str, other: str) -> bool:
+    return bool(one) and " ".join(one.casefold().split()) == " ".join(other.casefold().split())

@@ -1,0 +1,282 @@
+"""What the answers that an answer was made from say of one another, and how it puts them together (SPEC-012 §9, DPE-19).
+
+At a fan-in every merged answer is held against those before it, claim by claim, by the judge of stage 6: embeddings
+propose the nearest claims, NLI and the value rules decide. The answer itself is held against all of them in the same
+way. What two agents say of two companies, in words that name neither, is no contradiction (subjects.py).
+
+Whether the answer reads as one document is measured where it would show that it was pasted: with the four signals of
+SPEC-005 §11.3 between each paragraph and the next. What was made of *n* reports has *n* - 1 seams, and so its *n* - 1
+weakest places count.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+
+from interlock.domain.errors import exhausted
+from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.subjects import Subject, Subjects, differ, subjects
+from interlock.dpe.comparison.contradiction import Contradiction
+from interlock.dpe.document import Claim
+from interlock.dpe.grounding.attribution import Method
+from interlock.dpe.inference.language import Cancelled, Language
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, Inference
+from interlock.dpe.quality import coherence
+from interlock.dpe.quality.coherence import CrossWindow, Earlier, wording
+from interlock.dpe.quality.coverage import Covered, Part, Said, coverage, score
+from interlock.dpe.quality.profile import Heard, Profile, continued
+from interlock.dpe.quality.profile import heard as heard_of
+from interlock.dpe.request import Output, Request
+
+TYPES = {"numeric": "NUMERICAL", "minor": "NUMERICAL", "temporal": "TEMPORAL", "logical": "DIRECT", "stance": "DIRECT"}
+"""The report's word for each kind of disagreement.py."""
+
+SHORTEST_WORDS = 15
+PASSAGE_SENTENCES = 3
+
+_BLANK_LINE = re.compile(r"\n\s*\n")
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True)
+class Between:
+    """Two merged answers that contradict each other, and how."""
+
+    source_a: str
+    claim_a: str
+    source_b: str
+    claim_b: str
+    found: CrossWindow
+
+    @property
+    def type(self) -> str:
+        """DIRECT, NUMERICAL or TEMPORAL."""
+        return TYPES[self.found.kind]
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A merged answer, read: what it says, and what its claims speak of."""
+
+    said: Said
+    subjects: Subjects
+
+    @property
+    def claims(self) -> int:
+        """How many of its claims are compared."""
+        return len(self.said.heard.profile.claims)
+
+
+@dataclass(frozen=True)
+class FanIn:
+    """The merged answers and what contradicts what among them."""
+
+    answers: tuple[Merged, ...] = ()
+    between: tuple[Between, ...] = ()
+
+    @property
+    def claims(self) -> int:
+        """The checked claims of all merged answers."""
+        return sum(one.claims for one in self.answers)
+
+    def contradicted(self) -> int:
+        """Return how many claims of merged answers another one contradicts; what is minor is left out."""
+        grave = [each for each in self.between if each.found.severity != "LOW"]
+        return len({side for each in grave for side in ((each.source_a, each.claim_a), (each.source_b, each.claim_b))})
+
+
+NOTHING_MERGED = FanIn()
+
+
+@dataclass(frozen=True)
+class CrossAgent:
+    """What the report says of a fan-in. ``None`` is what cannot be said."""
+
+    merged: int
+    between: tuple[Between, ...]
+    coverage: tuple[Covered, ...]
+    completeness: float | None
+    flow: float | None
+
+
+def _merged(said: Said, text: str, _: Cancelled) -> Merged:
+    return Merged(said, subjects(said.heard.profile.claims, {0: text}, asked=said.asked))
+
+
+def _spoken_of(reading: Reading, request: Request) -> Subjects:
+    return subjects(reading.checked, {number: output.text for number, output in enumerate(request.outputs)})
+
+
+def _of_one_subject(reading: Reading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
+    known, texts = _spoken_of(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
+    return [each for each in found if not differ(known, texts[each.claim_id], known, each.other_text)]
+
+
+async def fan_in(answers: Sequence[Merged], *, inference: Inference, language: Language) -> FanIn:
+    """Return the merged answers with every contradiction between two of them, the first one's claim first."""
+    found: list[Between] = []
+    for number in range(1, len(answers)):
+        now = answers[number].said
+        seen = await against(
+            now.heard.profile.claims, now.heard.claims, answers[number].subjects, answers[:number],
+            inference=inference, language=language,
+        )  # fmt: skip
+        texts = {claim.claim_id: claim.text for claim in now.heard.profile.claims}
+        found += [Between(each.window_id, each.other_text, now.source_id, texts[each.claim_id], each) for each in seen]
+    return FanIn(tuple(answers), tuple(found))
+
+
+async def against(
+    claims: Sequence[Claim],
+    vectors: Floats,
+    spoken_of: Subjects,
+    answers: Sequence[Merged],
+    *,
+    inference: Inference,
+    language: Language,
+) -> list[CrossWindow]:
+    """Return what *claims* contradict in *answers*, whose source is named as the window; other subjects are left out."""
+    found = await coherence.contradictions(claims, vectors, _together(answers), inference=inference, language=language)
+    texts = {claim.claim_id: claim.text for claim in claims}
+    known = {one.said.source_id: one.subjects for one in answers}
+    return [
+        each for each in found if not differ(spoken_of, texts[each.claim_id], known[each.window_id], each.other_text)
+    ]
+
+
+def _together(answers: Sequence[Merged]) -> Earlier:
+    """Return all claims of the answers, each wording of a subject once: what was said first stands for it."""
+    rows: dict[tuple[str, tuple[Subject, ...], frozenset[str]], tuple[Claim, Floats, str]] = {}
+    for one in answers:
+        windows = coherence.claims_of(one.said.source_id, one.said.heard)
+        for claim, vector in windows:
+            key = (wording(claim.text), one.subjects.of(claim.text), one.subjects.years)
+            rows.setdefault(key, (claim, vector, one.said.source_id))
+    return coherence.stacked(rows.values(), EMBEDDING_WIDTH)
+
+
+def passages(text: str, language: Language) -> tuple[str, ...]:
+    """Return the paragraphs of a text; a heading or a short line goes with what follows it.
+
+    A text without paragraphs is taken in runs of three sentences, so that to paste without a blank line hides no seam.
+    """
+    found = list(_paragraphs(text))
+    if len(found) > 1:
+        return tuple(found)
+    sentences = [text[start:end] for start, end in language.split(text)]
+    runs = [" ".join(sentences[at : at + PASSAGE_SENTENCES]) for at in range(0, len(sentences), PASSAGE_SENTENCES)]
+    return tuple(_joined(runs))
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    yield from _joined([part for part in _BLANK_LINE.split(text) if _WORD.search(part)])
+
+
+def _joined(parts: Sequence[str]) -> list[str]:
+    """Return the parts, those that are too short to be measured put together with the next one, or the last before."""
+    found: list[str] = []
+    held = ""
+    for part in parts:
+        held = f"{held}\n\n{part}" if held else part
+        if len(_WORD.findall(held)) >= SHORTEST_WORDS:
+            found.append(held)
+            held = ""
+    if held and found:
+        found[-1] = f"{found[-1]}\n\n{held}"
+    return found
+
+
+def stitched(heard: Sequence[Heard], merged: int) -> float | None:
+    """Return how much a text reads as one document, given its passages; ``None`` with fewer than two."""
+    joints = sorted(
+        continued(one, other).score for one, other in pairwise([each for each in heard if each.profile.sentences])
+    )
+    if not joints:
+        return None
+    seams = joints[: max(1, merged - 1)]
+    return math.fsum(seams) / len(seams)
+
+
+@dataclass(frozen=True)
+class Stages:
+    """Stages 6, 8 and 9 over a fan-in, on the models and the readings of a pipeline."""
+
+    language: Language
+    inference: Inference
+    most_claims: int
+    """The most claims that all merged answers may make."""
+    method: Method
+    recall: Callable[[str], Awaitable[Heard]]
+    """Reads an earlier answer, or remembers it."""
+    read: Callable[[Sequence[Output]], Awaitable[Sequence[Profile]]]
+    """Reads texts, each as a choice of its own; a masked one comes more than once, its last reading counts."""
+
+    async def fan_in(self, request: Request) -> FanIn:
+        """Read the merged answers and hold each against the others.
+
+        Refused with CLAIM_LIMIT_EXCEEDED or MERGED_CLAIM_LIMIT_EXCEEDED where they make more claims than are compared.
+        """
+        answers = []
+        for one in request.merged:
+            said = Said(one.source_id, await self.recall(one.text), one.sub_query)
+            answers.append(await self.language.run(partial(_merged, said, one.text), stage="6"))
+        limit, found = self.most_claims, sum(one.claims for one in answers)
+        if found > limit:
+            raise exhausted(
+                "MERGED_CLAIM_LIMIT_EXCEEDED", "the merged answers make more claims than are compared in one analysis",
+                limit=str(limit), found=str(found),
+            )  # fmt: skip
+        return await fan_in(answers, inference=self.inference, language=self.language)
+
+    async def contradicted(
+        self, reading: Reading, vectors: Floats, request: Request, merged: FanIn, known: Sequence[CrossWindow]
+    ) -> list[CrossWindow]:
+        """Return what a choice contradicts in the merged answers, beside what is *known* of the same words."""
+        if not merged.answers:
+            return []
+        spoken_of = await self.language.run(lambda _: _spoken_of(reading, request), stage="6")
+        found = await against(
+            reading.checked, vectors, spoken_of, merged.answers, inference=self.inference, language=self.language
+        )
+        said = {(each.claim_id, wording(each.other_text)) for each in known}
+        return [each for each in found if (each.claim_id, wording(each.other_text)) not in said]
+
+    async def of_one_subject(
+        self, readings: Sequence[Reading], request: Request, found: list[list[Contradiction]]
+    ) -> list[list[Contradiction]]:
+        """Return what was *found* inside each choice, for a fan-in without the pairs that speak of different things.
+
+        A synthesis tells in turn what each report says of its own subject.
+        """
+        if not request.merged:
+            return found
+
+        def kept(_: Cancelled) -> list[list[Contradiction]]:
+            return [_of_one_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)]
+
+        return await self.language.run(kept, stage="3c")
+
+    async def report(self, request: Request, parts: Sequence[Part], needed: Floats, merged: FanIn) -> CrossAgent | None:
+        """Return what the report says of the fan-in, *needed* being the vectors of all needs; ``None`` without one."""
+        if not merged.answers:
+            return None
+        said = [one.said for one in merged.answers]
+        covered = await self.language.run(
+            lambda _: coverage(parts, needed, said, method=self.method) if parts else (), stage="8"
+        )
+        flows = [await self._stitched(output.text, len(said)) for output in request.outputs if output.kind == "content"]
+        told = [each for each in flows if each is not None]
+        return CrossAgent(len(said), merged.between, covered, score(covered), min(told, default=None))
+
+    async def _stitched(self, text: str, merged: int) -> float | None:
+        cut = await self.language.run(lambda _: passages(text, self.language), stage="9")
+        if len(cut) < 2:
+            return None
+        profiles = await self.read([Output(number, passage) for number, passage in enumerate(cut)])
+        heard = [await heard_of(each, self.inference) for each in profiles]
+        return await self.language.run(lambda _: stitched(heard, merged), stage="9")

@@ -1,0 +1,33 @@
+"""The query as it arrives, as the information needs in it: a long prompt is searched for what it asks (SPEC-005 §10.2)."""
+
+from __future__ import annotations
+
+from interlock.dpe.inference.language import Language
+from interlock.dpe.quality.queries import MAX_NEEDS, Need, asks, needs
+from interlock.dpe.text.layout import Kind, layout
+
+MAX_CHARS = 16_000
+
+
+def decomposed(query: str, language: Language) -> tuple[tuple[Need, ...], str]:
+    """Return the needs of a query, or none and why: what stage 8 cannot say is absent.
+
+    Of a query with sentences that ask, only those count; the rest is material.
+    """
+    sentences = [
+        block.text.cut(start, end).chars
+        for block in layout(query).blocks
+        for start, end in (
+            language.split(block.text.chars) if block.kind is Kind.PROSE else [(0, len(block.text.chars))]
+        )
+    ]
+    asking = [sentence for sentence in sentences if asks(sentence)] or sentences
+    if not asking:
+        return (), "no query"
+    if len(asking) > MAX_NEEDS or sum(map(len, asking)) > MAX_CHARS:
+        return (), "the query asks for too much to be taken apart"
+    parsed, _ = language.parsed("\n\n".join(asking), choice_index=0, first_index=0)
+    found = tuple(needs([sentence.tokens for sentence in parsed]))
+    if not found:
+        return (), "no query"
+    return (found, "") if len(found) <= MAX_NEEDS else ((), "the query asks for too much to be taken apart")

@@ -1,0 +1,157 @@
+"""Stages 6 to 9 on one choice, and the quality score over them (SPEC-005 §8 to §11, §18).
+
+Everything compares the choice with the answers that the session has released. With several choices the report shows the
+worst of each value, so that no choice hides what another one did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from interlock.domain.policy.directives import Repetition
+from interlock.domain.quality import FIRST_WINDOW_FLOW, QualityWeights, contradiction_ratio, quality_score
+from interlock.domain.risk.composite import Amplifier
+from interlock.dpe.comparison.contradiction import Contradiction, counted
+from interlock.dpe.grounding.attribution import Method
+from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
+from interlock.dpe.quality import coherence, completeness, coverage, profile, repetition
+from interlock.dpe.quality.coherence import CrossWindow, Window
+from interlock.dpe.quality.completeness import Completeness
+from interlock.dpe.quality.coverage import Part, Said
+from interlock.dpe.quality.cross_agent import NOTHING_MERGED, FanIn
+from interlock.dpe.quality.flow import Flow
+from interlock.dpe.quality.profile import Heard
+from interlock.dpe.quality.queries import Need
+from interlock.dpe.quality.repetition import Repetitions, Told
+
+
+@dataclass(frozen=True)
+class Query:
+    """The information needs of the query with their vectors; without needs stage 8 says nothing, and why.
+
+    ``parts`` are the sub-queries of a task that came taken apart; the needs are theirs.
+    """
+
+    needs: tuple[Need, ...]
+    vectors: Floats
+    why_not: str = ""
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def sub_queries(self) -> tuple[Part, ...]:
+        """The parts, or each need as one."""
+        return self.parts or tuple(Part(need.text, (need,)) for need in self.needs)
+
+
+@dataclass(frozen=True)
+class Session:
+    """The earlier windows, put together once for all choices."""
+
+    windows: tuple[Window, ...]
+    before: coherence.Earlier
+    told: tuple[Told, ...]
+    told_vectors: Floats
+
+    @property
+    def last(self) -> Heard | None:
+        """The last earlier answer that says something; there may be none."""
+        return next((w.heard for w in reversed(self.windows) if w.heard.profile.sentences), None)
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What the quality stages found in one choice. ``None`` is what they cannot say."""
+
+    cross_window: tuple[CrossWindow, ...]
+    repetitions: Repetitions
+    completeness: Completeness | None
+    flow: Flow | None
+    coherence: float
+    score: float | None
+
+
+def session(windows: Sequence[Window]) -> Session:
+    """Return the earlier windows as one."""
+    told = tuple(Told(text, window.window_id) for window in windows for text in window.heard.profile.sentences)
+    rows = [window.heard.sentences for window in windows if window.heard.profile.sentences]
+    vectors = np.concatenate(rows) if rows else np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
+    return Session(tuple(windows), coherence.earlier(windows, EMBEDDING_WIDTH), told, vectors)
+
+
+def repetitions(current: Heard, before: Session, *, choice_index: int) -> Repetitions:
+    """Return what one choice repeats (stage 7)."""
+    overlap = repetition.overlap(current.profile.grams, [w.heard.profile.gram_set for w in before.windows])
+    sentences = current.profile.sentences
+    found = repetition.repeated(
+        sentences, current.sentences, before.told, before.told_vectors, choice_index=choice_index
+    )
+    return repetition.repetitions(overlap, found, len(sentences))
+
+
+def answered(current: Heard, before: Session, query: Query, *, method: Method) -> Completeness | None:
+    """Return how complete the session is with this choice (stage 8); ``None`` without a need."""
+    if not query.needs:
+        return None
+    if query.parts:
+        answers = [*(Said(window.window_id, window.heard) for window in before.windows), Said("", current)]
+        return coverage.as_completeness(coverage.coverage(query.parts, query.vectors, answers, method=method))
+    sentences = [*(told.text for told in before.told), *current.profile.sentences]
+    said = np.concatenate([before.told_vectors, current.sentences])
+    return completeness.completeness(query.needs, query.vectors, sentences, said, method=method)
+
+
+def flowing(current: Heard, before: Session) -> Flow | None:
+    """Return how one choice continues the last answer (stage 9); ``None`` where there is nothing to continue."""
+    return None if before.last is None else profile.continued(before.last, current)
+
+
+def quality(
+    current: Heard,
+    before: Session,
+    query: Query,
+    *,
+    choice_index: int,
+    cross_window: Sequence[CrossWindow],
+    intra: Sequence[Contradiction],
+    method: Method,
+    weights: QualityWeights,
+    merged: FanIn = NOTHING_MERGED,
+) -> Quality:
+    """Return what the quality stages find in one choice, given the contradictions that were found in it.
+
+    What it was made from counts with it: the claims of the merged answers, and those that another one contradicts.
+    """
+    repeated = repetitions(current, before, choice_index=choice_index)
+    covered = answered(current, before, query, method=method)
+    flowed = flowing(current, before)
+    coherent = 1.0 - contradiction_ratio(
+        contradicted=len(_contradicted(intra, cross_window)) + merged.contradicted(),
+        claims=len(current.profile.claims) + (merged.claims if merged.between else 0),
+    )
+    score = None
+    if covered is not None:
+        score = quality_score(
+            repetition=repeated.ratio,
+            completeness=covered.score,
+            flow=FIRST_WINDOW_FLOW if flowed is None else flowed.score,
+            coherence=coherent,
+            weights=weights,
+        )
+    return Quality(tuple(cross_window), repeated, covered, flowed, coherent, score)
+
+
+def _contradicted(intra: Sequence[Contradiction], cross_window: Sequence[CrossWindow]) -> set[str]:
+    """Return the claims of this answer that contradict something, however minor is left out."""
+    inside = {name for each in counted(intra) for name in (each.claim_id, each.other_claim_id)}
+    return inside | {each.claim_id for each in counted(cross_window)}
+
+
+def session_amplifiers(found: Quality, between: int) -> list[Amplifier]:
+    """Return the amplifiers that the session gives one choice (§16.1), *between* the answers it was made from too."""
+    crossed = between or counted(found.cross_window)
+    crossing = [Amplifier.CROSS_WINDOW_CONTRADICTION] if crossed else []
+    severe = [Amplifier.SEVERE_REPETITION] if found.repetitions.level is Repetition.SEVERE else []
+    return [*crossing, *severe]

@@ -1,0 +1,63 @@
+"""Topics: what a text is about, as its five most frequent clusters of noun phrases (SPEC-005 §11.3, signal 9b).
+
+Deterministic: a phrase is the lemmas of a noun chunk, phrases with the same head are one cluster, clusters rank by how
+often they are named, then by who came first. Two clusters of different texts are the same topic when their heads are,
+or when their phrases mean nearly the same.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from interlock.dpe.inference.port import Floats
+
+TOP = 5
+SAME_FROM = 0.70
+_SAYS_NOTHING = frozenset({"DET", "PRON", "PUNCT", "SPACE", "NUM", "ADP", "PART", "CCONJ", "SYM", "ADV"})
+MAX_PHRASE_CHARS = 120
+
+Phrase = tuple[str, str]
+"""The lemma of the head, and the whole phrase in lemmas."""
+
+
+def phrases_of(tokens: Any) -> tuple[Phrase, ...]:
+    """Return the noun phrases of a parsed sentence."""
+    found = []
+    for chunk in tokens.noun_chunks:
+        lemmas = [t.lemma_.lower() for t in chunk if t.pos_ not in _SAYS_NOTHING and any(c.isalpha() for c in t.text)]
+        if lemmas and chunk.root.pos_ not in _SAYS_NOTHING:
+            found.append((lemmas[-1][:MAX_PHRASE_CHARS], " ".join(lemmas)[:MAX_PHRASE_CHARS]))
+    return tuple(found)
+
+
+def topics_of(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
+    """Return the five most frequent clusters, each with the phrase that names it most often."""
+    clusters: dict[str, Counter[str]] = {}
+    for head, phrase in phrases:
+        clusters.setdefault(head, Counter())[phrase] += 1
+    ranked = sorted(clusters.items(), key=lambda item: -item[1].total())  # stable: the first named of equals
+    return tuple((head, named.most_common(1)[0][0]) for head, named in ranked[:TOP])
+
+
+def continuity(
+    current: Sequence[Phrase], prior: Sequence[Phrase], current_vectors: Floats, prior_vectors: Floats
+) -> float:
+    """Return the Jaccard similarity of two sets of topics, each topic matched at most once, the nearest first."""
+    if not current or not prior:
+        return 0.0
+    similar = current_vectors @ prior_vectors.T
+    pairs = sorted(
+        (-1.0 if one[0] == other[0] else -float(similar[a, b]), a, b)
+        for a, one in enumerate(current)
+        for b, other in enumerate(prior)
+        if one[0] == other[0] or similar[a, b] >= SAME_FROM
+    )
+    left: set[int] = set()
+    right: set[int] = set()
+    for _, a, b in pairs:
+        if a not in left and b not in right:
+            left.add(a)
+            right.add(b)
+    return len(left) / (len(current) + len(prior) - len(left))

@@ -1,0 +1,66 @@
+"""What an analysis is asked for: the outputs of one dispatch, and the evidence that they are held against.
+
+Every field is as the caller sent it; ``intake`` refuses what is out of bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from interlock.dpe.document import Fact
+
+
+@dataclass(frozen=True)
+class Output:
+    """One text of a choice."""
+
+    choice_index: int
+    text: str
+    kind: str = "content"
+
+
+@dataclass(frozen=True)
+class PriorWindow:
+    """An earlier answer of the session that was released."""
+
+    window_id: str
+    text: str
+
+
+@dataclass(frozen=True)
+class MergedAnswer:
+    """An answer that the analysed one was made from, and the sub-query that it was to answer."""
+
+    source_id: str
+    text: str
+    label: str = ""
+    sub_query: str = ""
+
+
+@dataclass(frozen=True)
+class LinkedResult:
+    """The result of a sub-agent that the answer was made from, for the report."""
+
+    session_id: str
+    window_id: str
+    hmac: str
+    chain_tip: str
+    agent_type: str = ""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is analysed. Without outputs the answer is empty, and that is a finding, not an error."""
+
+    outputs: tuple[Output, ...]
+    facts: tuple[Fact, ...] = ()
+    query: str = ""
+    prompt: str = ""
+    loop_depth: int = 0
+    domain: str = ""
+    prior: tuple[PriorWindow, ...] = ()
+    flow_remediation: str = ""
+    governed: bool = False
+    merged: tuple[MergedAnswer, ...] = ()
+    sub_queries: tuple[str, ...] = ()
+    linked: tuple[LinkedResult, ...] = ()

@@ -1,0 +1,21 @@
+"""Words of a text that mean something: what is left without the most common ones."""
+
+from __future__ import annotations
+
+import re
+
+from interlock.dpe.text.text import words_of
+
+_WORD = re.compile(r"[^\W_]+(?:[.,'’-][^\W_]+)*")
+_COMMON = words_of(
+    """
+    a about after also an and are as at be been before but by can could for from had has have he her his in into
+    is it its may might not of on or over she than that the their they this to under was were which who will with
+    would
+    """
+)
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of *text* that mean something, in small letters."""
+    return frozenset(word.lower() for word in _WORD.findall(text)) - _COMMON

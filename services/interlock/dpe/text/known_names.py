@@ -1,0 +1,169 @@
+"""Evidence: which names a body of text knows."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from itertools import pairwise
+
+from interlock.dpe.text.lexing import SYMBOL, WORD, Token
+from interlock.dpe.text.names import COMMON_WORDS, COMPANY_FORMS, KNOWN, KNOWN_WORDS, TITLES, is_small, plain, root
+
+_SPELLED_ALIKE = 0.8
+_SHORT_NAME = 5
+_VOWELS = frozenset("aeiouy")
+_ENDINGS = ("ians", "ian", "ans", "an", "ese", "ish", "ists", "ist", "ism", "ic", "ites", "ite", "es", "s", "n", "i")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a body of text knows: its words, which words stand near one another, and its abbreviations."""
+
+    words: frozenset[str]
+    pairs: frozenset[tuple[str, str]]
+    abbreviations: frozenset[str]
+    written: frozenset[str] = field(default=frozenset())
+
+    @staticmethod
+    def of(texts: Iterable[Sequence[Token]]) -> "Evidence":
+        """Read tokens of texts into evidence."""
+        words: set[str] = set()
+        pairs: set[tuple[str, str]] = set()
+        abbreviations: set[str] = set()
+        written: set[str] = set()
+        for tokens in texts:
+            significant = [token for token in tokens if token.kind != SYMBOL and not is_small(token)]
+            row = [root(plain(token.text)) for token in significant]
+            words.update(row)
+            words.update(plain(token.text) for token in significant)
+            pairs.update(_neighbours(tokens))
+            abbreviations.update(_abbreviations(significant))
+            written.update(plain(token.text) for token in significant if token.text.isupper() and len(token.text) > 1)
+            written.update(_dotted(tokens))
+        return Evidence(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
+
+    def knows(self, words: Sequence[str]) -> bool:
+        """Whether a name has a basis here: all of it, its surname, its abbreviation or its long form."""
+        words = [word for word in words if word not in TITLES and word not in COMPANY_FORMS] or list(words)
+        rooted = [root(word) for word in words]
+        if len(words) == 1:
+            return self._has(words[0]) or words[0] in self.abbreviations or KNOWN.get((words[0],)) in self.words
+        initials = "".join(word[0] for word in words)
+        if initials in self.written and len(initials) > 1:
+            return True
+        missing = [
+            word for word, origin in zip(words, rooted, strict=True) if not self._has(word) and origin not in self.words
+        ]
+        if missing and self._spelled_out(missing, words):
+            return True
+        if missing:
+            middle = len(words) > 2 and set(missing) <= set(words[1:-1]) and self._near(rooted[0], rooted[-1])
+            generic = all(word in COMMON_WORDS for word in missing) and not all(word in COMMON_WORDS for word in words)
+            return middle or generic or self._known_alias(tuple(words))
+        return all(self._near(one, other) for one, other in pairwise(rooted)) or self._known_alias(tuple(words))
+
+    def _spelled_out(self, missing: Sequence[str], words: Sequence[str]) -> bool:
+        """Whether the missing words are what an abbreviation here stands for: Artificial Intelligence Act, AI Act."""
+        first = words.index(missing[0])
+        initials = "".join(word[0] for word in missing)
+        return (
+            len(missing) > 1 and list(words[first : first + len(missing)]) == list(missing) and initials in self.written
+        )
+
+    def _known_alias(self, words: tuple[str, ...]) -> bool:
+        """Whether the evidence uses another name of the same known entity: United States for U.S."""
+        entity = KNOWN.get(words)
+        return entity is not None and entity in self.words
+
+    def _near(self, one: str, other: str) -> bool:
+        return (one, other) in self.pairs or (other, one) in self.pairs or one == other
+
+    def _has(self, word: str) -> bool:
+        return (
+            word in self.words
+            or any(
+                word.endswith(ending) and len(word) - len(ending) >= 4 and word.removesuffix(ending) in self.words
+                for ending in _ENDINGS
+            )
+            or any(word + ending in self.words for ending in ("s", "n", "an", "ian") if len(word) >= 4)
+        )
+
+
+def _neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+    """Yield words that stand next to each other, and up to three apart where neither a comma nor an and parts them."""
+    recent: list[tuple[str, int]] = []
+    part = 0
+    for token in tokens:
+        if token.kind == SYMBOL or token.low in {"and", "or"}:
+            part += token.text not in {"-", "'", ".", "&", "(", ")"}
+        elif not is_small(token):
+            word = root(plain(token.text))
+            yield from (
+                (other, word) for place, (other, its) in enumerate(recent) if its == part or place == len(recent) - 1
+            )
+            recent = [*recent[-2:], (word, part)]
+
+
+def _abbreviations(tokens: Sequence[Token]) -> set[str]:
+    """Return the initials of every run of two to seven capitalised words."""
+    found: set[str] = set()
+    run = ""
+    for token in tokens:
+        if token.capital:
+            run += plain(token.text)[:1]
+            found.update(run[-length:] for length in range(2, min(7, len(run)) + 1))
+        else:
+            run = ""
+    return found
+
+
+def _dotted(tokens: Sequence[Token]) -> set[str]:
+    """Return abbreviations written with dots: U.S., N.A.T.O."""
+    found: set[str] = set()
+    run = ""
+    for token in tokens:
+        if token.kind == WORD and token.capital and len(token.text) == 1 and (not run or token.glued):
+            run += token.low
+        elif token.text != "." or not token.glued:
+            found.update({run} if len(run) > 1 else ())
+            run = ""
+    return found | ({run} if len(run) > 1 else set())
+
+
+def may_be_one(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether the words of two names may name one entity."""
+    shorter, longer = sorted((one, other), key=len)
+    roots, others = {root(word) for word in one}, {root(word) for word in other}
+    known, known_other = KNOWN.get(tuple(one)), KNOWN.get(tuple(other))
+    initials, other_initials = "".join(word[0] for word in one), "".join(word[0] for word in other)
+    return (
+        roots <= others
+        or others <= roots
+        or (known is not None and known == known_other)
+        or (len(one) > 1 and initials in other)
+        or (len(other) > 1 and other_initials in one)
+        or all(any(_are_spelled_alike(word, rival) for rival in longer) for word in shorter)
+    )
+
+
+def _are_spelled_alike(word: str, rival: str) -> bool:
+    """Whether two words are one in other spellings: Fed and Federal, Troyes and Troues; not Austria and Australia.
+
+    Of five letters, those that differ in a vowel inside are one: Mursi and Morsi, not Susan and Susie.
+    """
+    if word in KNOWN_WORDS and rival in KNOWN_WORDS:
+        return False
+    if min(len(word), len(rival)) == 1:
+        return word[0] == rival[0]  # an initial
+    if len(word) >= 3 and len(rival) >= 3 and (word.startswith(rival[:4]) or rival.startswith(word[:4])):
+        return True
+    if _differ_in_a_vowel(word, rival):
+        return True
+    return (
+        min(len(word), len(rival)) >= 6 and SequenceMatcher(None, word, rival, autojunk=False).ratio() >= _SPELLED_ALIKE
+    )
+
+
+def _differ_in_a_vowel(word: str, rival: str) -> bool:
+    other = [(one, two) for one, two in zip(word, rival, strict=False) if one != two]
+    inside = word[:1] == rival[:1] and word[-1:] == rival[-1:]
+    return len(word) == len(rival) == _SHORT_NAME and inside and len(other) == 1 and set(other[0]) <= _VOWELS

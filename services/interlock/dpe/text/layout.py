@@ -1,0 +1,307 @@
+"""Blocks of an output: paragraphs, list items, table rows, code and JSON, all of it read as text (SPEC-005 §3, §21.2).
+
+Blank lines come first: without them every sentence splitter loses 10 to 30 points of recall. Markup is taken off so
+that the models read what a reader sees, and nothing is left out because of where it stands: code is text, the rows of
+a table carry their headings, and a tool call's arguments become lines of ``key: value``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any
+
+from interlock.dpe.text.text import Text, joined, normalised
+
+CODE_CHARS = 320
+SHORT_LINE = 55
+MAX_PATH = 120
+MAX_LEAD = 160
+
+_FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
+_MARKER = re.compile(r"\s*(?:(#{1,6})\s+|>\s?|[-*+•‣·–—]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)")
+_BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]{1,200}\1:?\s*\Z")
+_JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity', re.DOTALL)
+_ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
+_RULE = re.compile(r"[-=_*|:+\s]+\Z")
+_EMPHASIS = re.compile(r"\*\*|~~|`+|(?<!\w)[*_]{1,3}(?=[\w\"'(])|(?<=[\w.,;:!?)\"'])[*_]{1,3}(?!\w)")
+_LINK = re.compile(r"!?\[([^\[\]]{1,300})\]\((?=[^()\s]{1,2000}(?:\s[^()]{0,200})?\))")
+_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
+_ATTRIBUTE = re.compile(r"""\s+[\w:.-]{1,60}(?:\s*=\s*("[^"]{0,200}"|'[^']{0,200}'|[^\s"'=<>]{1,200}))?""")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-]+")
+
+
+class Kind(Enum):
+    """What a block is."""
+
+    PROSE = "prose"
+    TITLE = "title"
+    CODE = "code"
+    DATA = "data"
+
+
+@dataclass(frozen=True)
+class Block:
+    """One stretch of text that no sentence crosses. ``lead`` is the line with a colon that a list item stands under."""
+
+    text: Text
+    kind: Kind
+    lead: str = ""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The blocks of an output, and how many characters of it were hidden from a reader."""
+
+    blocks: tuple[Block, ...]
+    hidden: int
+
+
+def layout(raw: str) -> Layout:
+    """Return the blocks of *raw*; offsets count its code points."""
+    text, hidden = normalised(raw)
+    found = _json_blocks(text) if text.chars.lstrip()[:1] in {"{", "["} else None
+    blocks = found if found is not None else list(_prose_blocks(text))
+    return Layout(tuple(b for b in blocks if any(c.isalnum() for c in b.text.chars)), hidden)
+
+
+def _prose_blocks(text: Text) -> Iterator[Block]:
+    lines = _lines(text.chars)
+    number = 0
+    lead = ""
+    while number < len(lines):
+        start, end = lines[number]
+        line = text.chars[start:end]
+        if _FENCE.match(line):
+            number = yield from _code(text, lines, number)
+        elif _is_table(text.chars, lines, number):
+            number = yield from _table(text, lines, number)
+        elif _RULE.match(line + " ") or not line.strip():
+            number += 1
+        else:
+            block, number, listed = _paragraph(text, lines, number)
+            yield replace(block, lead=lead) if listed else block
+            if not listed:
+                lead = _lead(block.text.chars)
+
+
+def _lead(line: str) -> str:
+    """Return the last sentence of a line that ends with a colon: what the items below stand under."""
+    last = _SENTENCE_END.split(line)[-1]
+    return last if last.endswith(":") and len(last) <= MAX_LEAD else ""
+
+
+def _lines(chars: str) -> list[tuple[int, int]]:
+    spans, at = [], 0
+    for line in chars.splitlines(keepends=True):
+        spans.append((at, at + len(line)))
+        at += len(line)
+    return spans
+
+
+def _paragraph(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tuple[Block, int, bool]:
+    """Return the block that starts at a line, the next line's number, and whether it is a list item.
+
+    Lines that only wrap a sentence are joined.
+    """
+    parts: list[Text] = []
+    first = number
+    listed = titled = False
+    while number < len(lines):
+        start, end = lines[number]
+        line = text.chars[start:end]
+        marker = _MARKER.match(text.chars, start, end)
+        if number > first and (not line.strip() or marker or _FENCE.match(line) or _RULE.match(line + " ")):
+            break
+        titled = titled or (number == first and bool(_BOLD_LINE.match(line)))
+        while marker:
+            titled, listed = titled or bool(marker[1]), listed or not marker[1]
+            start = marker.end()
+            marker = _MARKER.match(text.chars, start, end)
+        parts.append(text.cut(start, end))
+        number += 1
+        if titled or _ends_a_line(parts[-1].chars):
+            break
+    return Block(_unmarked(joined(parts)), Kind.TITLE if titled else Kind.PROSE), number, listed
+
+
+def _ends_a_line(line: str) -> bool:
+    return len(line) < SHORT_LINE or line.endswith((".", "!", "?", ":", ";", "。", "！", "？"))
+
+
+def _unmarked(text: Text) -> Text:
+    """Return the text without emphasis, code ticks, tags and link brackets; a link keeps its address."""
+    spans = [span for m in _TAG.finditer(text.chars) for span in _tag(m.group(), m.start())]
+    spans += [m.span() for m in _EMPHASIS.finditer(text.chars)]
+    chars = list(text.chars)
+    for link in _LINK.finditer(text.chars):
+        spans.append((link.start(), link.start(1)))
+        chars[link.end(1)] = " "
+    text = Text("".join(chars), text.starts, text.ends)
+    taken: list[tuple[int, int]] = []
+    for start, end in sorted(spans):
+        if not taken or start >= taken[-1][1]:
+            taken.append((start, end))
+    return text.without(taken).cut(0, len(text.chars) - sum(end - start for start, end in taken))
+
+
+def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
+    """Yield what to take off of a tag: all but values of several words; nothing when it is no tag but words."""
+    name = re.match(r"</?[\w:-]+", tag)
+    place = name.end() if name else 0
+    values: list[tuple[int, int]] = []
+    bare = 0
+    while attribute := _ATTRIBUTE.match(tag, place):
+        place = attribute.end()
+        bare += attribute[1] is None
+        if attribute[1] and " " in attribute[1].strip("\"' "):
+            values.append((attribute.start(1) + 1, attribute.end(1) - 1))
+    if bare > 1 or tag[place:].strip() not in {">", "/>"}:
+        return
+    start = 0
+    for first, last in values:
+        yield at + start, at + first
+        start = last
+    yield at + start, at + len(tag)
+
+
+def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[Block]:
+    """Yield what a fence's own line says, when that is more than the name of a language."""
+    fence = _FENCE.match(text.chars, *line)
+    said = text.cut(fence.end() if fence else line[0], line[1])
+    if len(said.chars.split()) > 1:
+        yield Block(said, Kind.PROSE)
+
+
+def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[Block, None, int]:
+    """Yield the lines of a fence in groups; one that is never closed reaches to the end."""
+    yield from _said_on_fence(text, lines[number])
+    number += 1
+    parts: list[Text] = []
+    while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
+        line = text.cut(*lines[number])
+        if parts and sum(len(p.chars) for p in parts) + len(line.chars) > CODE_CHARS:
+            yield Block(joined(parts), Kind.CODE)
+            parts = []
+        if line.chars:
+            parts.append(line)
+        number += 1
+    if parts:
+        yield Block(joined(parts), Kind.CODE)
+    if number < len(lines):
+        yield from _said_on_fence(text, lines[number])
+    return number + 1
+
+
+def _is_table(chars: str, lines: Sequence[tuple[int, int]], number: int) -> bool:
+    if number + 1 >= len(lines) or chars.count("|", *lines[number]) < 1:
+        return False
+    rule = chars[slice(*lines[number + 1])]
+    return "|" in rule and "-" in rule and bool(_RULE.match(rule))
+
+
+def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[Block, None, int]:
+    """Yield the heading row, then each row with its headings: ``Country: France; Population: 68 million``."""
+    head = _cells(text, *lines[number])
+    yield Block(_unmarked(joined([cell for cell in head if cell.chars], "; ")), Kind.TITLE)
+    number += 2
+    while number < len(lines) and "|" in text.chars[slice(*lines[number])]:
+        cells = _cells(text, *lines[number])
+        named = [
+            joined([_beside(head[n].chars, cell), cell], ": ") if n < len(head) and head[n].chars and n else cell
+            for n, cell in enumerate(cells)
+            if cell.chars
+        ]
+        yield Block(_unmarked(joined(named, "; ")), Kind.DATA)
+        number += 1
+    return number
+
+
+def _cells(text: Text, start: int, end: int) -> list[Text]:
+    cells, at = [], start
+    for bar in [*(i for i in range(start, end) if text.chars[i] == "|"), end]:
+        cells.append(text.cut(at, bar))
+        at = bar + 1
+    return cells[bool(cells and not cells[0].chars) :]
+
+
+def _json_blocks(text: Text) -> list[Block] | None:
+    """Return a JSON document as blocks; ``None`` when it is none, and then it is read as prose."""
+    try:
+        document = json.loads(text.chars, object_pairs_hook=_Pairs, parse_constant=str, parse_int=str, parse_float=str)
+    except (ValueError, RecursionError):
+        return None
+    blocks: list[Block] = []
+    places = _places(text.chars)
+    for path, leaf in _leaves(document):
+        start, end = next(places) if leaf is not None else (0, 0)
+        value = _literal(text, start, end)
+        label = _beside(" ".join(path), value)
+        if "\n" in value.chars or len(value.chars) > CODE_CHARS:
+            blocks += [Block(label, Kind.TITLE)] if path else []
+            blocks += list(_prose_blocks(value))
+        else:
+            blocks.append(Block(joined([label, value], ": ") if path else value, Kind.DATA))
+    return blocks
+
+
+class _Pairs(list[tuple[str, Any]]):
+    """A JSON object with every key it has: a second one of the same name hides nothing."""
+
+
+def _leaves(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each leaf, in the order of the document, with the words of its path.
+
+    ``None`` is no leaf: it stands for an empty container, or for a path so long that it is given once, then left off.
+    """
+    todo: list[tuple[tuple[str, ...], Any]] = [((), document)]
+    while todo:
+        path, node = todo.pop()
+        if sum(map(len, path)) > MAX_PATH:
+            yield path, None
+            path = ()
+        if isinstance(node, _Pairs) and node:
+            todo += [((*path, _CAMEL.sub(" ", key)), child) for key, child in reversed(node)]
+        elif isinstance(node, list) and node:
+            todo += [(path, child) for child in reversed(node)]
+        else:
+            yield path, None if isinstance(node, list) else str(node)
+
+
+def _places(chars: str) -> Iterator[tuple[int, int]]:
+    """Yield where each value of a JSON document stands; what a colon follows is a key, not a value."""
+    for token in _JSON_TOKEN.finditer(chars):
+        after = token.end()
+        while after < len(chars) and chars[after].isspace():
+            after += 1
+        if chars[after : after + 1] != ":":
+            yield token.span()
+
+
+def _literal(text: Text, start: int, end: int) -> Text:
+    """Return the value of a JSON token, each character with its place, escapes resolved."""
+    if text.chars[start:end][:1] != '"':
+        return text.cut(start, end)
+    chars: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    at = start + 1
+    while at < end - 1:
+        escape = _ESCAPE.match(text.chars, at, end - 1) if text.chars[at] == "\\" else None
+        after = escape.end() if escape else at + 1
+        decoded = json.loads(f'"{escape[0]}"') if escape else text.chars[at]
+        chars.append(decoded)
+        starts += [text.starts[at]] * len(decoded)
+        ends += [text.ends[after - 1]] * len(decoded)
+        at = after
+    return Text("".join(chars), starts, ends)
+
+
+def _beside(label: str, value: Text) -> Text:
+    """Return *label* as if it stood where *value* starts."""
+    at = value.origin[0]
+    return Text(label, [at] * len(label), [at] * len(label))

@@ -1,0 +1,73 @@
+"""Tokens of a folded text: what the readers of numbers, dates and names walk over, once and from left to right."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from interlock.dpe.text.folding import Folded
+from interlock.dpe.text.patterns import pattern
+
+NUMBER = "number"
+WORD = "word"
+SYMBOL = "symbol"
+
+# Letters with inner apostrophes, digits with inner separators, and every other character by itself.
+_TOKEN = pattern(r"(\d+(?:[.,']\d+)*)|([\p{L}\p{M}]+(?:'[\p{L}\p{M}]+)*)|([^\s\p{L}\p{M}\d])")
+# Addresses are names: the digits inside them are no figures.
+_ADDRESS = pattern(
+    r"(?:https?://|www\.)[^\s<>\"]+|\b10\.\d{4,9}/[^\s<>\"]+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", ignore_case=True
+)
+
+
+class Token(NamedTuple):
+    """A token with its place in the folded text."""
+
+    kind: str
+    text: str
+    low: str
+    start: int
+    end: int
+    glued: bool  # nothing stands between it and the token before
+    opens_line: bool
+
+    @property
+    def capital(self) -> bool:
+        """Whether it is a word that begins with a capital letter."""
+        return self.kind == WORD and self.text[0].isupper()
+
+
+END = Token(SYMBOL, "", "", 0, 0, glued=False, opens_line=False)
+
+
+def lex(folded: Folded) -> list[Token]:
+    """Cut a folded text into tokens; addresses are left out."""
+    text = _without_addresses(folded.text)
+    tokens: list[Token] = []
+    end = 0
+    for match in _TOKEN.finditer(text):
+        start, stop = match.span()
+        kind = NUMBER if match.group(1) else WORD if match.group(2) else SYMBOL
+        word = text[start:stop]
+        opens_line = not tokens or "\n" in text[end:start]
+        tokens.append(
+            Token(kind, word, word.lower(), start, stop, glued=bool(tokens) and start == end, opens_line=opens_line)
+        )
+        end = stop
+    return tokens
+
+
+def at(tokens: Sequence[Token], index: int) -> Token:
+    """Return the token at an index, or an empty one outside."""
+    return tokens[index] if 0 <= index < len(tokens) else END
+
+
+def _without_addresses(text: str) -> str:
+    """Blank out URLs, DOIs and e-mail addresses, keeping every other character in its place."""
+    pieces: list[str] = []
+    end = 0
+    for match in _ADDRESS.finditer(text):
+        start, stop = match.span()
+        while text[stop - 1] in ".,;:!?)]'" and stop > start + 1:
+            stop -= 1
+        pieces += (text[end:start], " " * (stop - start))
+        end = stop
+    return "".join((*pieces, text[end:]))

@@ -1,0 +1,224 @@
+"""Names in a text, and whether a body of evidence knows them.
+
+A name is a run of capitalised words. English also capitalises the first word of a sentence and whole headings; a
+list of words that are usually written small tells these apart.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Token, at
+from interlock.dpe.text.wordlists import lines, word_set
+
+TITLES = word_set(
+    "mr mrs ms miss dr prof professor sir dame lord lady president vice chairman chairwoman chair chairperson "
+    "commissioner minister secretary senator governor mayor judge justice chancellor ambassador general colonel "
+    "captain major lieutenant sergeant admiral king queen prince princess pope cardinal bishop archbishop "
+    "reverend rev father saint st ceo cfo cto coo director officer inspector detective deputy representative "
+    "congressman congresswoman councillor councilor baron baroness count duke duchess emperor empress sultan "
+    "sheikh imam rabbi coach analyst author researcher former acting prime executive chief spokesman spokeswoman "
+    "spokesperson attorney"
+)
+COMPANY_FORMS = word_set(
+    "inc incorporated corp corporation ltd limited llc llp plc gmbh ag sa se nv bv co company group holdings holding"
+)
+_INNER = word_set("of de da di du des del della van von der den la le el al bin ibn for zu ter dos")
+_ABBREVIATIONS = word_set(
+    "mr mrs ms dr prof st sr jr inc corp ltd co no v vs u.s etc gen sen rep gov col capt lt sgt rev jan feb mar "
+    "apr jun jul aug sep sept oct nov dec art fig"
+)
+_OPENERS = frozenset('.!?:;"([“•*-–—#>|')
+
+
+COMMON_WORDS = frozenset(lines("common_words.txt"))
+
+
+@cache
+def plain(word: str) -> str:
+    """Return a word without case, diacritics, possessive and inner dots: Müller's is muller, U.S. is us."""
+    folded = "".join(part for part in unicodedata.normalize("NFKD", word.casefold()) if not unicodedata.combining(part))
+    return folded.removesuffix("'s").removesuffix("'").replace(".", "").replace("ß", "ss")
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A name and the tokens that it takes. ``sure`` is false for what may be an ordinary word with a capital."""
+
+    words: tuple[str, ...]  # significant words, plain
+    first: int
+    last: int
+    sure: bool
+
+
+def _common_knowledge() -> tuple[dict[tuple[str, ...], str], frozenset[str]]:
+    """Read the entities that need no source: names in words, and the entity that each is a name of."""
+    known: dict[tuple[str, ...], str] = {}
+    for line in lines("common_knowledge.txt"):
+        spellings = line.split("|")
+        for spelling in spellings:
+            words = tuple(
+                plain(word) for word in spelling.replace("-", " ").split() if plain(word) not in {"and", "of", "the"}
+            )
+            known.setdefault(words, plain(spellings[0]))
+    return known, frozenset(word for words in known for word in words)
+
+
+KNOWN, KNOWN_WORDS = _common_knowledge()
+
+
+def root(word: str) -> str:
+    """Return what an adjective or plural of a known entity comes from: french is france."""
+    return KNOWN.get((word,), word)
+
+
+def opens_sentence(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token is the first word of a sentence, a line, a quotation or a list item."""
+    before = at(tokens, index - 1)
+    if index == 0 or tokens[index].opens_line:
+        return True
+    if before.text == ".":
+        word = at(tokens, index - 2)
+        return not (word.low in _ABBREVIATIONS or (len(word.text) == 1 and word.capital and before.glued))
+    return before.text in _OPENERS and not (before.text == "-" and before.glued)
+
+
+def find_names(tokens: Sequence[Token], taken: Sequence[bool]) -> list[Name]:
+    """Return the names among tokens; ``taken`` marks the tokens of values, which are none."""
+    names: list[Name] = []
+    index = 0
+    headings = _headings(tokens)
+    while index < len(tokens):
+        end = _run_end(tokens, taken, index)
+        if end == index:
+            index += 1
+            continue
+        names.extend(_named(tokens, index, end, heading=headings[index]))
+        index = end
+    return names
+
+
+def _headings(tokens: Sequence[Token]) -> list[bool]:
+    """Mark the tokens of lines in which nearly every word has a capital, and so says nothing."""
+    marks = [False] * len(tokens)
+    start = 0
+    for index in range(1, len(tokens) + 1):
+        if index < len(tokens) and not tokens[index].opens_line:
+            continue
+        words = [token for token in tokens[start:index] if token.kind == WORD and len(token.text) > 3]
+        capitals = sum(token.capital for token in words)
+        if len(words) >= 2 and capitals == len(words) and at(tokens, index - 1).text != ".":
+            marks[start:index] = [True] * (index - start)
+        start = index
+    return marks
+
+
+def _is_part(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> bool:
+    return (
+        index < len(tokens)
+        and tokens[index].capital
+        and not taken[index]
+        and tokens[index].text not in {"I", "I'm", "I've", "I'll", "I'd"}
+    )
+
+
+def _run_end(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> int:
+    """Return the index after the run of capitalised words that begins at a token; the same index when none does."""
+    if not _is_part(tokens, taken, index):
+        return index
+    end = index + 1
+    while True:
+        token = at(tokens, end)
+        if (token.opens_line and end < len(tokens)) or tokens[end - 1].low.endswith("'s"):
+            return end
+        if (_is_part(tokens, taken, end) and (not opens_sentence(tokens, end) or token.glued)) or (
+            token.kind == NUMBER and token.glued and not taken[end]
+        ):
+            end += 1
+        elif (
+            token.text == "-" and token.glued and at(tokens, end + 1).glued and _joins_name(tokens, taken, end + 1)
+        ) or (token.text in {"&", "'"} and _is_part(tokens, taken, end + 1)):
+            end += 2
+        elif (
+            token.text == "."
+            and _is_initial(tokens, end)
+            and (_is_part(tokens, taken, end + 1) or at(tokens, end + 1).glued)
+        ):
+            end += 1
+        elif _is_connected(tokens, taken, index, end):
+            end += 1 + (at(tokens, end + 1).low == "the")
+        else:
+            return end
+
+
+def _joins_name(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> bool:
+    """Whether what follows a hyphen belongs to the name: Jean-Claude, GPT-4; not US-based."""
+    return index < len(tokens) and not taken[index] and (tokens[index].capital or tokens[index].kind == NUMBER)
+
+
+def _is_initial(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a dot belongs to an initial or a title: J. Smith, Dr. Smith, U.S."""
+    word = at(tokens, index - 1)
+    return tokens[index].glued and ((len(word.text) == 1 and word.capital) or word.low in TITLES)
+
+
+def _is_connected(tokens: Sequence[Token], taken: Sequence[bool], start: int, index: int) -> bool:
+    """Whether a small word ties two parts of a name: Bank of America, Institute of Standards and Technology."""
+    token = at(tokens, index)
+    place = index + 1 + (at(tokens, index + 1).low == "the" and token.low == "of")
+    if not _is_part(tokens, taken, place) or tokens[place].opens_line:
+        return False
+    inside = any(part.low in {"of", "for"} for part in tokens[start:index])
+    return token.low in _INNER or (token.low == "and" and inside)
+
+
+def _named(tokens: Sequence[Token], first: int, last: int, *, heading: bool) -> Iterable[Name]:
+    """Make a name of a run: without the ordinary word that opens the sentence, and without titles."""
+    opening = opens_sentence(tokens, first)
+    while first < last and (
+        tokens[first].low in TITLES or tokens[first].text == "." or (opening and _is_ordinary(tokens[first]))
+    ):
+        opening = opening and not tokens[first].low not in TITLES
+        first += 1
+        while first < last and (tokens[first].low in _INNER or tokens[first].low in {"the", "and", "-", "&"}):
+            first += 1
+    while last > first and tokens[last - 1].text in {"-", "&", "'"}:
+        last -= 1
+    parts = [plain(token.text) for token in tokens[first:last] if token.kind != SYMBOL and not is_small(token)]
+    words = tuple(word for word in parts if word)
+    if not words:
+        return
+    ordinary = all(word in COMMON_WORDS or word.isdigit() for word in words)
+    if heading and ordinary:
+        return
+    single = len(words) == 1
+    sure = not ordinary or (not single and not heading)
+    yield Name(joined_initials(words), first, last, sure)
+
+
+def _is_ordinary(token: Token) -> bool:
+    low = token.low.removesuffix("'s")
+    return (low in COMMON_WORDS or len(low) == 1 or "'" in low) and not (token.text.isupper() and len(token.text) > 1)
+
+
+def is_small(token: Token) -> bool:
+    return token.kind == WORD and not token.capital and (token.low in _INNER or token.low in {"the", "and"})
+
+
+def significant(tokens: Sequence[Token]) -> tuple[str, ...]:
+    """Return the words of a name that tell it from others, plain and without titles; U.S. is one word."""
+    words = [
+        plain(token.text)
+        for token in tokens
+        if token.kind != SYMBOL and token.low not in {"the", "of", "and", "for", "a", "in"}
+    ]
+    named = tuple(word for word in words if word and word not in TITLES)
+    return joined_initials(named or tuple(word for word in words if word))
+
+
+def joined_initials(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return U, S as us: letters in a row are one abbreviation."""
+    if len(words) > 1 and all(len(word) == 1 and word.isalpha() for word in words):
+        return ("".join(words),)
+    return words

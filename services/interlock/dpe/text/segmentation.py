@@ -1,0 +1,116 @@
+"""Stage 1a, sentences: blocks of an output, parsed and cut into sentences (SPEC-005 §3).
+
+The parser is loaded for clauses and names anyway and finds sentence ends best of what was measured, once blank lines
+have been taken out of its way. It never sees more than a few thousand characters at once, so that one endless line
+costs no more than as many short ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from interlock.dpe.document import Sentence
+from interlock.dpe.text.layout import Block, Kind
+from interlock.dpe.text.text import Text
+
+PIECE_CHARS = 3000
+WORD_PART = 25
+
+_FULL_STOP = re.compile("[。！？｡]")
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """A sentence with its parse: token *i* of ``tokens`` starts at ``offset_of(i)`` of ``text``."""
+
+    sentence: Sentence
+    text: Text
+    kind: Kind
+    lead: str
+    tokens: Any
+    base: int
+
+    def between(self, start: int, end: int) -> Text:
+        """Return the text between two character offsets of the parse."""
+        return self.text.cut(max(0, start - self.base), min(len(self.text.chars), end - self.base))
+
+
+def sentences(blocks: Sequence[Block], nlp: Any, *, choice_index: int, first_index: int) -> Iterator[Parsed]:
+    """Yield the parsed sentences of an output, as they come: a caller that has enough stops the parser."""
+    parts = pieces(blocks)
+    index = first_index
+    for piece, doc in zip(parts, nlp.pipe((p.text.chars for p in parts), batch_size=16), strict=True):
+        for span in _spans(piece, doc):
+            text = piece.text.cut(span.start_char, span.end_char)
+            if not any(c.isalnum() for c in text.chars):
+                continue
+            start, end = text.origin
+            base = span.start_char + _leading(piece.text.chars, span.start_char)
+            yield Parsed(
+                Sentence(index, text.chars, start, end, choice_index), text, piece.kind, piece.lead, span, base
+            )
+            index += 1
+
+
+def pieces(blocks: Sequence[Block]) -> list[Block]:
+    """Return what the models are given, one text each."""
+    return [piece for block in blocks for piece in _pieces(block)]
+
+
+def _spans(piece: Block, doc: Any) -> Iterator[Any]:
+    """Yield the sentences of a piece; a line of code or of a table is one."""
+    if piece.kind is Kind.PROSE:
+        yield from doc.sents
+    else:
+        yield doc[:]
+
+
+def _leading(chars: str, at: int) -> int:
+    count = 0
+    while at + count < len(chars) and chars[at + count].isspace():
+        count += 1
+    return count
+
+
+def _pieces(block: Block) -> Iterator[Block]:
+    """Yield the block in pieces that a parser can take, cut behind full stops that it does not know, or at a space."""
+    at, chars = 0, block.text.chars
+    for stop in [*(m.end() for m in _FULL_STOP.finditer(chars)), len(chars)]:
+        while stop - at > PIECE_CHARS:
+            cut = chars.rfind(" ", at + 1, at + PIECE_CHARS)
+            end = cut if cut > at else at + PIECE_CHARS
+            yield replace(block, text=block.text.cut(at, end))
+            at = end
+        if stop > at:
+            yield replace(block, text=block.text.cut(at, stop))
+            at = stop
+
+
+def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) -> list[Text]:
+    """Return *text* in parts of at most *limit* tokens, cut between words, or inside a word that alone is longer."""
+    if 4 * len(text.chars) <= limit or count([text.chars])[0] <= limit:
+        return [text] if text.chars else []
+    words = _words(text)
+    parts: list[Text] = []
+    first, total = 0, 0
+    for number, size in enumerate(count([text.chars[start:end] for start, end in words])):
+        if number > first and total + size > limit:
+            parts.append(text.cut(words[first][0], words[number - 1][1]))
+            first, total = number, 0
+        total += size
+    return [*parts, text.cut(words[first][0], words[-1][1])]
+
+
+def _words(text: Text) -> list[tuple[int, int]]:
+    """Return the spans of the words; what has no space is cut so that each part surely fits."""
+    spans: list[tuple[int, int]] = []
+    at, chars = 0, text.chars
+    for word in chars.split():
+        at = chars.index(word, at)
+        end = at + len(word)
+        spans += [(start, min(end, start + WORD_PART)) for start in range(at, end, WORD_PART)]
+        at = end
+    return spans

@@ -1,0 +1,133 @@
+"""The readings of an output: as written, and without what masks it; the worst one counts (reliability.md A-24).
+
+A masked text has both, since what looks like a mask may be honest: neither reading can make the other's finding go
+away. Where the mask took the ends of words away, every day and everyday are a reading each. Every character of a
+reading points into the text as it was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from interlock.dpe.document import PiiFinding
+from interlock.dpe.request import Output
+from interlock.dpe.text.addressing import addressed
+from interlock.dpe.text.disguises import undisguised
+from interlock.dpe.text.encodings import decoded, unseen
+from interlock.dpe.text.text import Text, normalised, plain
+
+Finder = Callable[[str, str], Iterable[PiiFinding]]
+
+AS_WRITTEN, UNMASKED = 0, 1
+_ROUNDS = 3
+_DELETIONS = "\b\x7f"
+_TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
+
+
+@dataclass(frozen=True)
+class Viewed:
+    """An output in one reading. ``place`` is its number; ``hidden`` counts what the reading no longer shows."""
+
+    choice_index: int
+    place: int
+    view: int
+    text: Text
+    hidden: int
+    addressed: int
+
+
+def viewed(outputs: Sequence[Output]) -> list[Viewed]:
+    """Return every output as written, and all outputs of a choice again for each reading that a mask on one allows."""
+    clear = [_clear(output.text) for output in outputs]
+    most: dict[int, int] = {}
+    for output, found in zip(outputs, clear, strict=True):
+        most[output.choice_index] = max(most.get(output.choice_index, 0), len(found))
+    views: list[Viewed] = []
+    for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
+        seen, hidden = normalised(output.text)
+        spoken = addressed(seen.chars)
+        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, spoken))
+        for number in range(most[output.choice_index]):
+            shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
+            heard = max(spoken, addressed(shown.chars))
+            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, heard))
+    return views
+
+
+def _clear(raw: str) -> list[tuple[Text, int]]:
+    """Return the readings of *raw* without what masks it: none, one, or one each with long and with short words."""
+    found = unmasked(raw)
+    if found is None:
+        return []
+    other = unmasked(raw, short=True)
+    return [found] if other is None or other[0].chars == found[0].chars else [found, other]
+
+
+def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:
+    """Return *raw* without what masks it, and the characters that were hidden inside the mask.
+
+    ``None`` when nothing masks it. *short* takes the shorter words where letters set apart allow two readings.
+    """
+    seen = normalised(raw)[0]
+    text = _normalised(unseen(_turned_by_marks(_without_deleted(plain(raw)))))[0]
+    hidden = 0
+    for _ in range(_ROUNDS):
+        before = text.chars
+        text, more = _normalised(decoded(text))
+        text, _ = _normalised(undisguised(text, short=short))
+        hidden += more if before != text.chars else 0
+        if text.chars == before:
+            break
+    return None if _lines(text) == _lines(seen) else (text, hidden)
+
+
+def _lines(text: Text) -> list[list[str]]:
+    """Return the words of each line: more or less white space between them masks nothing."""
+    return [words for line in text.chars.splitlines() if (words := line.split())]
+
+
+def personal(find: Finder, text: str, where: str) -> list[PiiFinding]:
+    """Return the personal data of a text, as written and unmasked, each with its place in the text as written."""
+    found = list(find(text, where))
+    seen, hidden = normalised(text)
+    clear, _ = unmasked(text) or (seen if hidden else None, 0)
+    if clear is not None:
+        for each in find(clear.chars, where):
+            start, end = clear.span(each.start, each.end)
+            found.append(replace(each, start=start, end=end))
+    return list({(each.type, each.start, each.end): each for each in reversed(found)}.values())[::-1]
+
+
+def _normalised(text: Text) -> tuple[Text, int]:
+    made, hidden = normalised(text.chars)
+    return (text if made.chars == text.chars else made.traced(text)), hidden
+
+
+def _without_deleted(text: Text) -> Text:
+    """Return the text as a terminal shows it: a backspace takes the character before it away."""
+    if not any(mark in text.chars for mark in _DELETIONS):
+        return text
+    kept: list[int] = []
+    for at, char in enumerate(text.chars):
+        if char not in _DELETIONS:
+            kept.append(at)
+        elif kept and text.chars[kept[-1]] != "\n":
+            kept.pop()
+    return Text(
+        "".join(text.chars[at] for at in kept), [text.starts[at] for at in kept], [text.ends[at] for at in kept]
+    )
+
+
+def _turned_by_marks(text: Text) -> Text:
+    """Return the text in the order in which a right-to-left override shows it."""
+    at = text.chars.find(_TURNS_RIGHT)
+    parts, done = [], 0
+    while at >= 0:
+        end = min(
+            (found for mark in _TURNS_BACK if (found := text.chars.find(mark, at + 1)) >= 0), default=len(text.chars)
+        )
+        parts += [text.part(done, at), text.part(at + 1, end).turned(0, end - at - 1)]
+        done = end
+        at = text.chars.find(_TURNS_RIGHT, end)
+    return Text.of([*parts, text.part(done, len(text.chars))]) if parts else text

@@ -1,0 +1,101 @@
+"""Values of a text, normalised: every number, percentage, amount, measure, ordinal and date."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from interlock.dpe.text.folding import Folded, fold
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, Token, at, lex
+from interlock.dpe.values import dates, figures, labels
+from interlock.dpe.values.moments import DateRead, Moment
+from interlock.dpe.values.quantities import DATE, Value
+
+_MOST_REMEMBERED = 600  # code points: a thousand readings of these take some 30 MB
+_BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
+_BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A text that was read: folded, cut into tokens, with its values in order."""
+
+    text: str
+    folded: Folded
+    tokens: Sequence[Token]
+    values: tuple[Value, ...]
+
+
+def extract(text: str) -> tuple[Value, ...]:
+    """Return the values of a text, in order."""
+    return read(text).values
+
+
+def read(text: str) -> Reading:
+    """Fold, cut and read a text, once and from left to right; short ones, which several stages read, are remembered."""
+    return _remembered(text) if len(text) <= _MOST_REMEMBERED else _read(text)
+
+
+@lru_cache(maxsize=1024)
+def _remembered(text: str) -> Reading:
+    return _read(text)
+
+
+def _read(text: str) -> Reading:
+    folded = fold(text)
+    tokens = lex(folded)
+    values: list[Value] = []
+    index = 0
+    while index < len(tokens):
+        found, end = _read_at(tokens, index)
+        values.extend(_placed(value, text, folded, tokens) for value in found)
+        index = max(end, index + 1)
+    return Reading(text, folded, tokens, tuple(values))
+
+
+def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Token]) -> Value:
+    start, end = folded.original(tokens[value.first].start, tokens[value.last - 1].end)
+    return replace(value, text=text[start:end], start=start, end=end)
+
+
+def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
+    """Return the values that begin at a token and the index of the first token after them."""
+    if not _may_begin(tokens, index):
+        return [], index + 1
+    if labels.is_list_marker(tokens, index):
+        return [], index + 1
+    after_name = labels.name_end(tokens, index) or labels.reference_end(tokens, index)
+    if after_name:
+        return [], after_name
+    date = dates.read_date(tokens, index)
+    if date:
+        return _dated(tokens, index, date)
+    return labels.read_label(tokens, index) or figures.read_figure(tokens, index)
+
+
+def _may_begin(tokens: Sequence[Token], index: int) -> bool:
+    """Whether a token can begin a value or a name with digits: most words and marks of a text cannot."""
+    token = tokens[index]
+    if token.kind == NUMBER:
+        return True
+    if token.kind == SYMBOL:
+        return token.text in _BEGINNING_MARKS
+    return token.low in _BEGINNING_WORDS or token.low.endswith("fold") or at(tokens, index + 1).glued
+
+
+def _dated(tokens: Sequence[Token], index: int, date: DateRead) -> tuple[list[Value], int]:
+    """Return a date and, for 2019-21, the year at the other end."""
+    plain = date.end == index + 1 and tokens[index].kind == NUMBER
+    value = Value(DATE, "", 0, 0, moment=date.moment, plain=plain, first=index, last=date.end)
+    mark = at(tokens, date.end)
+    double = mark.text == "-" and at(tokens, date.end + 1).text == "-"
+    place = date.end + 1 + double
+    other = at(tokens, place)
+    tied = double or (mark.text in {"-", "/"} and mark.glued and other.glued)
+    short = tied and other.text.isdigit() and len(other.text) == 2
+    if not (plain and short and date.moment.years):
+        return [value], date.end
+    year = date.moment.years[0] // 100 * 100 + int(other.text)
+    if year <= date.moment.years[0]:
+        return [value], date.end
+    later = Value(DATE, "", 0, 0, moment=Moment((year, year)), first=place, last=place + 1)
+    return [value, later], place + 1

@@ -1,0 +1,62 @@
+"""Other forms of the same figure, and of the same text: what a source states is traced however an answer puts it.
+
+Kept apart from the comparison of a claim with its source, where seven and seventh differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from interlock.dpe.text.patterns import pattern
+from interlock.dpe.values.quantities import NUMBER, ORDINAL, QUANTITY, Value
+
+_YEAR_S = 31_557_600.0
+_OLDEST = 120
+_HIGHEST_COUNT = 200
+_AGE_BEFORE = frozenset({",", "(", "age", "aged", "at", "was", "is", "just", "only"})
+_AGE_AFTER = frozenset({",", ")", ".", ";", "", "-"})
+_PARTED = pattern(r"([\p{L}\d]) (?:-|--|\x{2013}) ([\p{L}\d])")
+_CUT_GROUP = pattern(r"\b(\d{1,3}), (\d{3})\b")
+_SHORT_YEARS = pattern(r"\b(1[89]|20)(\d\d) -- (\d\d)\b")
+_SMALL_MONTH = pattern(
+    r"\b(january|february|march|april|may|june|july|august|september|october|november|december)(\.? \d)"
+    r"|(\d(?:st|nd|rd|th)? (?:of )?)(january|february|march|april|may|june|july|august|september|october|november"
+    r"|december)\b"
+)
+
+
+def tidied(text: str) -> str:
+    """Return a text without marks of tokenised corpora, with capital months: twenty - five, 2007 -- 11, 3, 500, may 30."""
+    if " -- " in text:
+        text = _SHORT_YEARS.sub(r"\1\2-\1\3", text)
+    if " -" in text or " \u2013 " in text:
+        text = _PARTED.sub(r"\1-\2", text)
+    if ", " in text:
+        text = _CUT_GROUP.sub(r"\1,\2", text)
+    return str(_SMALL_MONTH.sub(_capital, text)) if _SMALL_MONTH.search(text) else text
+
+
+def _capital(match: Any) -> str:
+    before, month, after = match[3] or "", match[1] or match[4], match[2] or ""
+    return f"{before}{month.capitalize()}{after}"
+
+
+def other_forms(value: Value, before: str, after: str) -> Iterator[Value]:
+    """Yield what a source may state where an answer states *value*: a rank for a count, an age for a bare number."""
+    if value.amount is None or value.label or value.unit or value.fraction or value.moment:
+        return
+    if value.kind == ORDINAL:
+        yield replace(value, kind=NUMBER, plain=True)
+        if after in {"anniversary", "birthday"}:
+            yield _in_years(value)
+    elif value.kind == NUMBER and 0 < value.amount <= _HIGHEST_COUNT and value.amount == int(value.amount):
+        yield replace(value, kind=ORDINAL)
+        if value.amount <= _OLDEST and before in _AGE_BEFORE and after in _AGE_AFTER:
+            yield _in_years(value)
+
+
+def _in_years(value: Value) -> Value:
+    years = (value.amount or 0.0) * _YEAR_S
+    return replace(value, kind=QUANTITY, unit="time", amount=years, step=_YEAR_S, factor=_YEAR_S, plain=False)

@@ -1,0 +1,91 @@
+"""Moments: what a date states, and when two of them agree.
+
+A moment keeps what was stated and nothing else, so that May 2026 and 25 May 2026 can be told to agree, and to differ
+in what they say.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from interlock.dpe.text.lexing import Token, at
+
+FIRST_YEAR, LAST_YEAR = 1000, 2199
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """What a date states; None where it says nothing. Spans are inclusive."""
+
+    years: tuple[int, int] | None = None
+    months: tuple[int, int] | None = None
+    day: int | None = None
+    weekday: int | None = None
+    minute: int | None = None  # of the day
+    other: tuple[int, int] | None = None  # the other reading of 05/06/2026, as month and day
+
+    def readings(self) -> tuple["Moment", ...]:
+        """Return the moment and, for an ambiguous date, its other reading."""
+        if self.other is None:
+            return (self,)
+        month, day = self.other
+        return (
+            Moment(self.years, self.months, self.day),
+            Moment(self.years, (month, month), day),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DateRead:
+    """A moment and the index of the first token after it."""
+
+    moment: Moment
+    end: int
+
+
+def agree(first: Moment, second: Moment) -> bool:
+    """Whether two moments say nothing different."""
+    return any(_agree(one, other) for one in first.readings() for other in second.readings())
+
+
+def comparable(first: Moment, second: Moment) -> bool:
+    """Whether two moments state the same kind of thing, so that they can differ."""
+    return any(
+        (one is None) == (other is None) and one is not None
+        for one, other in zip(_parts(first), _parts(second), strict=True)
+    )
+
+
+def covers(source: Moment, claim: Moment) -> bool:
+    """Whether a source states all that a claimed moment does."""
+    return any(
+        all(mine is None or (its is not None and mine[0] <= its[0] and its[1] <= mine[1]) for mine, its in pairs)
+        for one in claim.readings()
+        for other in source.readings()
+        for pairs in (list(zip(_parts(one), _parts(other), strict=True)),)
+    )
+
+
+def _agree(first: Moment, second: Moment) -> bool:
+    return all(
+        one is None or other is None or (one[0] <= other[1] and other[0] <= one[1])
+        for one, other in zip(_parts(first), _parts(second), strict=True)
+    )
+
+
+def _parts(moment: Moment) -> tuple[tuple[int, int] | None, ...]:
+    single = tuple((part, part) if part is not None else None for part in (moment.day, moment.weekday, moment.minute))
+    return (moment.years, moment.months, *single)
+
+
+def year_at(tokens: Sequence[Token], index: int) -> int | None:
+    """Return the year that a token spells, whatever stands around it."""
+    text = at(tokens, index).text
+    return int(text) if len(text) == 4 and text.isdigit() and FIRST_YEAR <= int(text) <= LAST_YEAR else None
+
+
+def only(year: int | None) -> tuple[int, int] | None:
+    return None if year is None else (year, year)
+
+
+def full_year(text: str) -> int:
+    return int(text) if len(text) == 4 else (2000 if int(text) < 50 else 1900) + int(text)

@@ -1,0 +1,183 @@
+"""Reading dates that are spans: quarters, halves, decades, centuries; and years in words and times of day."""
+
+from collections.abc import Sequence
+
+from interlock.dpe.text.lexing import NUMBER, Token, at
+from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
+from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
+
+_DECADES = {f"{word[:-1]}ies": value for word, value in TENS.items()}
+_QUARTERS = {
+    "first": 1,
+    "second": 2,
+    "third": 3,
+    "fourth": 4,
+    "final": 4,
+    "last": 4,
+    "1st": 1,
+    "2nd": 2,
+    "3rd": 3,
+    "4th": 4,
+}
+# The words that a period or a time of day can begin with.
+PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight"})
+SUFFIXES = frozenset({"st", "nd", "rd", "th"})
+
+
+def read_quarter(tokens: Sequence[Token], index: int) -> DateRead | None:
+    """Read Q3 2025, 3Q25, third quarter of 2025, H1 2024, first half of 2024."""
+    span, end = _quarter_span(tokens, index)
+    if span is None:
+        return None
+    stop = end
+    while (
+        at(tokens, stop).low in {"of", "the", "fiscal", "financial", "year", ",", "-", "'", "fy", "(", "ended"}
+        and stop < end + 5
+    ):
+        stop += 1
+    year = year_at(tokens, stop)
+    token = at(tokens, stop)
+    if year is None and token.kind == NUMBER and len(token.text) == 2 and token.glued and stop > 0:
+        year = full_year(token.text)
+    if year is None and at(tokens, index - 1).kind == NUMBER:  # 2025 Q3
+        before = year_at(tokens, index - 1)
+        return DateRead(Moment(only(before), span), end)
+    return DateRead(Moment(only(year), span), stop + 1 if year else end)
+
+
+def _quarter_span(tokens: Sequence[Token], index: int) -> tuple[tuple[int, int] | None, int]:
+    token, follows = at(tokens, index), at(tokens, index + 1)
+    if token.text in {"Q", "H"} and follows.glued and follows.text in {"1", "2", "3", "4"}:
+        return _span_of(token.text, int(follows.text)), index + 2
+    if token.text in {"1", "2", "3", "4"} and follows.glued and follows.text in {"Q", "H"}:
+        return _span_of(follows.text, int(token.text)), index + 2
+    place = index + 1 if token.kind == NUMBER and follows.low in SUFFIXES and follows.glued else index
+    number = _QUARTERS.get(token.low if place == index else token.text + follows.low)
+    place += 1 + is_hyphen(tokens, place + 1)
+    part = at(tokens, place).low
+    if number is None or part not in {"quarter", "half"}:
+        return None, index
+    if part == "half" and not _is_half_of_year(tokens, place):
+        return None, index
+    return _span_of("Q" if part == "quarter" else "H", number), place + 1
+
+
+def _is_half_of_year(tokens: Sequence[Token], place: int) -> bool:
+    """Whether a half is of a year, not of a match or a century."""
+    return any(year_at(tokens, place + step) for step in (1, 2, 3)) and at(tokens, place + 1).low in {
+        "of",
+        "fiscal",
+    } | {at(tokens, place + 1).text}
+
+
+def _span_of(part: str, number: int) -> tuple[int, int] | None:
+    if part == "Q":
+        return number * 3 - 2, number * 3
+    return (number * 6 - 5, number * 6) if number <= 2 else None
+
+
+def read_decade(tokens: Sequence[Token], index: int) -> DateRead | None:
+    """Read the 1990s, the '90s, the nineties, the nineteen-nineties."""
+    token, follows = at(tokens, index), at(tokens, index + 1)
+    if token.text == "'":
+        token, follows, index = follows, at(tokens, index + 2), index + 1
+    apostrophe = follows.text == "'" and follows.glued and at(tokens, index + 2).low == "s"
+    plural = (follows.low == "s" and follows.glued) or apostrophe
+    if token.kind == NUMBER and token.text.isdigit() and token.text.endswith("0") and plural:
+        end = index + 2 + apostrophe
+        if len(token.text) == 4:
+            first = int(token.text)
+            return DateRead(Moment((first, first + (99 if token.text.endswith("00") else 9))), end)
+        if len(token.text) == 2 and int(token.text) >= 20:
+            return DateRead(Moment(_decade(int(token.text))), end)
+    if token.low in _DECADES and at(tokens, index - 1).low in {"the", "early", "late", "mid", "-"}:
+        return DateRead(Moment(_decade(_DECADES[token.low])), index + 1)
+    return None
+
+
+def _decade(first: int) -> tuple[int, int]:
+    start = 1900 + first if first >= 30 else 2000 + first
+    return start, start + 9
+
+
+def read_century(tokens: Sequence[Token], index: int) -> DateRead | None:
+    """Read the 19th century, the nineteenth century."""
+    token, follows = at(tokens, index), at(tokens, index + 1)
+    number, place = ORDINALS.get(token.low), index + 1
+    if (
+        token.kind == NUMBER
+        and token.text.isdigit()
+        and follows.low in SUFFIXES
+        and follows.glued
+        and len(token.text) <= 2
+    ):
+        number, place = int(token.text), index + 2
+    elif token.low == "twenty" and is_hyphen(tokens, index + 1) and at(tokens, index + 2).low == "first":
+        number, place = 21, index + 3
+    place += is_hyphen(tokens, place)
+    if not number or number > 30 or at(tokens, place).low != "century":
+        return None
+    first, last = number * 100 - 100, number * 100
+    if is_before_christ(tokens, place + 1):
+        first, last = -last, -first
+    return DateRead(Moment((first, last)), place + 1)
+
+
+def is_before_christ(tokens: Sequence[Token], index: int) -> bool:
+    return at(tokens, index).text in {"BC", "BCE"}
+
+
+def read_spoken_year(tokens: Sequence[Token], index: int) -> DateRead | None:
+    """Read nineteen eighty-four and twenty twenty-five."""
+    century = UNITS.get(at(tokens, index).low, TENS.get(at(tokens, index).low, 0))
+    tens = TENS.get(at(tokens, index + 1).low, 0)
+    if century not in range(15, 21) or not tens or at(tokens, index - 1).text == "-":
+        return None
+    end, rest = index + 2, 0
+    if is_hyphen(tokens, end) and 0 < UNITS.get(at(tokens, end + 1).low, 0) < 10:
+        rest, end = UNITS[tokens[end + 1].low], end + 2
+    elif 0 < UNITS.get(at(tokens, end).low, 0) < 10:
+        rest, end = UNITS[tokens[end].low], end + 1
+    return DateRead(Moment(only(century * 100 + tens + rest)), end)
+
+
+def read_clock(tokens: Sequence[Token], index: int) -> DateRead | None:
+    """Read 10:30, 17:05:09, 5 pm, 10.30 a.m."""
+    token, colon, minutes = at(tokens, index), at(tokens, index + 1), at(tokens, index + 2)
+    if not token.text.isdigit() or len(token.text) > 2 or int(token.text) > 24:
+        return None
+    hour, minute, end = int(token.text), 0, index + 1
+    timed = (
+        colon.text == ":"
+        and colon.glued
+        and minutes.glued
+        and len(minutes.text) == 2
+        and minutes.text.isdigit()
+        and int(minutes.text) < 60
+    )
+    if timed:
+        minute, end = int(minutes.text), index + 3
+        if at(tokens, end).text == ":" and at(tokens, end + 1).glued and at(tokens, end + 1).kind == NUMBER:
+            end += 2
+    half, end_of_half = _half_of_day(tokens, end)
+    if half is None:
+        return DateRead(Moment(minute=hour * 60 + minute), end) if timed else None
+    if hour > 12 or hour == 0:
+        return None
+    return DateRead(Moment(minute=(hour % 12 + half) * 60 + minute), end_of_half)
+
+
+def _half_of_day(tokens: Sequence[Token], index: int) -> tuple[int | None, int]:
+    """Return 0 for a.m. and 12 for p.m., and the index after it."""
+    low = at(tokens, index).low
+    if low in {"am", "pm"} and at(tokens, index).text != "Am":
+        return (0 if low == "am" else 12), index + 1
+    dotted = [at(tokens, index + step).low for step in range(4)]
+    if dotted[0] in {"a", "p"} and dotted[1:] == [".", "m", "."] and at(tokens, index + 1).glued:
+        return (0 if low == "a" else 12), index + 4
+    return None, index
+
+
+def read_noon(tokens: Sequence[Token], index: int) -> DateRead | None:
+    low = at(tokens, index).low
+    return DateRead(Moment(minute=720 if low == "noon" else 0), index + 1) if low in {"noon", "midnight"} else None

@@ -1,0 +1,172 @@
+"""The one way out to an address that somebody else chose: checked, resolved, and connected to exactly what was checked.
+
+A webhook's or a report's URL is an attacker's wish until shown otherwise (reliability.md A-18, SPEC-006 §7.2). So: https, a
+host by name, a port of the list; every address of the name must be public; the connection goes to the address that was
+checked, with the certificate checked for the name; no redirect is followed, no proxy of the environment is asked, the answer's
+body is never read. ``egress_allow`` excepts single origins by host and port, and never a link-local or metadata address.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import cached_property
+from ipaddress import ip_address
+from time import time
+from typing import Any
+
+import httpcore
+
+from interlock.domain.errors import Kind, Refused, exhausted, invalid, unavailable
+from interlock.runtime.egress.addresses import Target, allowed_origins, check_addresses, check_url
+
+SLOTS = 32
+SLOTS_OF_ONE = 2
+"""Connections at once, of all and to one origin: a slow one holds no more than its own."""
+
+Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
+"""Returns every address of a host name. Raises ``OSError`` when there is none."""
+
+_HEADER = re.compile(r"[ -~]*", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the other side answered; of its words nothing but these."""
+
+    status: int
+    retry_after_s: float | None = None
+
+
+async def system_resolver(host: str, port: int) -> Sequence[str]:
+    """Return every address that this machine's resolver knows."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]) for entry in found))
+
+
+class Egress:
+    """Posts to addresses that somebody else chose."""
+
+    def __init__(
+        self, *, allow: str = "", ca_file: str | None = None, resolver: Resolver = system_resolver, slots: int = SLOTS
+    ) -> None:
+        self._allowed, self._resolver = allowed_origins(allow), resolver
+        self._ca_file = ca_file
+        self._free, self._busy = slots, dict[str, int]()
+
+    @cached_property
+    def _ssl(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(cafile=self._ca_file)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        return context
+
+    def check(self, url: str) -> Target:
+        """Return where *url* leads; refused as ``check_url``."""
+        return check_url(url, self._allowed)
+
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline_s: float) -> Reply:
+        """Post *body* and return the status. Refused with EGRESS_… for what may not be called, else with
+        EGRESS_DEADLINE_EXCEEDED, EGRESS_BUSY, EGRESS_UNRESOLVED or EGRESS_FAILED: nobody knows whether it arrived.
+        """
+        target = self.check(url)
+        if not all(_HEADER.fullmatch(part) for pair in headers.items() for part in pair):
+            raise invalid("EGRESS_HEADER_INVALID", "a header holds a control character")
+        self._take(target.origin)
+        try:
+            async with asyncio.timeout(deadline_s):
+                addresses = check_addresses(target, await self._resolved(target))
+                return await self._posted(target, addresses, body, headers)
+        except TimeoutError:
+            raise Refused(Kind.TIMEOUT, "EGRESS_DEADLINE_EXCEEDED", "the other side took too long") from None
+        except (
+            httpcore.NetworkError,
+            httpcore.ProtocolError,
+            httpcore.TimeoutException,
+            ssl.SSLError,
+            OSError,
+        ) as error:
+            raise unavailable("EGRESS_FAILED", "no answer came back", cause=type(error).__name__) from None
+        finally:
+            self._give(target.origin)
+
+    def _take(self, origin: str) -> None:
+        busy = self._busy.get(origin, 0)
+        if self._free <= 0 or busy >= SLOTS_OF_ONE:
+            raise exhausted("EGRESS_BUSY", "too many calls to others are under way")
+        self._free, self._busy[origin] = self._free - 1, busy + 1
+
+    def _give(self, origin: str) -> None:
+        self._free += 1
+        self._busy[origin] -= 1
+        if not self._busy[origin]:
+            del self._busy[origin]
+
+    async def _resolved(self, target: Target) -> Sequence[str]:
+        try:
+            return [str(ip_address(target.host))]  # only what egress_allow names comes here as an address
+        except ValueError:
+            pass
+        try:
+            return await self._resolver(target.host, target.port)
+        except OSError:
+            raise unavailable("EGRESS_UNRESOLVED", "the name has no address") from None
+
+    async def _posted(self, target: Target, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]) -> Reply:
+        pinned = _Pinned(addresses)
+        context = self._ssl if target.scheme == "https" else None
+        pool = httpcore.AsyncConnectionPool(ssl_context=context, network_backend=pinned, max_connections=1)
+        url = httpcore.URL(scheme=target.scheme, host=target.host, port=target.port, target=target.path)
+        host = f"[{target.host}]" if ":" in target.host else target.host
+        standard = {443: "https", 80: "http"}.get(target.port) == target.scheme
+        sent = {"host": host if standard else f"{host}:{target.port}", "connection": "close", **headers}
+        async with pool, pool.stream("POST", url, headers=[*sent.items()], content=body) as answer:
+            return Reply(answer.status, _retry_after(answer.headers))
+
+
+class _Pinned(httpcore.AsyncNetworkBackend):
+    """Connects to the addresses that were checked, in their order, whatever name the caller says."""
+
+    def __init__(self, addresses: Sequence[str]) -> None:
+        self._addresses, self._inner = addresses, httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,  # noqa: ASYNC109 - httpcore's signature
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """Open a connection to the first address that takes one."""
+        del host, local_address
+        failed: Exception | None = None
+        for address in self._addresses:
+            try:
+                return await self._inner.connect_tcp(address, port, timeout=timeout, socket_options=socket_options)
+            except httpcore.ConnectError as error:
+                failed = error
+        raise failed or httpcore.ConnectError
+
+    async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
+        """Nothing on this machine is called."""
+        raise httpcore.ConnectError
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        await asyncio.sleep(seconds)
+
+
+def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
+    """Return the seconds of a Retry-After, however it is written; ``None`` for one that says nothing."""
+    text = next((value for name, value in headers if name.lower() == b"retry-after"), b"").decode("latin-1")
+    if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII):
+        return float(text)
+    try:
+        return max(0.0, parsedate_to_datetime(text).timestamp() - time())
+    except (ValueError, TypeError, OverflowError):
+        return None

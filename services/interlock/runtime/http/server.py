@@ -1,0 +1,129 @@
+"""HTTP servers inside our process: uvicorn without its hold on signals and logging, and the operators' three pages."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from typing import Any
+
+import uvicorn
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+
+from interlock.runtime.http.protocol import guarded
+from interlock.runtime.rpc.server import address, port_in_use
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.tls.fronts import FrontTls, open_front_tls
+from interlock.runtime.tls.mutual import require_private
+
+KEEP_ALIVE_S = 75
+TICKS_A_SECOND = 10
+
+
+def listen(settings: Settings, port: int, name: str) -> socket.socket:
+    """Return a socket that listens on *port* of the settings' host. Refused with PORT_IN_USE when it cannot be had."""
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        # A port that a just ended process of ours had is free again; one that is listened on is not.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((settings.host, port))
+        listener.listen(2048)
+    except OSError:
+        listener.close()
+        raise port_in_use(address(settings.host, port), name) from None
+    listener.setblocking(False)  # noqa: FBT003 - the socket API's own signature
+    return listener
+
+
+class WebServer:
+    """Serves one ASGI application on a listening socket until it is drained."""
+
+    def __init__(self, app: Any, settings: Settings, listener: socket.socket, *, front: bool = False) -> None:
+        """*front*: people or agents reach it, so it has the fronts' certificate, and no plain text beyond this machine."""
+        self._listener = listener
+        tls = open_front_tls(settings) if front else None
+        if front:
+            require_private(settings, front=True)
+        self._server = _Quiet(
+            uvicorn.Config(
+                app,
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                http=guarded(settings.head_timeout_s),
+                ws="none",
+                loop="none",
+                # Longer than the idle time of usual clients, so that none writes into a connection that is closing.
+                timeout_keep_alive=KEEP_ALIVE_S,
+                timeout_graceful_shutdown=max(1, round(settings.drain_s)),
+            ),
+            tls,
+        )
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> int:
+        """Serve, and return the port."""
+        self._task = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        await self._server.settled.wait()
+        if not self._server.started:
+            await self._task
+            raise RuntimeError("the HTTP front did not start")
+        port: int = self._listener.getsockname()[1]
+        return port
+
+    async def drain(self) -> None:
+        """Accept nothing more, let requests in flight finish within ``drain_s``, then end."""
+        self._server.should_exit = True
+        if self._task:
+            await self._task
+
+
+class _Quiet(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, tls: FrontTls | None) -> None:
+        super().__init__(config)
+        self.settled = asyncio.Event()
+        self._tls = tls
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signals to the process: it has more than this server to end."""
+        yield
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and say so either way. An application that fails here must not end the process in mid-air."""
+        if self._tls:
+            self.config.ssl = self._tls.context()
+        try:
+            await super().startup(sockets)
+        except SystemExit:
+            raise RuntimeError("the application's start failed; the log has the place") from None
+        finally:
+            self.settled.set()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Let new connections have the certificate as it is now, about once a second."""
+        if self._tls and counter % TICKS_A_SECOND == 0:
+            self._tls.follow()
+        return await super().on_tick(counter)
+
+
+def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlette:
+    """Return the pages of a service without an HTTP front: /healthz, /readyz and /metrics."""
+
+    async def healthz(_request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def readyz(_request: Request) -> Response:
+        missing = dict(await readiness())
+        return JSONResponse({"ready": not missing, "missing": missing}, status_code=503 if missing else 200)
+
+    async def metrics(_request: Request) -> Response:
+        return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+    return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])

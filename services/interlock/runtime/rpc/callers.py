@@ -1,0 +1,127 @@
+"""Who may call what inside the mesh: one table, and what is not in it is denied (SVC-6, reliability.md A-35, A-48).
+
+A caller is the service that its verified certificate names. Without certificates, on loopback, the boundary is the machine's
+own: whoever may open a port there may call, and nothing of this is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import structlog
+from prometheus_client import Counter
+
+from interlock.domain.errors import forbidden
+from interlock.runtime.tls.mutual import spiffe_id
+
+log = structlog.get_logger()
+
+DENIED = Counter(
+    "interlock_callers_denied", "Calls inside the mesh that the caller may not make.", ["service", "method", "caller"]
+)
+
+MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "operator"})
+"""Everyone who may be in a mesh. ``operator`` is the command line of whoever runs it."""
+
+UNKNOWN = "unknown"
+
+_SIDECAR = frozenset({"sidecar"})
+_OVERSIGHT = frozenset({"oversight"})
+_OPERATOR = frozenset({"operator"})
+_ALL = _SIDECAR | _OVERSIGHT | _OPERATOR
+
+CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
+    "session": {
+        "StartSession": _SIDECAR,
+        "OpenWindow": _SIDECAR,
+        "CommitWindow": _SIDECAR,
+        "FailWindow": _SIDECAR,
+        "AbandonWindow": _SIDECAR,
+        "Delegate": _SIDECAR,
+        "ReadGrant": _SIDECAR,
+        "VerifyResults": _SIDECAR,
+        "AcknowledgeMoves": _SIDECAR,
+        "TerminateSession": _SIDECAR,
+        "RestoreTree": _SIDECAR,
+        "RestoreTrees": _SIDECAR,
+        "GetSession": _ALL,
+        "GetDag": _ALL,
+    },
+    "policy": {
+        "Parse": _SIDECAR | _OPERATOR,
+        "Compare": _SIDECAR | _OPERATOR,
+        "Resolve": _SIDECAR,
+        "Decide": _SIDECAR,
+        "IdentifyAgent": _SIDECAR,
+        "VerifyApproval": _ALL,
+        "ListAgents": _OPERATOR,
+        "RegisterAgent": _OPERATOR,
+        "RemoveAgent": _OPERATOR,
+        "ListReviewers": _OVERSIGHT | _OPERATOR,
+        "RegisterReviewer": _OPERATOR,
+        "RemoveReviewer": _OPERATOR,
+    },
+    "dpe": {
+        "Analyze": _SIDECAR,
+        "CheckSummary": _SIDECAR,
+        "Describe": _SIDECAR | _OPERATOR,
+    },
+    "audit": {
+        "Append": _SIDECAR,
+        "Record": _SIDECAR,
+        "GetWindow": _SIDECAR,
+        "GetContents": _SIDECAR,
+        "GetStanding": _SIDECAR,
+        "DropContent": _SIDECAR,
+        "ReleaseHeld": _SIDECAR,
+        "GetReport": _ALL,
+        "GetTreeRecord": _ALL,
+        "GetTreeRecords": _ALL,
+        "VerifyTree": _ALL,
+        "Verify": _ALL,
+        "Export": _OPERATOR,
+        "GetHeld": _SIDECAR | _OVERSIGHT,
+        "ListHeld": _SIDECAR | _OVERSIGHT,
+        "DecideHeld": _OVERSIGHT,
+        "GetCheckpoint": _ALL,
+        "ProveInclusion": _OPERATOR,
+        "ProveConsistency": _OPERATOR,
+        "ListEntries": _OPERATOR,
+        "AcknowledgeTruncation": _OPERATOR,
+        "EraseSession": _OPERATOR,
+    },
+    "oversight": {
+        "Challenge": _OPERATOR,
+        "SignIn": _OPERATOR,
+        "ListHeld": _OPERATOR,
+        "GetHeld": _OPERATOR,
+        "Decide": _OPERATOR,
+    },
+    # Asked by whoever watches over the mesh; each answers for itself alone and shows nothing of a session.
+    "health": {"Check": MEMBERS, "Watch": MEMBERS, "List": MEMBERS},
+    "serverreflection": {"ServerReflectionInfo": _OPERATOR},
+}
+"""Service → method → who may call it."""
+
+
+class Gate:
+    """Admits the callers of one mesh by the one SPIFFE id of their verified certificate."""
+
+    def __init__(self, trust_domain: str) -> None:
+        self._prefix = spiffe_id(trust_domain, "")
+
+    def admit(self, service: str, method: str, peer: Mapping[str, list[bytes]]) -> str:
+        """Return the caller, or refuse with CALLER_NOT_ALLOWED. *peer* is gRPC's authentication context of the call."""
+        caller = self.caller(peer)
+        if caller not in CALLERS.get(service, {}).get(method, ()):
+            DENIED.labels(service, method, caller).inc()
+            log.warning("caller.denied", caller=caller, service=service, method=method)
+            raise forbidden("CALLER_NOT_ALLOWED", "the caller may not make this call", caller=caller)
+        return caller
+
+    def caller(self, peer: Mapping[str, list[bytes]]) -> str:
+        """Return the member that *peer* is; ``unknown`` for a foreign id, none, or more than one (X.509-SVID §2)."""
+        ids = peer.get("peer_spiffe_id") or []
+        text = ids[0].decode("utf-8", "replace") if len(ids) == 1 else ""
+        name = text.removeprefix(self._prefix) if text.startswith(self._prefix) else ""
+        return name if name in MEMBERS else UNKNOWN

@@ -1,0 +1,142 @@
+"""Health per service and overall, and readiness that names the dependency which is missing (SVC-4, SVC-9)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+from grpc_health.v1 import health, health_pb2
+from prometheus_client import Gauge
+
+from interlock.runtime.rpc.service import Service
+
+log = structlog.get_logger()
+
+READY = Gauge("interlock_ready", "1 while a service reaches all that it depends on.", ["service"])
+
+MISSING_KEY = "interlock-missing"
+"""Trailing metadata of a health check: a JSON object of dependency to hint, absent when nothing is missing."""
+
+PERIOD_S = 1.0
+FRESH_S = 0.2
+LIMIT_S = 3.0
+LONGEST_METADATA = 2048
+
+
+class Readiness:
+    """What each service of this process misses.
+
+    Asked once a second and on demand, but never so often that whoever polls could wear the dependencies down.
+    """
+
+    def __init__(self, services: Sequence[Service]) -> None:
+        self._services = services
+        self._lock = asyncio.Lock()
+        self._asked_at = -FRESH_S
+        self.by_service: dict[str, Mapping[str, str]] = {}
+
+    async def refresh(self) -> dict[str, Mapping[str, str]]:
+        """Return service name → (dependency → hint) for every service, not older than ``FRESH_S``."""
+        async with self._lock:
+            if time.monotonic() - self._asked_at >= FRESH_S:
+                found = await asyncio.gather(*(_ask(service) for service in self._services))
+                for service, missing in zip(self._services, found, strict=True):
+                    self._note(service.name, missing)
+                self._asked_at = time.monotonic()
+        return self.by_service
+
+    async def missing(self) -> dict[str, str]:
+        """Return dependency → hint over all services; empty means ready."""
+        found = await self.refresh()
+        return {name: hint for missing in found.values() for name, hint in missing.items()}
+
+    def _note(self, name: str, missing: Mapping[str, str]) -> None:
+        before = self.by_service.get(name)
+        self.by_service[name] = missing
+        READY.labels(name).set(0 if missing else 1)
+        if before is not None and set(before) == set(missing):
+            return
+        if missing:
+            log.warning("service.not_ready", service=name, missing=sorted(missing), hint="; ".join(missing.values()))
+        else:
+            log.info("service.ready", service=name)
+
+
+async def missing_of(parts: Sequence[Readiness]) -> dict[str, str]:
+    """Return dependency → hint over several servers of one process."""
+    found = await asyncio.gather(*(part.missing() for part in parts))
+    return {name: hint for missing in found for name, hint in missing.items()}
+
+
+async def _ask(service: Service) -> Mapping[str, str]:
+    try:
+        async with asyncio.timeout(LIMIT_S):
+            return await service.missing()
+    except TimeoutError:
+        return {service.name: f"its own check took longer than {LIMIT_S:g} s"}
+    except Exception as error:  # missing() must not raise; if it does, that is not readiness
+        log.exception("service.check_failed", service=service.name)
+        return {service.name: f"its own check failed with {type(error).__name__}; the log has the place"}
+
+
+class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
+    """The standard health service. Alive is who answers; SERVING is who misses nothing."""
+
+    def __init__(self, services: Sequence[Service], readiness: Readiness) -> None:
+        super().__init__()
+        self._services, self._readiness = services, readiness
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Learn the first state and keep it fresh from here on."""
+        await self.update()
+        self._task = asyncio.create_task(self._keep_fresh())
+
+    async def update(self) -> None:
+        """Ask the services and publish what they say, to watchers too."""
+        found = await self._readiness.refresh()
+        for service in self._services:
+            await self.set(service.full_name, _status(not found[service.name]))
+        await self.set(health.OVERALL_HEALTH, _status(not any(found[s.name] for s in self._services)))
+
+    async def leave(self) -> None:
+        """Say NOT_SERVING for good: this process is about to end."""
+        if self._task:
+            self._task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._task
+            self._task = None
+        await self.enter_graceful_shutdown()
+
+    async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
+        """Answer from a state that is fresh, and name what is missing in the trailing metadata."""
+        await self.update()
+        missing = {
+            name: hint
+            for service in self._services
+            if request.service in {"", service.full_name}
+            for name, hint in self._readiness.by_service[service.name].items()
+        }
+        if missing:
+            context.set_trailing_metadata(((MISSING_KEY, _metadata(missing)),))
+        return await super().Check(request, context)
+
+    async def _keep_fresh(self) -> None:
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            await self.update()
+
+
+def _status(serving: bool) -> Any:  # noqa: FBT001 - private and named at both uses
+    status = health_pb2.HealthCheckResponse
+    return status.SERVING if serving else status.NOT_SERVING
+
+
+def _metadata(missing: Mapping[str, str]) -> str:
+    text = json.dumps(missing)
+    return text if len(text) <= LONGEST_METADATA else json.dumps(dict.fromkeys(missing, "see its log"))

@@ -1,0 +1,140 @@
+"""The server's side of every gRPC call: refusals become statuses, defects stay inside, deadlines hold (SVC-3, SVC-4)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import inspect
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+import grpc
+
+from interlock.domain.errors import Refused
+from interlock.runtime import telemetry
+from interlock.runtime.rpc.callers import Gate
+from interlock.runtime.rpc.calls import DEADLINE, Call, Method, method_of
+from interlock.runtime.rpc.errors import to_status
+
+_INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
+"""Asked all the time or for as long as a client likes; neither logged nor limited."""
+
+
+class CallInterceptor(grpc.aio.ServerInterceptor):
+    """Wraps every method once and remembers it: one layer, because each one costs every call.
+
+    *gate* says who may call what; without one, as on plain text, everybody who reaches the port may.
+    """
+
+    def __init__(self, default_timeout_s: float, gate: Gate | None = None) -> None:
+        self._default_timeout_s = default_timeout_s
+        self._gate = gate
+        self._wrapped: dict[str, grpc.RpcMethodHandler[Any, Any]] = {}
+
+    async def intercept_service(
+        self,
+        continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
+        handler_call_details: grpc.HandlerCallDetails,
+    ) -> grpc.RpcMethodHandler[Any, Any] | None:
+        """Return the handler to run; ``None`` for a method that nobody has."""
+        path = handler_call_details.method
+        if path in self._wrapped:
+            return self._wrapped[path]
+        handler = await continuation(handler_call_details)
+        # Unknown methods are not remembered: a caller could fill the memory with names.
+        if handler is not None:
+            self._wrapped[path] = handler = self._wrap(handler, path)
+        return handler
+
+    def _wrap(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
+        if path.startswith(_INFRASTRUCTURE):
+            wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
+            return wrapped
+        make, answer = (
+            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_of(path)))
+            if handler.response_streaming
+            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_of(path)))
+        )
+        return make(answer, handler.request_deserializer, handler.response_serializer)
+
+    def _admit(self, method: Method, context: Any) -> None:
+        if self._gate is not None:
+            self._gate.admit(method.service, method.name, context.auth_context())
+
+    def _gated(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
+        """Return *handler* of health or reflection for those who may ask; how it streams stays as it is."""
+        method = method_of(path)
+        kind = f"{'stream' if handler.request_streaming else 'unary'}_{'stream' if handler.response_streaming else 'unary'}"
+        behaviour = getattr(handler, kind)
+
+        async def admitted(context: Any) -> None:
+            try:
+                self._admit(method, context)
+            except Refused as refused:
+                await context.abort_with_status(to_status(refused))
+
+        async def answer(request: Any, context: Any) -> Any:
+            await admitted(context)
+            return await behaviour(request, context)
+
+        async def stream(request: Any, context: Any) -> AsyncIterator[Any]:
+            await admitted(context)
+            async for message in behaviour(request, context):
+                yield message
+
+        make = getattr(grpc, f"{kind}_rpc_method_handler")
+        made: grpc.RpcMethodHandler[Any, Any] = make(
+            stream if inspect.isasyncgenfunction(behaviour) else answer,
+            handler.request_deserializer,
+            handler.response_serializer,
+        )
+        return made
+
+    def _unary(self, behaviour: Callable[[Any, Any], Awaitable[Any]], method: Method) -> Callable[..., Any]:
+        async def answer(request: Any, context: Any) -> Any:
+            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+                try:
+                    async with asyncio.timeout(self._limit(context)) as limit:
+                        self._admit(method, context)
+                        return call.answered(await behaviour(request, context))
+                except (Exception, asyncio.CancelledError) as error:
+                    await _report(call, context, error, out_of_time=limit.expired())
+                    raise
+
+        return answer
+
+    def _streaming(self, behaviour: Callable[[Any, Any], AsyncIterator[Any]], method: Method) -> Callable[..., Any]:
+        async def answer(request: Any, context: Any) -> AsyncIterator[Any]:
+            with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
+                try:
+                    async with asyncio.timeout(self._limit(context)) as limit:
+                        self._admit(method, context)
+                        async with contextlib.aclosing(behaviour(request, context)) as messages:  # type: ignore[type-var]
+                            async for message in messages:
+                                yield message
+                except (Exception, asyncio.CancelledError) as error:
+                    await _report(call, context, error, out_of_time=limit.expired())
+                    raise
+
+        return answer
+
+    def _limit(self, context: Any) -> float | None:
+        """Return the time limit of a call without a deadline; a deadline of the caller's is gRPC's to keep."""
+        return self._default_timeout_s if context.time_remaining() is None else None
+
+
+async def _report(call: Call, context: Any, error: BaseException, *, out_of_time: bool) -> None:
+    """End the call with the status of what happened. Returns when gRPC already knows."""
+    if isinstance(error, grpc.aio.AbortError):
+        call.code = context.code()
+        call.reason = call.code.name
+        return
+    refused = call.failed(error, out_of_time=out_of_time)
+    if refused is not None:
+        status = to_status(refused)
+        # Not abort_with_status: it would replace the trailing metadata that the handler has set.
+        await context.abort(
+            status.code, status.details, (*(context.trailing_metadata() or ()), *status.trailing_metadata)
+        )
+    elif (context.time_remaining() or 1.0) <= 0:
+        call.code, call.reason = grpc.StatusCode.DEADLINE_EXCEEDED, DEADLINE

@@ -1,0 +1,160 @@
+"""The four services as their callers see them, in this process or on the network (design.md, The picture)."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Self
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceStub
+from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceStub
+from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
+from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
+from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
+from interlock.runtime.rpc.health import MISSING_KEY
+from interlock.runtime.rpc.rotating import RotatingChannel
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.tls.mutual import Tls, open_tls
+
+if TYPE_CHECKING:
+    from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
+    from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceAsyncStub
+    from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
+    from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
+
+NAMES = ("session", "policy", "dpe", "audit")
+HEALTH_TIMEOUT_S = 1.5
+
+_OPTIONS = (
+    # A peer that is back is found within a second; one that died is noticed within fifteen.
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.min_reconnect_backoff_ms", 1000),
+    ("grpc.max_reconnect_backoff_ms", 1000),
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    # Calls between services never leave the mesh, whatever proxy the environment names.
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.use_local_subchannel_pool", 1),
+)
+
+
+@dataclass(frozen=True)
+class Mesh:
+    """One stub per service; every stub is asked the same way, local or remote (``runtime.client.ask``)."""
+
+    session: SessionServiceAsyncStub
+    policy: PolicyServiceAsyncStub
+    dpe: DpeServiceAsyncStub
+    audit: AuditServiceAsyncStub
+    missing: Callable[[], Awaitable[Mapping[str, str]]]
+    """Dependency → hint for each service that cannot be used now; empty means all can. Never raises."""
+    close: Callable[[], Awaitable[None]]
+
+    @classmethod
+    def local(cls, *, session: Any, policy: Any, dpe: Any, audit: Any) -> Self:
+        """Return a mesh inside this process, over services (``runtime.service.Service``) or bare servicers."""
+        parts = {"session": session, "policy": policy, "dpe": dpe, "audit": audit}
+        servicers = {name: getattr(part, "servicer", part) for name, part in parts.items()}
+        channel = LocalChannel(**{f"{name.capitalize()}Service": servicer for name, servicer in servicers.items()})
+
+        async def missing() -> Mapping[str, str]:
+            asked = [part.missing() for part in parts.values() if hasattr(part, "missing")]
+            return {name: hint for answer in await asyncio.gather(*asked) for name, hint in answer.items()}
+
+        return cls(**_stubs(dict.fromkeys(NAMES, channel)), missing=missing, close=_nothing)
+
+    @classmethod
+    def remote(cls, settings: Settings) -> Self:
+        """Return a mesh over gRPC at the addresses of the settings. Nothing is connected before the first call."""
+        addresses = {name: getattr(settings, f"{name}_address") for name in NAMES}
+        size = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
+        options = [*_OPTIONS, *((name, settings.max_message_bytes) for name in size)]
+        tls = open_tls(settings)
+        channels = {name: _channel(tls, name, addresses[name], options, settings) for name in NAMES}
+
+        async def missing() -> Mapping[str, str]:
+            found = await asyncio.gather(*(_unhealthy(name, channels[name], addresses[name]) for name in NAMES))
+            return {name: hint for answer in found for name, hint in answer.items()}
+
+        async def close() -> None:
+            await asyncio.gather(*(channel.close() for channel in channels.values()))
+
+        traced = {name: TracedChannel(channel) for name, channel in channels.items()}
+        return cls(**_stubs(traced), missing=missing, close=close)
+
+
+def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
+    if tls is None:
+        return grpc.aio.insecure_channel(where, options=options)
+    return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
+
+
+def _stubs(channels: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "session": SessionServiceStub(channels["session"]),
+        "policy": PolicyServiceStub(channels["policy"]),
+        "dpe": DpeServiceStub(channels["dpe"]),
+        "audit": AuditServiceStub(channels["audit"]),
+    }
+
+
+async def _nothing() -> None:
+    """End nothing: local services are closed by the process that opened them."""
+
+
+class Peer(Enum):
+    """What the health check of a service found."""
+
+    READY = "ready"
+    NOT_READY = "not ready"
+    FOREIGN = "something else"
+    SILENT = "silent"
+
+
+async def peer(name: str, channel: Any) -> tuple[Peer, dict[str, str]]:
+    """Ask the service *name* for its health; with it comes what it misses, dependency → hint, where it says so."""
+    request = health_pb2.HealthCheckRequest(service=f"interlock.api.{name}.v1.{name.capitalize()}Service")
+    call = health_pb2_grpc.HealthStub(channel).Check(request, timeout=HEALTH_TIMEOUT_S)
+    try:
+        answer = await call
+        if answer.status == health_pb2.HealthCheckResponse.SERVING:
+            return Peer.READY, {}
+        return Peer.NOT_READY, _named(await call.trailing_metadata())
+    except grpc.aio.AioRpcError as error:
+        known = error.code() in {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNIMPLEMENTED}
+        return (Peer.FOREIGN if known else Peer.SILENT), {}
+
+
+def _named(metadata: Any) -> dict[str, str]:
+    for key, value in metadata or ():
+        if key == MISSING_KEY:
+            with contextlib.suppress(ValueError, AttributeError):
+                return {str(dependency): str(hint) for dependency, hint in json.loads(value).items()}
+    return {}
+
+
+async def _unhealthy(name: str, channel: Any, where: str) -> dict[str, str]:
+    state, missing = await peer(name, channel)
+    if state is Peer.READY:
+        return {}
+    if missing:
+        return {f"{name}/{dependency}": hint for dependency, hint in missing.items()}
+    return {name: hint_for(state, name, where)}
+
+
+def hint_for(state: Peer, name: str, where: str) -> str:
+    """Return what to do about a service that cannot be used."""
+    setting = f"INTERLOCK_{name.upper()}_ADDRESS"
+    if state is Peer.FOREIGN:
+        return f"what listens on {where} is not the {name} service; correct {setting}"
+    if state is Peer.NOT_READY:
+        return f"the {name} service on {where} is starting or ending"
+    return f"nothing answers on {where}: start it with `interlock serve {name}`, or say where it is with {setting}"

@@ -1,0 +1,141 @@
+"""One gRPC server: calls, health, reflection, limits, and an end that loses no call (SVC-4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import grpc
+from grpc_health.v1 import health, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection, reflection_pb2, reflection_pb2_grpc
+
+from interlock.domain.errors import unavailable
+from interlock.runtime.rpc.callers import Gate
+from interlock.runtime.rpc.health import HealthFront, Readiness
+from interlock.runtime.rpc.interceptor import CallInterceptor
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.tls.fronts import open_front_tls
+from interlock.runtime.tls.mutual import CONNECTION_AGE_MS, open_tls, require_private
+
+REFLECTION_V1 = "grpc.reflection.v1.ServerReflection"
+MAX_METADATA_BYTES = 16_384
+MAX_CONCURRENT_STREAMS = 1024
+
+FRONTS = frozenset({"sidecar"})
+"""Services that agents call: they show an API key and no certificate of the mesh."""
+
+
+def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
+    """Return the channel arguments of a server."""
+    return [
+        ("grpc.max_receive_message_length", largest_request),
+        ("grpc.max_send_message_length", settings.max_message_bytes),
+        # The soft bound drops some above it, the absolute one all: equal, so that the answer does not depend on luck.
+        ("grpc.max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
+        ("grpc.max_concurrent_streams", MAX_CONCURRENT_STREAMS),
+        # Dead peers are found within 40 s; pings of our own clients (mesh.py) are not taken for abuse.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
+        # With it, a second process would share the port without a word.
+        ("grpc.so_reuseport", 0),
+    ]
+
+
+def address(host: str, port: int) -> str:
+    """Return host and port as one text; an IPv6 host gets its brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+class Server:
+    """Serves one or more services on one port until it is drained."""
+
+    def __init__(
+        self, services: Sequence[Service], settings: Settings, *, port: int, largest_request: int | None = None
+    ) -> None:
+        self.services, self.port = tuple(services), port
+        self.readiness = Readiness(self.services)
+        self._settings = settings
+        self._health = HealthFront(self.services, self.readiness)
+        self._front = any(service.name in FRONTS for service in self.services)
+        self._credentials, gate = self._front_credentials() if self._front else self._mesh_credentials()
+        self._server = grpc.aio.server(
+            interceptors=(CallInterceptor(settings.request_timeout_s, gate),),
+            options=[
+                *options(settings, largest_request or settings.max_message_bytes),
+                *([("grpc.max_connection_age_ms", CONNECTION_AGE_MS)] if self._credentials else []),
+            ],
+        )
+
+    async def start(self) -> int:
+        """Bind, serve, and return the port. Refused with PORT_IN_USE when the port cannot be had."""
+        for service in self.services:
+            service.register(service.servicer, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        _add_reflection([service.full_name for service in self.services], self._server)
+        self.port = self._bound()
+        await self._health.start()
+        await self._server.start()
+        return self.port
+
+    def _mesh_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
+        tls = open_tls(self._settings)
+        if tls is None:
+            return None, None
+        tls.require(service.name for service in self.services)
+        return tls.server_credentials(), Gate(tls.trust_domain)
+
+    def _front_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
+        tls = open_front_tls(self._settings)
+        return (tls.server_credentials() if tls else None), None
+
+    def _bound(self) -> int:
+        require_private(self._settings, front=self._front)
+        wanted = address(self._settings.host, self.port)
+        try:
+            if self._credentials is None:
+                port = self._server.add_insecure_port(wanted)
+            else:
+                port = self._server.add_secure_port(wanted, self._credentials)
+        except RuntimeError:
+            port = 0
+        if port == 0:
+            raise port_in_use(wanted, ", ".join(service.name for service in self.services))
+        return port
+
+    async def leave(self) -> None:
+        """Say NOT_SERVING for good, so that nobody sends more."""
+        await self._health.leave()
+
+    async def drain(self) -> None:
+        """Refuse new calls and let those in flight finish within ``drain_s``; what is left then is cancelled."""
+        await self.leave()
+        await self._server.stop(self._settings.drain_s)
+
+
+def port_in_use(wanted: str, name: str) -> Exception:
+    """Return the refusal of a port that another process has or that may not be bound."""
+    return unavailable(
+        "PORT_IN_USE",
+        f"{name} cannot listen on {wanted}",
+        retry_after_ms=0,
+        hint="another process has this port, or it may not be bound; choose another one or 0 for any free port",
+    )
+
+
+def _add_reflection(names: list[str], server: grpc.aio.Server) -> None:
+    """Serve reflection under both names: newer clients ask v1 first, and its messages are v1alpha's byte for byte."""
+    servicer = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
+    reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
+    handler: Any = grpc.stream_stream_rpc_method_handler(
+        servicer.ServerReflectionInfo,
+        request_deserializer=reflection_pb2.ServerReflectionRequest.FromString,
+        response_serializer=reflection_pb2.ServerReflectionResponse.SerializeToString,
+    )
+    server.add_generic_rpc_handlers(
+        (grpc.method_handlers_generic_handler(REFLECTION_V1, {"ServerReflectionInfo": handler}),)
+    )

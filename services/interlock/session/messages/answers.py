@@ -1,0 +1,229 @@
+"""Domain values as messages of the session service."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.breaker import Transition, state_of, strategy_under
+from interlock.domain.budget import Decrements, Micros
+from interlock.domain.dag.dag import TRANSFERS, Edge, Node, children, leaves
+from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.state import AgentTerms, Committed, Effect, Opened, Parent, SessionState, Status
+from interlock.runtime.clock import iso8601
+from interlock.session.delegation import Inherited, Result
+
+
+def session_message(state: SessionState) -> session_pb2.Session:
+    """Return a session as stored."""
+    terms, below = state.terms, children(state.nodes)
+    return session_pb2.Session(
+        session_id=terms.session_id,
+        root_session_id=terms.root_session_id,
+        status=cast("Any", int(state.status)),
+        safety_budget_micros=state.budget,
+        breaker=cast("Any", int(state_of(state.budget))),
+        policy_text=state.policy.text,
+        policy_hash=state.policy.hash,
+        max_windows=terms.limits.max_windows,
+        windows=[_window(state, node, below[node.window_id]) for node in state.nodes],
+        chain_tip=state.tip.seal.hmac if state.tip else "",
+        created_at=iso8601(terms.created_us),
+        scope=terms.scope,
+        loop_depth=terms.loop_depth,
+        parent_session_id=terms.parent_session_id or "",
+        agent=_agent(terms.agent),
+        child_session_ids=state.children,
+        data_residency=terms.residency,
+        safety_mode=terms.safety_mode,
+        accumulate_sum=terms.accumulate,
+        leaf_ids=leaves(state.nodes),
+        untold_window_ids=state.untold,
+    )
+
+
+def _agent(agent: AgentTerms) -> session_pb2.AgentTerms:
+    return session_pb2.AgentTerms(
+        agent_type=agent.agent_type,
+        max_loop_depth=agent.max_loop_depth,
+        max_delegations=agent.max_delegations,
+        allowed_strategies=agent.allowed_strategies,
+    )
+
+
+def _window(state: SessionState, node: Node, below: tuple[WindowId, ...]) -> session_pb2.Window:
+    seal = node.seal
+    return session_pb2.Window(
+        window_id=node.window_id,
+        session_id=state.terms.session_id,
+        window_number=node.window_number,
+        parent_ids=node.parent_ids,
+        child_ids=below,
+        continuation_id=node.continuation_id or "",
+        pattern=node.pattern,
+        strategy=seal.strategy,
+        envelope_etag=seal.envelope_etag,
+        quality_tier=seal.quality_tier,
+        risk_level=cast("Any", int(seal.risk_level or 0)),
+        safety_budget_micros=node.safety_budget,
+        charge_micros=node.charge,
+        hmac=seal.hmac,
+        timestamp=seal.timestamp,
+        token_count=seal.token_count,
+        response_hash=seal.response_hash,
+        status=seal.status,
+        edges=_edges(node),
+    )
+
+
+def _edges(node: Node) -> list[session_pb2.Edge]:
+    """Return one edge per parent; nothing was transferred where none was recorded."""
+    known = {edge.source_id: edge for edge in node.edges}
+    found = [known.get(parent, Edge(parent, TRANSFERS[0], 0, "")) for parent in node.parent_ids]
+    return [
+        session_pb2.Edge(
+            source_id=edge.source_id,
+            target_id=node.window_id,
+            transfer_type=cast("Any", TRANSFERS.index(edge.transfer_type)),
+            transferred_tokens=edge.transferred_tokens,
+            summary_hash=edge.summary_hash,
+        )
+        for edge in found
+    ]
+
+
+def opened_message(window: WindowId, opened: Opened, decrements: Decrements) -> session_pb2.OpenedWindow:
+    """Return the lease of a window."""
+    terms, breaker = opened.terms, state_of(opened.session_budget)
+    return session_pb2.OpenedWindow(
+        session_id=terms.session_id,
+        root_session_id=terms.root_session_id,
+        window_id=window,
+        window_number=opened.number,
+        parent_ids=[parent.window_id for parent in opened.parents],
+        parent_hmacs=[parent.hmac for parent in opened.parents],
+        policy_text=opened.policy.text,
+        policy_hash=opened.policy.hash,
+        safety_budget_micros=opened.path_budget,
+        session_budget_micros=opened.session_budget,
+        breaker=cast("Any", int(breaker)),
+        loop_depth=terms.loop_depth,
+        max_windows=terms.limits.max_windows,
+        quality_history=opened.history.tiers,
+        lineage=opened.history.lineage,
+        decrements=session_pb2.Decrements(
+            low_micros=decrements.low,
+            medium_micros=decrements.medium,
+            high_micros=decrements.high,
+            critical_micros=decrements.critical,
+        ),
+        unsettled_window_id=opened.unsettled or "",
+        strategy=strategy_under(breaker, terms.strategy),
+        pattern=opened.pattern,
+        parents=[_parent(parent) for parent in opened.parents],
+        ancestor_session_ids=terms.ancestors,
+        agent=_agent(terms.agent),
+        facts_seen=opened.facts,
+        left_out_ids=opened.left_out,
+        data_residency=terms.residency,
+        safety_mode=terms.safety_mode,
+        max_dag_nodes=terms.limits.max_dag_nodes,
+        max_fan_out=terms.limits.max_fan_out,
+        degradation=cast("Any", int(opened.history.degradation)),
+        key_version=terms.key_version,
+        untold_window_ids=opened.untold,
+        unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
+        unsettled_parent_ids=opened.lapsed.parent_ids if opened.lapsed else (),
+    )
+
+
+def _parent(parent: Parent) -> session_pb2.ParentWindow:
+    return session_pb2.ParentWindow(
+        window_id=parent.window_id,
+        window_number=parent.number,
+        hmac=parent.hmac,
+        quality_tier=parent.tier,
+        status=parent.status,
+        safety_budget_micros=parent.path_budget,
+    )
+
+
+def committed_message(committed: Committed, token: str, *, max_age_s: int) -> session_pb2.CommitWindowResponse:
+    """Return what a commit did."""
+    outcome, terms, history = committed.outcome, committed.terms, committed.history
+    return session_pb2.CommitWindowResponse(
+        token=token,
+        continuation_id=outcome.continuation_id or "",
+        safety_budget_micros=outcome.path_budget,
+        session_budget_micros=outcome.session_budget,
+        breaker=cast("Any", int(outcome.after)),
+        transitions=_transitions(terms.session_id, outcome.transitions, outcome.session_budget),
+        terminated=outcome.status is not Status.ACTIVE,
+        duplicate=committed.duplicate,
+        quality_history=history.tiers,
+        lineage=history.lineage,
+        max_age_s=max_age_s,
+        nonce=terms.nonce,
+        ancestors=[_ancestor(effect) for effect in outcome.ancestors if effect.after != effect.before],
+        lineage_text=history.lineage_text,
+        quality_text=history.quality_text,
+        degradation=cast("Any", int(history.degradation)),
+    )
+
+
+def _ancestor(effect: Effect) -> session_pb2.Ancestor:
+    return session_pb2.Ancestor(
+        session_id=effect.session_id,
+        before_micros=effect.before,
+        safety_budget_micros=effect.after,
+        transitions=_transitions(effect.session_id, effect.transitions, effect.after),
+        terminated=effect.status is not Status.ACTIVE,
+    )
+
+
+def _transitions(
+    session: SessionId, steps: Iterable[Transition], budget: Micros
+) -> list[session_pb2.BreakerTransition]:
+    return [
+        session_pb2.BreakerTransition(
+            session_id=session,
+            from_state=cast("Any", int(step.before)),
+            to_state=cast("Any", int(step.after)),
+            safety_budget_micros=budget,
+        )
+        for step in steps
+    ]
+
+
+def delegation_message(inherited: Inherited) -> session_pb2.Delegation:
+    """Return what a grant gives."""
+    grant, parent = inherited.grant, inherited.parent
+    return session_pb2.Delegation(
+        parent_session_id=grant.parent_session_id,
+        root_session_id=grant.root_session_id,
+        loop_depth=grant.loop_depth,
+        safety_budget_micros=inherited.budget,
+        policy_text=parent.policy.text,
+        policy_hash=parent.policy.hash,
+        safety_mode=parent.terms.safety_mode,
+        data_residency=parent.terms.residency,
+        agent_type=grant.agent_type,
+        expires_at=inherited.expires_at,
+        grant_id=grant.grant_id,
+        strategy=inherited.strategy,
+    )
+
+
+def result_message(result: Result) -> session_pb2.SubAgentResult:
+    """Return what is known of an answer of a sub-agent."""
+    state, tip = result.state, result.state.tip
+    return session_pb2.SubAgentResult(
+        session_id=result.session_id,
+        hmac=result.hmac,
+        window_id=result.node.window_id,
+        chain_tip=tip.seal.hmac if tip else "",
+        agent_type=state.terms.agent.agent_type,
+        safety_budget_micros=state.budget,
+        risk_level=cast("Any", int(result.node.seal.risk_level or 0)),
+    )

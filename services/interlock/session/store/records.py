@@ -1,0 +1,363 @@
+"""How a session is written in its Redis hash: ``lua/common.lua`` lists the fields. The JSON in it is for us alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+import orjson
+
+from interlock.domain.breaker import BreakerState
+from interlock.domain.budget import Micros
+from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Limits, Node, Seal
+from interlock.domain.dag.lineage import History, Step, degradation_of, history_of
+from interlock.domain.ids import ContinuationId, SessionId, WindowId
+from interlock.domain.risk.risk import RiskLevel
+from interlock.domain.session.state import (
+    VOID,
+    AgentTerms,
+    Committed,
+    CommitWindow,
+    Effect,
+    Lease,
+    Opened,
+    Outcome,
+    Parent,
+    ParentView,
+    PolicyText,
+    SessionState,
+    Status,
+    Terms,
+)
+
+NONE = "-"
+"""How an absent value is spelled among words that are parted by spaces."""
+
+LETTERS = {LINEAR: "L", FAN_OUT: "O", FAN_IN: "I", BRANCH: "B", VOID: "V"}
+PATTERN_OF = {letter: pattern for pattern, letter in LETTERS.items()}
+STATUS_LETTERS = {"COMPLETED": "C", "HALTED": "H", "HELD": "E", FAILED: "F"}
+STATUS_OF = {letter: status for status, letter in STATUS_LETTERS.items()}
+
+_WINDOW = "crp_win_"
+
+
+def terms_to_json(terms: Terms) -> str:
+    """Return the terms of a session as stored."""
+    return orjson.dumps(terms).decode()
+
+
+@lru_cache(maxsize=4096)
+def terms_from_json(data: bytes) -> Terms:
+    """Return the terms of a session from what is stored; what older writers left out has its default.
+
+    Terms never change, so what was read once is kept.
+    """
+    found: dict[str, Any] = orjson.loads(data)
+    agent = found.pop("agent", {})
+    return Terms(
+        **{
+            **found,
+            "session_id": SessionId(found["session_id"]),
+            "limits": Limits(**found["limits"]),
+            "ancestors": tuple(SessionId(each) for each in found.get("ancestors", ())),
+            "agent": AgentTerms(**{**agent, "allowed_strategies": tuple(agent.get("allowed_strategies", ()))}),
+        }
+    )
+
+
+def record_to_json(ask: CommitWindow) -> str:
+    """Return what a window keeps besides its outcome."""
+    record: dict[str, Any] = {"number": ask.window_number, "parents": ask.parent_ids, "seal": ask.seal}
+    if ask.edges:
+        record["edges"] = ask.edges
+    return orjson.dumps(record).decode()
+
+
+def outcome_from_text(data: bytes, ancestors: Sequence[SessionId]) -> Outcome:
+    """Return the outcome of a commit; ``commit.lua`` writes it."""
+    index, path, session, before, status, charge, hmac, continuation, number, effects = data.decode().split(" ")
+    return Outcome(
+        index=int(index),
+        path_budget=Micros(int(path)),
+        session_budget=Micros(int(session)),
+        before=BreakerState(int(before)),
+        status=Status(int(status)),
+        charge=Micros(int(charge)),
+        hmac="" if hmac == NONE else hmac,
+        continuation_id=None if continuation == NONE else ContinuationId(continuation),
+        number=int(number),
+        ancestors=() if effects == NONE else tuple(_effects(effects, ancestors)),
+    )
+
+
+def _effects(text: str, ancestors: Sequence[SessionId]) -> list[Effect]:
+    found = [entry.split(":") for entry in text.split(",")]
+    return [
+        Effect(session, Micros(int(before)), Micros(int(after)), Status(int(status)))
+        for session, (before, after, status) in zip(ancestors, found, strict=True)
+    ]
+
+
+def steps_from(dag: bytes, nodes: int) -> list[Step]:
+    """Return the windows of a session from its ``dag`` field, which must hold as many as *nodes*."""
+    steps: list[Step] = []
+    for entry in dag.decode().split(";")[:nodes]:
+        place = len(steps)
+        # 32 hex digits, a blank, tier, status, pattern, places of the parents
+        parents = (
+            tuple(int(at) - 1 for at in entry[36:].split(".")) if len(entry) > 36 else (place - 1,) if place else ()
+        )
+        steps.append(
+            Step(
+                window_id=WindowId(_WINDOW + entry[:32]),
+                number=1 + max([steps[at].number for at in parents], default=0),
+                tier=entry[33],
+                status=STATUS_OF[entry[34]],
+                pattern=PATTERN_OF[entry[35]],
+                parents=parents,
+            )
+        )
+    if len(steps) != nodes:
+        raise ValueError("the windows of a session are not all there")
+    return steps
+
+
+_ENTRY = 37
+"""Length of an entry in ``dag`` that continues the one before it, with its semicolon; others name their parents."""
+
+
+def _entry(dag: bytes, index: int) -> str:
+    """Return the entry of a window; in a line every entry has the same length."""
+    if len(dag) == _ENTRY * dag.count(b";"):
+        return dag[_ENTRY * (index - 1) : _ENTRY * index].decode()
+    return dag.split(b";")[index - 1].decode()
+
+
+def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
+    """Return what led to the windows at *places*. A line is cut out of the text: most sessions are one."""
+    if len(dag) != _ENTRY * dag.count(b";") or len(places) != 1:
+        return history_of(steps_from(dag, nodes), places)
+    text = dag.decode()[: _ENTRY * (places[0] + 1)]
+    lineage = tuple(WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY))
+    tiers = tuple(text[33::_ENTRY])
+    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+
+
+def opened_from(reply: Sequence[Any], pattern: str) -> Opened:
+    """Return the lease in a reply of ``open.lua``."""
+    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold = reply
+    if dag.count(b";") != nodes:
+        raise ValueError("the windows of a session are not all there")
+    terms = terms_from_json(terms_data)
+    found = [outcome_from_text(data, terms.ancestors) for data in told[1::2]]
+    return Opened(
+        terms=terms,
+        policy=PolicyText(text.decode(), digest.decode()),
+        pattern=pattern,
+        parents=tuple(
+            _parent(window, outcome, _entry(dag, outcome.index))
+            for window, outcome in zip(told[::2], found, strict=True)
+        ),
+        path_budget=Micros(path),
+        session_budget=Micros(budget),
+        lapsed=next(iter(_leases(lapsed)), None),
+        left_out=tuple(WindowId(each.decode()) for each in left_out),
+        facts=_words(facts),
+        history=_history(dag, nodes, [outcome.index - 1 for outcome in found]),
+        untold=tuple(WindowId(each) for each in _words(untold)),
+    )
+
+
+def _parent(window: bytes, outcome: Outcome, entry: str) -> Parent:
+    return Parent(
+        window_id=WindowId(window.decode()),
+        number=outcome.number,
+        hmac=outcome.hmac,
+        tier=entry[33],
+        status=STATUS_OF[entry[34]],
+        path_budget=outcome.path_budget,
+    )
+
+
+def _words(data: bytes) -> tuple[str, ...]:
+    return tuple(data.decode().split(",")) if data else ()
+
+
+def committed_from(reply: Sequence[Any]) -> Committed:
+    """Return the answer in a reply of ``commit.lua``."""
+    duplicate, terms_data, policy_hash, text, dag = reply
+    terms = terms_from_json(terms_data)
+    outcome = outcome_from_text(text, terms.ancestors)
+    return Committed(
+        terms=terms,
+        policy_hash=policy_hash.decode(),
+        outcome=outcome,
+        duplicate=bool(duplicate),
+        pattern=PATTERN_OF[_entry(dag, outcome.index)[35]],
+        history=_history(dag, outcome.index, [outcome.index - 1]),
+    )
+
+
+VIEWED = ("terms", "policy", "policy_hash", "status", "budget", "kids", "top")
+"""Fields of ``view_from``; after them the grant, the approval and the outcome of the pointed-to window."""
+
+
+def view_from(values: Sequence[Any]) -> ParentView | None:
+    """Return what is looked at of a session before it delegates; ``None`` when there is no session."""
+    if values[3] is None:
+        return None
+    data, text, digest, status, budget, kids, top, grant, approval, pointed = values
+    terms = terms_from_json(data)
+    return ParentView(
+        terms=terms,
+        policy=PolicyText(text.decode(), digest.decode()),
+        status=Status(int(status)),
+        budget=Micros(int(budget)),
+        delegations=len(_words(kids)),
+        grant_used=grant is not None,
+        approval_used=approval is not None,
+        top=int(top),
+        pointed_hmac=outcome_from_text(pointed, terms.ancestors).hmac if pointed else "",
+    )
+
+
+def state_from(fields: Mapping[str, bytes]) -> SessionState:
+    """Return the state of a session from all fields of its hash."""
+    terms = terms_from_json(fields["terms"])
+    steps = steps_from(fields["dag"], int(fields["nodes"]))
+    outcomes = tuple(outcome_from_text(fields[f"r:{step.window_id}"], terms.ancestors) for step in steps)
+    pairs = zip(steps, outcomes, strict=True)
+    return SessionState(
+        terms=terms,
+        policy=PolicyText(fields["policy"].decode(), fields["policy_hash"].decode()),
+        status=Status(int(fields["status"])),
+        budget=Micros(int(fields["budget"])),
+        nodes=tuple(_node(step, outcome, fields[f"w:{step.window_id}"]) for step, outcome in pairs),
+        outcomes=outcomes,
+        leases=_leases(fields["lease"]),
+        expired=_leases(fields["unsettled"]),
+        cap=Micros(int(fields["cap"])),
+        children=tuple(SessionId(each) for each in _words(fields["kids"])),
+        grants=frozenset((name, SessionId(data.decode())) for name, data in _named(fields, "g:")),
+        approvals=frozenset(name for name, _ in _named(fields, "a:")),
+        facts=_words(fields["facts"]),
+        replaced=frozenset(PolicyText(data.decode(), name) for name, data in _named(fields, "o:")),
+        untold=tuple(WindowId(each) for each in _words(fields.get("untold", b""))),
+        late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
+    )
+
+
+def fields_of(state: SessionState) -> dict[str, str]:
+    """Return all fields of a session's hash but its epoch, as the scripts would have written them."""
+    terms, nodes = state.terms, state.nodes
+    sealed = [node for node in nodes if not node.failed]
+    continued = {parent for node in sealed for parent in node.parent_ids}
+    fields = {
+        "terms": terms_to_json(terms),
+        "ancestors": ",".join(terms.ancestors),
+        "max_windows": str(terms.limits.max_windows),
+        "max_nodes": str(terms.limits.max_dag_nodes),
+        "max_fan_out": str(terms.limits.max_fan_out),
+        "sum": str(int(terms.accumulate)),
+        "policy": state.policy.text,
+        "policy_hash": state.policy.hash,
+        "status": str(int(state.status)),
+        "budget": str(state.budget),
+        "cap": str(state.cap),
+        "tip": sealed[-1].window_id if sealed else "",
+        "top": str(state.tip_number),
+        "nodes": str(len(nodes)),
+        "open": str(sum(node.continuation_id is not None and node.window_id not in continued for node in sealed)),
+        "dag": _dag(nodes),
+        "lease": _leases_text(state.leases),
+        "unsettled": _leases_text(state.expired),
+        "facts": ",".join(state.facts),
+        "kids": ",".join(state.children),
+        "untold": ",".join(state.untold),
+        "late": ",".join(
+            f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
+        ),
+    }
+    for node, outcome in zip(nodes, state.outcomes, strict=True):
+        fields[f"r:{node.window_id}"] = _outcome_text(outcome, terms.ancestors)
+        fields[f"w:{node.window_id}"] = _record_text(node)
+        if node.continuation_id:
+            fields[f"c:{node.continuation_id}"] = node.window_id
+        letter = ("f" if node.pattern == FAN_OUT else "x") if node.failed else LETTERS[node.pattern]
+        for parent in node.parent_ids:
+            fields[f"k:{parent}"] = fields.get(f"k:{parent}", "") + letter
+    fields |= {f"g:{grant}": child for grant, child in state.grants}
+    fields |= {f"a:{approval}": "" for approval in state.approvals}
+    return fields | {f"o:{policy.hash}": policy.text for policy in state.replaced}
+
+
+def _dag(nodes: Sequence[Node]) -> str:
+    place = {node.window_id: at for at, node in enumerate(nodes, 1)}
+    entries = []
+    for at, node in enumerate(nodes, 1):
+        parents = ".".join(str(place[parent]) for parent in node.parent_ids)
+        tier = NONE if node.failed else node.seal.quality_tier
+        how = f"{tier}{STATUS_LETTERS[node.seal.status]}{LETTERS[node.pattern]}"
+        entries.append(f"{node.window_id.removeprefix(_WINDOW)} {how}{'' if parents == str(at - 1) else parents};")
+    return "".join(entries)
+
+
+def _outcome_text(outcome: Outcome, ancestors: Sequence[SessionId]) -> str:
+    effects = {
+        effect.session_id: f"{effect.before}:{effect.after}:{int(effect.status)}" for effect in outcome.ancestors
+    }
+    words = (
+        outcome.index, outcome.path_budget, outcome.session_budget, int(outcome.before), int(outcome.status),
+        outcome.charge, outcome.hmac or NONE, outcome.continuation_id or NONE, outcome.number,
+        ",".join(effects[ancestor] for ancestor in ancestors) if effects else NONE,
+    )  # fmt: skip
+    return " ".join(map(str, words))
+
+
+def _record_text(node: Node) -> str:
+    record: dict[str, Any] = {"number": node.window_number, "parents": node.parent_ids}
+    if node.failed:
+        return orjson.dumps({**record, "failure": node.failure}).decode()
+    record["seal"] = node.seal
+    return orjson.dumps({**record, "edges": node.edges} if node.edges else record).decode()
+
+
+def _leases_text(leases: Sequence[Lease]) -> str:
+    return ",".join(
+        f"{lease.window_id} {lease.until_ms} {LETTERS[lease.pattern]} {_joined(lease.parent_ids)}" for lease in leases
+    )
+
+
+def _joined(ids: Sequence[WindowId]) -> str:
+    return "+".join(ids) or NONE
+
+
+def _named(fields: Mapping[str, bytes], prefix: str) -> list[tuple[str, bytes]]:
+    return [(field.removeprefix(prefix), data) for field, data in fields.items() if field.startswith(prefix)]
+
+
+def _leases(data: bytes) -> tuple[Lease, ...]:
+    return tuple(_lease(*entry.split(" ")) for entry in _words(data))
+
+
+def _lease(window: str, until: str, pattern: str, parents: str) -> Lease:
+    ids = () if parents == NONE else tuple(WindowId(each) for each in parents.split("+"))
+    return Lease(WindowId(window), int(until), PATTERN_OF[pattern], ids)
+
+
+def _node(step: Step, outcome: Outcome, record: bytes) -> Node:
+    found: dict[str, Any] = orjson.loads(record)
+    seal = found.get("seal")
+    return Node(
+        window_id=step.window_id,
+        window_number=found["number"],
+        parent_ids=tuple(WindowId(parent) for parent in found["parents"]),
+        continuation_id=outcome.continuation_id,
+        pattern=step.pattern,
+        safety_budget=outcome.path_budget,
+        charge=outcome.charge,
+        seal=Seal(**{**seal, "risk_level": RiskLevel(seal["risk_level"])}) if seal else NO_SEAL,
+        edges=tuple(Edge(**edge) for edge in found.get("edges", ())),
+        failure=found.get("failure", ""),
+    )

@@ -1,0 +1,320 @@
+"""Sessions in Redis or Valkey: one hash per session, changed by one Lua script per step.
+
+``il:{<root>}:s:<session>`` carries the root's id as hash tag, so that one agent tree is in one slot. A session is one key:
+eviction, expiry or loss takes all of it at once, and what is lost is refused as SESSION_STATE_LOST, never refilled. Each
+holds the server that it was last verified under; on another one it is refused as SESSION_STATE_UNVERIFIED. Either way it is
+rebuilt from the audit log (docs/adr/0012).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+from interlock.domain.budget import Micros
+from interlock.domain.errors import Refused
+from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
+from interlock.domain.session.restore import merged
+from interlock.domain.session.session_refusals import REASONS, refusal
+from interlock.domain.session.state import (
+    Committed,
+    CommitWindow,
+    Delegated,
+    FailWindow,
+    Opened,
+    OpenWindow,
+    ParentView,
+    SessionState,
+    Terms,
+)
+from interlock.session.store import records
+from interlock.session.store.batcher import Batcher, Script, state_corrupt
+from interlock.session.store.connection import store_unavailable
+from interlock.session.store.readiness import missing
+
+ROOTS_KEPT_S = 120
+BEYOND_TOKEN_S = 24 * 3600
+"""How long a session outlives its last token, so that a token never meets a state that has merely expired."""
+
+
+RESTORE_ATTEMPTS = 8
+
+_SEEN = ("status", "budget", "cap", "top", "nodes", "dag", "lease", "unsettled", "policy_hash", "kids", "facts", "untold",
+         "late", "epoch")  # fmt: skip
+"""What ``restore.lua`` compares: no change of a session leaves all of them as they were."""
+
+
+@lru_cache(maxsize=65_536)
+def key_of(root: SessionId, session: SessionId) -> str:
+    """Return the key of a session. Only ids get into a key (reliability.md A-36)."""
+    return f"il:{{{check('crp_sess_', root)}}}:s:{check('crp_sess_', session)}"
+
+
+def pointer_of(session: SessionId) -> str:
+    """Return the key that names the root of a child session, for operators who know its id alone (ADR 0010)."""
+    return f"il:{{{check('crp_sess_', session)}}}:root"
+
+
+def roots_of(digest: str, minute: int) -> str:
+    """Return the key of a count of root sessions; *digest* stands for the caller's key, which is in no key of ours."""
+    return f"il:{{roots:{digest}}}:{minute}"
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Refuse what is stored and not as our scripts write it. Nothing is guessed from it."""
+    try:
+        yield
+    except (ValueError, LookupError, TypeError, AttributeError):
+        raise state_corrupt() from None
+
+
+class RedisStore:
+    """The store that enforcement rests on; any number of processes share it."""
+
+    def __init__(self, batcher: Batcher, *, token_lifetime_s: int) -> None:
+        self._batcher = batcher
+        self._token_lifetime_s = token_lifetime_s
+        self._ttl_s = token_lifetime_s + BEYOND_TOKEN_S
+        names = ("start", "open", "commit", "fail", "abandon", "terminate")
+        self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(Script.load, names)
+        self._acknowledge, self._restore = map(Script.load, ("acknowledge", "restore"))
+
+    async def now_us(self) -> int:
+        """Return the server's time, microseconds since the epoch."""
+        seconds, micros = await self._batcher.command("TIME")
+        return int(seconds) * 1_000_000 + int(micros)
+
+    async def start(self, state: SessionState) -> None:
+        """Keep a new session."""
+        terms = state.terms
+        await self._run(self._start, (key_of(terms.root_session_id, terms.session_id),), *self._first(state))
+
+    async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
+        """Keep a new child session.
+
+        The pointer to its root is written first: a crash in between leaves one that leads nowhere and runs out.
+        """
+        terms = state.terms
+        await self._point(terms)
+        (budget,) = await self._run(
+            self._start,
+            _keys(terms.root_session_id, terms.session_id, terms.ancestors),
+            *self._first(state),
+            terms.session_id,
+            ask.grant_id,
+            ask.approval_id,
+            ask.parent_policy_hash,
+            terms.loop_depth,
+            ask.parent.deepest,
+            ask.parent.max_delegations,
+        )
+        return Micros(budget)
+
+    async def _point(self, terms: Terms) -> None:
+        # No session lives longer than its windows one after the other, each at the very end of a token.
+        longest_s = (terms.limits.max_dag_nodes + 1) * self._token_lifetime_s + BEYOND_TOKEN_S
+        await self._batcher.command("SET", pointer_of(terms.session_id), terms.root_session_id, "EX", longest_s)
+
+    def _first(self, state: SessionState) -> tuple[str | int, ...]:
+        terms, limits = state.terms, state.terms.limits
+        return (
+            records.terms_to_json(terms),
+            limits.max_windows,
+            limits.max_dag_nodes,
+            limits.max_fan_out,
+            state.budget,
+            state.policy.text,
+            state.policy.hash,
+            self._ttl_s,
+            ",".join(terms.ancestors),
+            int(terms.accumulate),
+        )
+
+    async def view(
+        self,
+        root: SessionId,
+        session: SessionId,
+        *,
+        pointer: ContinuationId | None = None,
+        grant_id: str = "",
+        approval_id: str = "",
+    ) -> ParentView | None:
+        """Return what is looked at of a session before it delegates."""
+        key, pointed = key_of(root, session), None
+        if pointer:
+            window: bytes | None = await self._batcher.command("HGET", key, f"c:{pointer}")
+            pointed = window.decode() if window else None
+        fields = (*records.VIEWED, f"g:{grant_id}", f"a:{approval_id}", f"r:{pointed or ''}")
+        values, epoch = await self._batcher.read("HMGET", key, "epoch", *fields)
+        if _unverified(values.pop(0), epoch, there=values[0] is not None):
+            raise refusal("SESSION_STATE_UNVERIFIED")
+        with _readable():
+            return records.view_from(values)
+
+    async def open(self, ask: OpenWindow) -> Opened:
+        """Take the lease of the next window.
+
+        Repeated once when the connection was lost: the script may have run, and nobody would know of its lease.
+        """
+        try:
+            return await self._open_once(ask)
+        except Refused as refused:
+            if refused.metadata.get("error") != "CONNECTION_LOST":
+                raise
+        return await self._open_once(ask)
+
+    async def _open_once(self, ask: OpenWindow) -> Opened:
+        pointers = ask.continuation_ids or ((ask.continuation_id,) if ask.continuation_id else ())
+        reply = await self._run(
+            self._open,
+            (key_of(ask.root_session_id, ask.session_id),),
+            ask.window_id,
+            ask.now_ms,
+            ask.lease_ms,
+            ask.token_window,
+            ask.token_tip,
+            ask.token_continuation_id or "",
+            records.LETTERS[ask.pattern],
+            ask.token_budget,
+            ask.token_policy_hash,
+            self._ttl_s,
+            int(ask.partial),
+            *pointers,
+        )
+        with _readable():
+            return records.opened_from(reply, ask.pattern)
+
+    async def commit(self, ask: CommitWindow) -> Committed:
+        """Charge a sealed window, advance the session and lower its ancestors."""
+        policy = ask.policy
+        reply = await self._run(
+            self._commit,
+            _keys(ask.root_session_id, ask.session_id, ask.ancestors),
+            ask.window_id,
+            ask.window_number,
+            ask.charge,
+            ask.ceiling,
+            ask.continuation_id,
+            ask.seal.quality_tier,
+            records.STATUS_LETTERS[ask.seal.status],
+            records.LETTERS[ask.pattern],
+            ask.seal.hmac,
+            records.record_to_json(ask),
+            policy.text if policy else "",
+            policy.hash if policy else "",
+            "*" if ask.policy_base is None else ask.policy_base,
+            self._ttl_s,
+            ",".join(ask.ancestors),
+            int(ask.accumulate),
+            ask.parent_charge,
+            ",".join(ask.facts),
+            ask.chain.budget,
+            ask.chain.sealed,
+            *ask.parent_ids,
+        )
+        with _readable():
+            return records.committed_from(reply)
+
+    async def fail(self, ask: FailWindow) -> bool:
+        """Give up a window."""
+        key = key_of(ask.root_session_id, ask.session_id)
+        place = (records.LETTERS[ask.pattern], *ask.parent_ids) if ask.parent_ids else ()
+        (failed,) = await self._run(self._fail, (key,), ask.window_id, ask.reason, self._ttl_s, *place)
+        return bool(failed)
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
+        """Give a lease back."""
+        (held,) = await self._run(self._abandon, (key_of(root, session),), window, self._ttl_s)
+        return bool(held)
+
+    async def terminate(self, root: SessionId, session: SessionId) -> bool:
+        """End a session."""
+        (changed,) = await self._run(self._terminate, (key_of(root, session),), self._ttl_s)
+        return bool(changed)
+
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record."""
+        (count,) = await self._run(self._acknowledge, (key_of(root, session),), *windows)
+        return int(count)
+
+    async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
+        """Merge what the audit chain says with what is stored, as long as nobody else changes it in between."""
+        terms = rebuilt.terms
+        key = key_of(terms.root_session_id, terms.session_id)
+        if terms.ancestors:
+            await self._point(terms)
+        for _ in range(RESTORE_ATTEMPTS):
+            fields, _ = await self._fields(key)
+            stored = _state(fields)
+            state = merged(stored, rebuilt, ended=ended)
+            same = state == stored and "late" in fields  # an older layout lacks fields
+            written = () if same else (each for field in records.fields_of(state).items() for each in field)
+            (done,) = await self._run(self._restore, (key,), _digest(fields), self._ttl_s, *written)
+            if done:
+                return state != stored
+        raise store_unavailable("RESTORE_RACE")
+
+    async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
+        """Return a session's state, read in one step."""
+        fields, epoch = await self._fields(key_of(root, session))
+        if verified and _unverified(fields.get("epoch"), epoch, there=bool(fields)):
+            raise refusal("SESSION_STATE_UNVERIFIED")
+        return _state(fields)
+
+    async def _fields(self, key: str) -> tuple[dict[str, bytes], str]:
+        flat, epoch = await self._batcher.read("HGETALL", key)
+        return {name.decode(errors="replace"): value for name, value in zip(flat[::2], flat[1::2], strict=True)}, epoch
+
+    async def root_of(self, session: SessionId) -> SessionId | None:
+        """Return the root of a child session."""
+        found: bytes | None = await self._batcher.command("GET", pointer_of(session))
+        return SessionId(check("crp_sess_", found.decode(errors="replace"))) if found else None
+
+    async def count_root(self, digest: str, minute: int) -> int:
+        """Count one more root session of a caller; the count is there before it is raised, so that it always runs out."""
+        key = roots_of(digest, minute)
+        await self._batcher.command("SET", key, 0, "EX", ROOTS_KEPT_S, "NX")
+        return int(await self._batcher.command("INCR", key))
+
+    async def missing(self) -> Mapping[str, str]:
+        """Return what is wrong with the server, as dependency → hint."""
+        return await missing(self._batcher)
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._batcher.close()
+
+    async def _run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> list[Any]:
+        """Return what follows the script's OK; its reason is raised as the refusal of that name."""
+        reply: list[Any] = await self._batcher.run(script, keys, *arguments)
+        reason, rest = reply[0].decode(), reply[1:]
+        if reason in REASONS:
+            raise refusal(reason, *(value.decode() if isinstance(value, bytes) else value for value in rest))
+        return rest
+
+
+def _keys(root: SessionId, session: SessionId, ancestors: Sequence[SessionId]) -> tuple[str, ...]:
+    """Return the keys of a session and of its ancestors; one hash tag, so one slot and one node of a Cluster."""
+    return (key_of(root, session), *(key_of(root, ancestor) for ancestor in ancestors))
+
+
+def _unverified(stored: bytes | None, epoch: str, *, there: bool) -> bool:
+    """Tell whether a session that is there was last verified under another server, or under none: an older layout."""
+    return there and (stored or b"").decode(errors="replace") != epoch
+
+
+def _state(fields: Mapping[str, bytes]) -> SessionState | None:
+    if not fields:
+        return None
+    with _readable():
+        return records.state_from(fields)
+
+
+def _digest(fields: Mapping[str, bytes]) -> str:
+    if not fields:
+        return ""
+    return hashlib.sha1(b"\n".join(fields.get(name, b"") for name in _SEEN), usedforsecurity=False).hexdigest()

@@ -1,0 +1,220 @@
+"""The port to the state of sessions, and its in-memory twin."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Protocol
+
+from interlock.domain.budget import Micros
+from interlock.domain.ids import ContinuationId, SessionId, WindowId
+from interlock.domain.session.opening import open_window
+from interlock.domain.session.restore import merged
+from interlock.domain.session.rule import (
+    States,
+    abandon_window,
+    acknowledge,
+    commit_window,
+    fail_window,
+    terminate,
+)
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.session_tree import start_child, view_of
+from interlock.domain.session.state import (
+    Committed,
+    CommitWindow,
+    Delegated,
+    FailWindow,
+    Opened,
+    OpenWindow,
+    ParentView,
+    SessionState,
+)
+
+
+class Store(Protocol):
+    """Each method is one atomic step. All raise ``Refused`` as the rules of the domain do, or when unavailable."""
+
+    async def start(self, state: SessionState) -> None:
+        """Keep a new root session. Refused with SESSION_EXISTS."""
+        ...
+
+    async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
+        """Keep a new child session, use up its grant and return its budget: the session's own is the ceiling."""
+        ...
+
+    async def view(
+        self,
+        root: SessionId,
+        session: SessionId,
+        *,
+        pointer: ContinuationId | None = None,
+        grant_id: str = "",
+        approval_id: str = "",
+    ) -> ParentView | None:
+        """Return what is looked at of a session before it delegates; the atomic step looks again."""
+        ...
+
+    async def open(self, ask: OpenWindow) -> Opened:
+        """Take the lease of the next window. Repeated with the same window id, it takes the same lease."""
+        ...
+
+    async def commit(self, ask: CommitWindow) -> Committed:
+        """Charge a sealed window, advance the session and lower its ancestors, once per window id."""
+        ...
+
+    async def fail(self, ask: FailWindow) -> bool:
+        """Give up a window and keep it as FAILED; the answer says whether it was written now."""
+        ...
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
+        """Give a lease back; the answer says whether it was there."""
+        ...
+
+    async def terminate(self, root: SessionId, session: SessionId) -> bool:
+        """End a session; the answer says whether it ended now."""
+        ...
+
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        ...
+
+    async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
+        """Merge what the audit chain says of a session with what is stored, and mark it as verified.
+
+        *ended* tells that its client ended it. The answer says whether anything was written but that mark. A budget never rises by it.
+        """
+        ...
+
+    async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
+        """Return all of a session's state. No budget is ever enforced on it.
+
+        Refused with SESSION_STATE_UNVERIFIED for one that was not verified under this server, unless *verified* is false.
+        """
+        ...
+
+    async def root_of(self, session: SessionId) -> SessionId | None:
+        """Return the root of a child session whose root the caller does not know, for operators."""
+        ...
+
+    async def count_root(self, digest: str, minute: int) -> int:
+        """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
+        ...
+
+    async def missing(self) -> Mapping[str, str]:
+        """Return dependency → hint for what cannot be used now; empty means ready. Never raises."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of every connection."""
+        ...
+
+
+class MemoryStore:
+    """Sessions of this one process: ``memory://``. At its end they are lost, and rebuilt from the audit log when asked for.
+
+    It runs the domain's rule as it is.
+    """
+
+    def __init__(self) -> None:
+        self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
+        self._roots: dict[tuple[str, int], int] = {}
+
+    async def start(self, state: SessionState) -> None:
+        """Keep a new session."""
+        tree = self._tree(state.terms.root_session_id)
+        if state.terms.session_id in tree:
+            raise refusal("SESSION_EXISTS")
+        self._keep(state)
+
+    async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
+        """Keep a new child session."""
+        changed, budget = start_child(self._tree(state.terms.root_session_id), state, ask)
+        self._keep(*changed.values())
+        return budget
+
+    async def view(
+        self,
+        root: SessionId,
+        session: SessionId,
+        *,
+        pointer: ContinuationId | None = None,
+        grant_id: str = "",
+        approval_id: str = "",
+    ) -> ParentView | None:
+        """Return what is looked at of a session before it delegates."""
+        state = self._tree(root).get(session)
+        if state is None:
+            return None
+        return view_of(state, pointer=pointer or "", grant_id=grant_id, approval_id=approval_id)
+
+    async def open(self, ask: OpenWindow) -> Opened:
+        """Take the lease of the next window."""
+        state, opened = open_window(self._tree(ask.root_session_id).get(ask.session_id), ask)
+        self._keep(state)
+        return opened
+
+    async def commit(self, ask: CommitWindow) -> Committed:
+        """Charge a sealed window, advance the session and lower its ancestors."""
+        changed, committed = commit_window(self._tree(ask.root_session_id), ask)
+        self._keep(*changed.values())
+        return committed
+
+    async def fail(self, ask: FailWindow) -> bool:
+        """Give up a window."""
+        state, failed = fail_window(self._tree(ask.root_session_id).get(ask.session_id), ask)
+        self._keep(state)
+        return failed
+
+    async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
+        """Give a lease back."""
+        state, held = abandon_window(self._tree(root).get(session), window)
+        self._keep(state)
+        return held
+
+    async def terminate(self, root: SessionId, session: SessionId) -> bool:
+        """End a session."""
+        state, changed = terminate(self._tree(root).get(session))
+        self._keep(state)
+        return changed
+
+    async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
+        """Note that what windows moved is on record."""
+        state, count = acknowledge(self._tree(root).get(session), windows)
+        self._keep(state)
+        return count
+
+    async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
+        """Merge what the audit chain says with what is there."""
+        stored = self._tree(rebuilt.terms.root_session_id).get(rebuilt.terms.session_id)
+        state = merged(stored, rebuilt, ended=ended)
+        self._keep(state)
+        return state != stored
+
+    async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
+        """Return a session's state; this server never changes."""
+        del verified
+        return self._tree(root).get(session)
+
+    async def root_of(self, session: SessionId) -> SessionId | None:
+        """Return the root of a child session."""
+        return next((root for root, tree in self._trees.items() if session in tree), None)
+
+    async def count_root(self, digest: str, minute: int) -> int:
+        """Count one more root session of a caller; what belongs to earlier minutes is forgotten."""
+        self._roots = {key: count for key, count in self._roots.items() if key[1] >= minute}
+        self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
+        return self._roots[digest, minute]
+
+    async def missing(self) -> Mapping[str, str]:
+        """Miss nothing."""
+        return {}
+
+    async def close(self) -> None:
+        """Hold nothing."""
+
+    def _tree(self, root: SessionId) -> States:
+        return self._trees.get(root, {})
+
+    def _keep(self, *states: SessionState) -> None:
+        for state in states:
+            self._trees.setdefault(state.terms.root_session_id, {})[state.terms.session_id] = state

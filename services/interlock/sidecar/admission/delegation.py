@@ -1,0 +1,150 @@
+"""Delegation: the grant with which one sub-agent starts one child session (SPEC-012 §5.1, §7.2, §10.2; AGT-2, BRK-2)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import Micros
+from interlock.domain.errors import Kind, Refused, invalid
+from interlock.domain.headers import propagation as crossing
+from interlock.domain.headers.headers import APPROVAL, Asked
+from interlock.domain.headers.propagation import Direction
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.agents import check_type
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.trail import response_headers, tree_events
+from interlock.sidecar.trail.response_headers import Known
+
+_RETRY = {Kind.UNAUTHENTICATED: "0", Kind.HALTED: "new-session-required"}
+"""When it helps to try again: at once with a new session (SPEC-004 §16.2), or with none of this budget (BRK-3)."""
+
+A = TypeVar("A", bound=Any)
+
+DELEGATE = "delegate"
+"""What an approval must be for (SPEC-012 §6.2)."""
+
+Record = Callable[[str, str, list[audit_pb2.NewEvent], Deadline], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Delegations:
+    """Has grants minted, each on record in the parent's trail before anyone holds it."""
+
+    settings: Settings
+    mesh: Mesh
+    record: Record
+    recovering: Recovering
+
+    async def mint(
+        self,
+        caller: Caller,
+        token: str,
+        asked: Asked,
+        *,
+        agent: policy_pb2.Agent,
+        agent_type: str,
+        known: Known,
+        deadline: Deadline,
+        lifetime_s: int = 0,
+        ceiling: Micros | None = None,
+    ) -> session_pb2.DelegateResponse:
+        """Return a grant under the session of *token*, whose caller is of type *agent*, for an agent of *agent_type*.
+
+        Refused as the child would be. Under a half-open breaker an approval by a registered reviewer is needed, and verified.
+        """
+        session = await self._session(token, caller, known, deadline)
+        check_type(agent, session.agent)
+        approval = await self._approval(session, asked, agent_type, deadline)
+        request = session_pb2.DelegateRequest(
+            token=token,
+            scope=caller.scope,
+            agent_type=agent_type,
+            lifetime_s=lifetime_s,
+            approval_id=approval.approval_id,
+            ceiling_micros=ceiling,
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        granted = await _told(known, self.mesh.session.Delegate(request, timeout=timeout))
+        parent = granted.delegation.parent_session_id
+        known.session_id = parent
+        known.learn(response_headers.of_delegation(granted.delegation))
+        await self.record(parent, "", [tree_events.granted(granted.delegation, approval)], deadline)
+        return granted
+
+    async def below(
+        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+    ) -> str:
+        """Return a grant for the caller itself when its call names the session of its own token as the parent.
+
+        That is how a sub-agent with its orchestrator's key starts. Empty for a call that goes on in its token's session.
+        """
+        if not may_begin_below(asked):
+            return ""
+        token = asked.session_token or ""
+        if (await self._session(token, caller, known, deadline)).session_id != asked.session_parent:
+            if asked.oversight_token is not None:
+                message = f"{APPROVAL} approves a delegation; this call is none"
+                raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
+            return ""
+        kind = agent.agent_type
+        return (
+            await self.mint(caller, token, asked, agent=agent, agent_type=kind, known=known, deadline=deadline)
+        ).grant
+
+    async def _approval(
+        self, session: session_pb2.Session, asked: Asked, agent_type: str, deadline: Deadline
+    ) -> policy_pb2.VerifyApprovalResponse:
+        """Return whose approval the call presents; an empty answer when it presents none."""
+        if asked.oversight_token is None:
+            return policy_pb2.VerifyApprovalResponse()
+        request = policy_pb2.VerifyApprovalRequest(
+            token=asked.oversight_token, action=DELEGATE, session_id=session.session_id, agent_type=agent_type
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return await ask("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+
+    async def _session(self, token: str, caller: Caller, known: Known, deadline: Deadline) -> session_pb2.Session:
+        """Return the session that delegates, as its chain vouches for it: a child's budget comes from it."""
+        request = session_pb2.GetSessionRequest(token=token, scope=caller.scope)
+
+        async def look() -> session_pb2.Session:
+            timeout = deadline.within(self.settings.rpc_timeout_s)
+            return (await _told(known, self.mesh.session.GetSession(request, timeout=timeout))).session
+
+        return await self.recovering.vouched(await look(), look, deadline)
+
+
+async def _told(known: Known, call: Awaitable[A]) -> A:
+    """Return what the session service answers; a refusal tells when it helps to try again."""
+    try:
+        return await ask("session", call)
+    except Refused as refused:
+        known.learn({"CRP-Safety-Retry-After": _RETRY.get(refused.kind)})
+        raise
+
+
+def may_begin_below(asked: Asked) -> bool:
+    """Tell whether a call may start a child of its token's session: it names a parent, and no window to go on from."""
+    demanded = asked.strategy if not asked.preferred else None
+    continues = asked.continuation_ids or asked.branch or demanded
+    return asked.session_token is not None and asked.session_parent is not None and not continues
+
+
+def headers_of(granted: session_pb2.DelegateResponse) -> dict[str, str]:
+    """Return the headers that the sub-agent's first call must carry (SPEC-012 §3.1)."""
+    given = granted.delegation
+    fields = crossing.delegated(
+        parent=given.parent_session_id, grant=granted.grant, loop_depth=given.loop_depth,
+        budget=Micros(given.safety_budget_micros), policy=given.policy_text, mode=given.safety_mode,
+        residency=given.data_residency,
+    )  # fmt: skip
+    return dict(crossing.to_http(fields, Direction.DOWNSTREAM))

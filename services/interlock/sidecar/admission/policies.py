@@ -1,0 +1,85 @@
+"""The policy that a call is held to: its own layers, its agent type's, and that of the session or the parent (POL-5 to POL-8)."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from interlock.api.policy.v1 import policy_pb2
+from interlock.domain.errors import forbidden
+from interlock.domain.headers.headers import Asked
+from interlock.domain.policy.directives import Oversight, kebab
+from interlock.domain.policy.policy_text import parse
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.trail.response_headers import Known
+
+MODES = ("", "permissive", "warn", "strict")
+"""Safety modes, the strictest last."""
+
+
+@dataclass(frozen=True)
+class Policies:
+    """Asks policy for the effective policy of a call."""
+
+    mesh: Mesh
+    timeout_s: float
+
+    async def resolve(
+        self, asked: Asked, base: str | None, agent: policy_pb2.Agent, known: Known, deadline: Deadline
+    ) -> policy_pb2.ResolveResponse:
+        """Return the policy of the call's session from now on; *base* is that of the session, or of the parent.
+
+        Refused with SAFETY_POLICY_INHERITANCE_VIOLATION when the call relaxes it, naming each directive with both values.
+        """
+        request = policy_pb2.ResolveRequest(
+            base_text=base,
+            policy_texts=_lines(asked, base),
+            safety_mode=asked.safety_mode or "",
+            oversight_mode=asked.oversight_mode or "",
+            accept_risk=asked.accept_risk.name if asked.accept_risk else "",
+            report_only_texts=asked.report_only,
+            accept_quality=asked.accept_quality,
+            agent_text=agent.safety_policy,
+        )
+        timeout = deadline.within(self.timeout_s)
+        policy = await ask("policy", self.mesh.policy.Resolve(request, timeout=timeout))
+        known.learn({"CRP-Safety-Policy-Applied": policy.policy_text or None})
+        return policy
+
+
+def _lines(asked: Asked, base: str | None) -> list[str]:
+    """Return the policy lines of a request. A report address joins them; alone, it must not stand for a new policy."""
+    if asked.report_uri is None:
+        return list(asked.policies)
+    explicit = list(asked.policies) or ([base] if base else [])
+    return [*explicit, f"report-uri {asked.report_uri}"]
+
+
+def stricter(first: str, second: str) -> str:
+    """Return the stricter of two safety modes; empty is none."""
+    return max(first, second, key=MODES.index)
+
+
+def check_layers(asked: Asked, *, mode: str, policy_text: str) -> None:
+    """Refuse a sub-agent whose mode or oversight header is looser than what it inherits (SPEC-012 §3.1, §4.2).
+
+    A looser mode would relax nothing, since modes only tighten; but whoever says it believes it, and is told.
+    """
+    relaxed = []
+    if asked.safety_mode and MODES.index(asked.safety_mode) < MODES.index(mode):
+        relaxed.append({"directive": "safety-mode", "parent": mode, "child": asked.safety_mode})
+    # One that nobody set means auto (§4.2), and log-only is looser.
+    set_to = parse(policy_text).oversight if policy_text else None
+    held = Oversight.AUTO if set_to is None else set_to
+    wanted = {kebab(one): one for one in Oversight}.get(asked.oversight_mode or "")
+    if wanted is not None and wanted < held:
+        relaxed.append({"directive": "oversight", "parent": kebab(held), "child": kebab(wanted)})
+    if relaxed:
+        first = relaxed[0]
+        told = "; ".join(f"{one['directive']} {one['parent']} is relaxed to {one['child']}" for one in relaxed)
+        raise forbidden(
+            "SAFETY_POLICY_INHERITANCE_VIOLATION", f"the policy may only be tightened: {told}", directive=first["directive"],
+            parent=first["parent"], child=first["child"], relaxations=json.dumps(relaxed, separators=(",", ":")),
+        )  # fmt: skip

@@ -1,0 +1,206 @@
+"""How sessions begin: a root, or a sub-agent's under a delegation grant (SPEC-012 §4, §7, §10.2; AGT-2, POL-5 to POL-7)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import FULL, OPEN_AT
+from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
+from interlock.domain.headers.headers import Asked
+from interlock.runtime import failpoints
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.agents import terms_of
+from interlock.sidecar.admission.policies import Policies, check_layers
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.trail import response_headers, tree_events
+from interlock.sidecar.trail.response_headers import Known
+
+POLICY_CHANGED = "PARENT_POLICY_CHANGED"
+"""The parent tightened its policy between reading the grant and using it: worth another try."""
+
+TRIES = 3
+
+Record = Callable[[str, str, list[audit_pb2.NewEvent], Deadline], Awaitable[None]]
+"""Appends events to a session's trail: session, window, events, deadline."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who begins a session, and under which grant; no grant is a root."""
+
+    caller: Caller
+    agent: policy_pb2.Agent
+    grant: str = ""
+
+
+@dataclass(frozen=True)
+class Starting:
+    """Begins sessions, and writes each down first of all."""
+
+    settings: Settings
+    mesh: Mesh
+    policies: Policies
+    record: Record
+    recovering: Recovering
+
+    async def begin(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        """Return the new session and its policy. Nothing of it is there when this refuses, but for an event of its start."""
+        check_residency(asked.data_residency, self.settings.data_region)
+        if asked.ceiling is not None and asked.ceiling <= OPEN_AT:
+            raise nothing_to_spend(known)
+        if not origin.grant:
+            return await self._root(origin, asked, known, deadline)
+        for attempt in range(1, TRIES + 1):
+            try:
+                return await self._child(origin, asked, known, deadline)
+            except Refused as refused:
+                if refused.reason != POLICY_CHANGED or attempt == TRIES:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _root(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        if asked.session_parent is not None:
+            raise unauthenticated(
+                "DELEGATION_GRANT_REQUIRED",
+                "a sub-agent's first call needs CRP-Agent-Delegation-Grant, which its orchestrator gets for it",
+                header="crp-agent-delegation-grant",
+            )
+        check_depth(asked, 0)
+        policy = await self.policies.resolve(asked, None, origin.agent, known, deadline)
+        started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
+        await self._created(started, origin, "", deadline)
+        _learn(started, known)
+        return started, policy
+
+    async def _child(
+        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+    ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
+        given = await self._read(origin, asked, deadline)
+        check_residency(given.data_residency, self.settings.data_region)
+        check_layers(asked, mode=given.safety_mode, policy_text=given.policy_text)
+        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, known, deadline)
+        allowed = await self._vouched(given, deadline)
+        started = await self._started(origin, asked, policy, given, deadline)
+        session = started.session
+        if session.safety_budget_micros > allowed:
+            # The parent was set back while its server went on. The child is on no record, and nobody is told of it.
+            await self.recovering.catch_up(given.root_session_id)
+            raise unavailable("SESSION_STATE_UNVERIFIED", "the parent session was set back; ask it for another grant")
+        # Both trails say it, so that an auditor finds the way in either direction (SPEC-012 §8.2).
+        await self._created(started, origin, given.grant_id, deadline)
+        await self.record(given.parent_session_id, "", [tree_events.started(session, given.grant_id)], deadline)
+        _learn(started, known)
+        return started, policy
+
+    async def _vouched(self, given: session_pb2.Delegation, deadline: Deadline) -> int:
+        """Have every ancestor of the child vouched for by its chain, and return the most that its parent may have left.
+
+        One that was set back while its server went on is rebuilt first: an open breaker above lets nothing start below it.
+        """
+        allowed, session_id = int(FULL), given.parent_session_id
+        while session_id:
+            look = partial(self._look, session_id, given.root_session_id, deadline)
+            try:
+                session = await self.recovering.vouched(await look(), look, deadline)
+            except Refused as refused:
+                if refused.kind is not Kind.NOT_FOUND:
+                    raise
+                break  # it is lost: whoever starts the child finds that out, and has the tree rebuilt
+            if session_id == given.parent_session_id:
+                allowed = session.safety_budget_micros
+            session_id = session.parent_session_id
+        return allowed
+
+    async def _look(self, session_id: str, root: str, deadline: Deadline) -> session_pb2.Session:
+        request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root)
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+
+    async def _created(
+        self, started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str, deadline: Deadline
+    ) -> None:
+        """Put a session on record, with all that it takes to rebuild it. Nobody has its token before that."""
+        await failpoints.reached("sidecar.before_created")
+        created = tree_events.created(started.session, origin.caller.scope, grant_id, started.record_json)
+        await self.record(started.session.session_id, "", [created], deadline)
+        await failpoints.reached("sidecar.after_created")
+
+    async def _read(self, origin: Origin, asked: Asked, deadline: Deadline) -> session_pb2.Delegation:
+        """Return what the grant gives. Depth and parent are its own; headers that say otherwise are refused."""
+        request = session_pb2.ReadGrantRequest(
+            grant=origin.grant,
+            agent_type=origin.agent.agent_type,
+            parent_session_id=asked.session_parent or "",
+            loop_depth=asked.loop_depth,
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return (await ask("session", self.mesh.session.ReadGrant(request, timeout=timeout))).delegation
+
+    async def _started(
+        self,
+        origin: Origin,
+        asked: Asked,
+        policy: policy_pb2.ResolveResponse,
+        given: session_pb2.Delegation,
+        deadline: Deadline,
+    ) -> session_pb2.StartSessionResponse:
+        request = session_pb2.StartSessionRequest(
+            scope=origin.caller.scope,
+            policy_text=policy.policy_text,
+            policy_hash=policy.policy_hash,
+            grant=origin.grant,
+            agent=terms_of(origin.agent),
+            parent_policy_hash=given.policy_hash,
+            data_residency=given.data_residency or asked.data_residency or "",
+            safety_mode=asked.safety_mode or given.safety_mode,
+            ceiling_micros=asked.ceiling,
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return await ask("session", self.mesh.session.StartSession(request, timeout=timeout))
+
+
+def _learn(started: session_pb2.StartSessionResponse, known: Known) -> None:
+    known.session_id = started.session.session_id
+    known.learn(response_headers.of_session(started.session, started.token))
+
+
+def check_residency(demanded: str | None, region: str) -> None:
+    """Refuse a demanded jurisdiction that is not this deployment's (SPEC-002 §7.7)."""
+    if demanded and demanded != region:
+        where = f"in {region}" if region else "in no jurisdiction that it declares"
+        raise forbidden(
+            "DATA_RESIDENCY_VIOLATION", f"the call must be processed in {demanded}; this deployment processes {where}",
+            demanded=demanded, region=region,
+        )  # fmt: skip
+
+
+def check_depth(asked: Asked, *depths: int) -> None:
+    """Refuse a depth that is not the session's own: it is counted here, never by an agent (SPEC-012 §10.3)."""
+    if asked.loop_depth is not None and asked.loop_depth not in depths:
+        raise conflict(
+            "LOOP_DEPTH_MISMATCH", f"CRP-Agent-Loop-Depth is {asked.loop_depth}, but the session's depth is {depths[0]}",
+            header="crp-agent-loop-depth", attempted=str(asked.loop_depth), value=str(depths[0]),
+        )  # fmt: skip
+
+
+def nothing_to_spend(known: Known) -> Refused:
+    """Return the refusal of a call whose own ceiling leaves nothing."""
+    known.learn({"CRP-Safety-Retry-After": "0"})
+    return halted(
+        "BUDGET_DEPLETED",
+        "the ceiling in CRP-Agent-Safety-Budget leaves nothing to spend",
+        halt_reason="SAFETY_BUDGET_DEPLETED",
+    )

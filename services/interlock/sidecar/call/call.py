@@ -1,0 +1,106 @@
+"""One governed call: what was asked for, and what its steps have come to so far."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.domain.headers.headers import Asked
+from interlock.domain.held import CHAT
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.envelope import Envelope
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.trail import events
+from interlock.sidecar.trail.response_headers import Known
+
+Model = Callable[[Mapping[str, Any], float], Awaitable[Answer]]
+"""Gets the answer to a request body, within the seconds given."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call to govern, however it came."""
+
+    entry: str
+    """http, grpc or check: for the access line, never for a decision."""
+    caller: Caller
+    asked: Asked
+    envelope: Envelope
+    dispatch: events.Dispatch
+    body: Mapping[str, Any]
+    """What the provider gets; empty when the caller brought the answer, which then cannot be asked for again."""
+    model: Model
+    known: Known
+    form: str = CHAT
+    """In which form the answer leaves; one that is held is released in the same."""
+    include_usage: bool = False
+    """Whether a stream ends with its usage."""
+    shape: str = ""
+    """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
+    accumulate: bool = False
+    """Whether the charge comes off the session's budget itself, not off one path alone (SPEC-008 §8.3)."""
+    windows: int = 1
+    """Windows in a row that the whole takes, this one among them: fewer left is refused before anything is dispatched."""
+    apart: frozenset[str] = frozenset()
+    """Windows that this one's answer is not compared with: items of a batch share no context (SPEC-008 §8.1)."""
+    sub_query_of: Mapping[str, str] = field(default_factory=dict)
+    """Sub-query that each merged window was to answer, by its id, where that is known."""
+    spent: tuple[Mapping[str, Any], ...] = ()
+    """What provider calls of earlier windows of the whole were counted as; the answer's usage holds them too."""
+
+    @property
+    def scope(self) -> str:
+        """The caller's key id."""
+        return self.caller.scope
+
+
+@dataclass
+class Run:
+    """One call while it runs."""
+
+    call: Call
+    deadline: Deadline
+    started: float
+    model_s: float = 0.0
+    """Time in which at least one provider call was under way."""
+    slowest_s: float = 0.0
+    """Time of the slowest provider call."""
+    usages: list[Mapping[str, Any]] = field(default_factory=list)
+    """What each provider call was counted as: the answer's usage is their sum."""
+    noted: list[audit_pb2.NewEvent] = field(default_factory=list)
+    """What happened so far, in order; it is sealed with the window."""
+    asking: set[asyncio.Future[Answer]] = field(default_factory=set)
+    """Provider calls that may be cut short."""
+    dispatched: bool = False
+    """Whether the answer itself was asked for."""
+    caller_left: bool = False
+    since: float = 0.0
+    under_way: int = 0
+    """Provider calls under way; several summaries are made at once."""
+
+    def leave(self) -> None:
+        """Note that nobody waits any more. Only a provider's work is cut short: what was answered is charged."""
+        self.caller_left = True
+        for asking in self.asking:
+            asking.cancel()
+
+    @contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the time of a provider call."""
+        begun = time.perf_counter()
+        self.since = begun if not self.under_way else self.since
+        self.under_way += 1
+        try:
+            yield
+        finally:
+            self.under_way -= 1
+            now = time.perf_counter()
+            self.slowest_s = max(self.slowest_s, now - begun)
+            if not self.under_way:
+                self.model_s += now - self.since

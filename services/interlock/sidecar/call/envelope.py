@@ -1,0 +1,234 @@
+"""The evidence of a call: facts given by the caller, or cut from the context that the request carries (reading 10)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
+from interlock.domain.errors import Kind, Refused, invalid
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.call import results as sub_agents
+from interlock.sidecar.openai.chat import Chat
+
+FACT_LIMIT = 32_768
+"""Longest fact, characters (common.proto)."""
+
+ID_LIMIT = 128
+NEUTRAL = 0.5
+"""Importance of a sentence that nobody weighed: below 0.70, so that leaving it out is no omission (SPEC-005 §12)."""
+
+EVIDENCE_ROLES = ("system", "developer", "tool")
+
+TRANSFERS = ("auto", "full", "summary", "facts", "result", "none")
+"""What a call may ask to be transferred from the windows that it continues (SPEC-004 §8)."""
+
+MOST_TOKENS = 10_000_000
+_ASKED = {"facts", "query", "sub_agent_results", "sub_queries", "token_budget", "transfer"}
+
+_BREAK = re.compile(r"[^\S\n]*\n\s*")
+_BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|vs|etc|e\.g|i\.e|cf|approx|No|Nos|Art|Arts|Sec|Fig|Eq|Vol|pp|p|ca"
+    r"|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
+)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a call wants beside its question: results of sub-agents, and context of earlier windows."""
+
+    results: tuple[sub_agents.Named, ...] = ()
+    sub_queries: tuple[str, ...] = ()
+    """What the task was decomposed into; empty: nobody said."""
+    token_budget: int | None = None
+    """Tokens of the window's context. Given, the mesh packs the facts: see ``packing``. Absent: none are left out."""
+    transfer: str | None = None
+    """One of ``TRANSFERS``; absent: auto for a fan-in, none otherwise."""
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """What an answer may rest on and what it answers."""
+
+    facts: tuple[common_pb2.Fact, ...]
+    query: str
+    prompt: str
+    """Every text of the request, for the search for personal data."""
+    wanted: Wanted = Wanted()
+
+
+def of_chat(
+    chat: Chat,
+    settings: Settings,
+    *,
+    facts: Sequence[common_pb2.Fact] = (),
+    query: str = "",
+    results: Sequence[sidecar_pb2.SubAgentResult] = (),
+    sub_queries: Sequence[str] = (),
+) -> Envelope:
+    """Return the envelope of a chat request; what is given beside it wins over its interlock object.
+
+    Refused with INVALID_FACT, TOO_MANY_FACTS, FACT_TOO_LARGE, TEXT_TOO_LARGE, INVALID_PARAMETER, INVALID_ID or
+    DUPLICATE_RESULT; nothing is dropped to make it fit.
+    """
+    given_facts, given_query = _interlock(chat.interlock)
+    chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
+    return Envelope(
+        facts=chosen or checked_facts(_from_messages(chat.messages), settings),
+        query=checked_text("query", query or given_query or _last_question(chat.messages), settings),
+        prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
+        wanted=_beside(_wanted(chat.interlock), results, sub_queries),
+    )
+
+
+def of_text(
+    settings: Settings,
+    *,
+    facts: Sequence[common_pb2.Fact],
+    query: str,
+    results: Sequence[sidecar_pb2.SubAgentResult] = (),
+    sub_queries: Sequence[str] = (),
+) -> Envelope:
+    """Return the envelope of a completion that the caller brings."""
+    return Envelope(
+        facts=checked_facts(facts, settings),
+        query=checked_text("query", query, settings),
+        prompt="",
+        wanted=_beside(Wanted(), results, sub_queries),
+    )
+
+
+def _beside(wanted: Wanted, named: Sequence[sidecar_pb2.SubAgentResult], sub_queries: Sequence[str]) -> Wanted:
+    """Return *wanted* with what a gRPC message names beside the request."""
+    return replace(
+        wanted,
+        results=sub_agents.of_messages(named) or wanted.results,
+        sub_queries=sub_agents.sub_queries("sub_queries", list(sub_queries)) or wanted.sub_queries,
+    )
+
+
+def checked_text(what: str, text: str, settings: Settings) -> str:
+    """Return *text*; refused with TEXT_TOO_LARGE above ``max_text_bytes``, before any model is called."""
+    if len(text.encode()) > settings.max_text_bytes:
+        raise _too_large("TEXT_TOO_LARGE", f"{what} exceeds {settings.max_text_bytes} bytes", settings.max_text_bytes)
+    return text
+
+
+def checked_facts(facts: Iterable[common_pb2.Fact], settings: Settings) -> tuple[common_pb2.Fact, ...]:
+    """Return the facts when ids are unique and every field is within its bounds."""
+    checked = tuple(facts)
+    if len(checked) > settings.max_facts:
+        raise _too_large("TOO_MANY_FACTS", f"more than {settings.max_facts} facts", settings.max_facts)
+    for i, fact in enumerate(checked):
+        _check_fact(f"facts[{i}]", fact)
+    if len({fact.id for fact in checked}) != len(checked):
+        raise invalid("INVALID_FACT", "two facts have the same id", param="facts")
+    if sum(len(fact.content.encode()) for fact in checked) > settings.max_text_bytes:
+        raise _too_large("TEXT_TOO_LARGE", f"the facts exceed {settings.max_text_bytes} bytes", settings.max_text_bytes)
+    return checked
+
+
+def _check_fact(place: str, fact: common_pb2.Fact) -> None:
+    if not 1 <= len(fact.id) <= ID_LIMIT or not fact.id.isprintable() or "\u241f" in fact.id:
+        raise invalid("INVALID_FACT", f"{place}.id must be 1 to {ID_LIMIT} printable characters", param=f"{place}.id")
+    if not fact.content.strip():
+        raise invalid("INVALID_FACT", f"{place}.content must not be empty", param=f"{place}.content")
+    if len(fact.content) > FACT_LIMIT:
+        raise _too_large("FACT_TOO_LARGE", f"{place}.content exceeds {FACT_LIMIT} characters", FACT_LIMIT)
+    if not 0.0 <= fact.importance <= 1.0:
+        raise invalid("INVALID_FACT", f"{place}.importance must be from 0.0 to 1.0", param=f"{place}.importance")
+
+
+def _too_large(reason: str, message: str, limit: int) -> Refused:
+    return Refused(Kind.EXHAUSTED, reason, message, metadata={"limit": str(limit)})
+
+
+def _interlock(given: Mapping[str, Any]) -> tuple[list[common_pb2.Fact], str]:
+    """Read ``extra_body={"interlock": {"facts": [...], "query": ...}}``."""
+    if given.keys() - _ASKED:
+        raise invalid("UNKNOWN_PARAMETER", f"interlock holds {', '.join(sorted(_ASKED))} only", param="interlock")
+    listed, query = given.get("facts") or [], given.get("query") or ""
+    if not isinstance(listed, list) or not isinstance(query, str):
+        raise invalid("INVALID_FACT", "interlock.facts must be a list and interlock.query a string", param="interlock")
+    return [_fact(f"interlock.facts[{i}]", item) for i, item in enumerate(listed)], query
+
+
+def _wanted(given: Mapping[str, Any]) -> Wanted:
+    """Read what the interlock object asks for beside facts and query; ``null`` is the same as nothing."""
+    budget, transfer = given.get("token_budget"), given.get("transfer")
+    if budget is not None and (type(budget) is not int or not 1 <= budget <= MOST_TOKENS):
+        raise _bad("interlock.token_budget", f"must be an integer from 1 to {MOST_TOKENS}")
+    if transfer is not None and transfer not in TRANSFERS:
+        raise _bad("interlock.transfer", "must be one of " + ", ".join(TRANSFERS))
+    return Wanted(
+        results=sub_agents.read("interlock.sub_agent_results", _or_none(given, "sub_agent_results")),
+        sub_queries=sub_agents.sub_queries("interlock.sub_queries", _or_none(given, "sub_queries")),
+        token_budget=budget,
+        transfer=transfer,
+    )
+
+
+def _or_none(given: Mapping[str, Any], name: str) -> Any:
+    """Return a list of the object, an empty one for ``null``; what is no list is for its reader to refuse."""
+    return [] if given.get(name) is None else given[name]
+
+
+def _bad(param: str, expected: str) -> Refused:
+    return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)
+
+
+def _fact(place: str, item: Any) -> common_pb2.Fact:
+    if not isinstance(item, dict) or item.keys() - {"id", "content", "importance"}:
+        raise invalid("INVALID_FACT", f"{place} must be an object of id, content and importance", param=place)
+    name, content, importance = item.get("id"), item.get("content"), item.get("importance", NEUTRAL)
+    if not isinstance(name, str) or not isinstance(content, str):
+        raise invalid("INVALID_FACT", f"{place}: id and content must be strings", param=place)
+    if not isinstance(importance, int | float) or isinstance(importance, bool):
+        raise invalid("INVALID_FACT", f"{place}.importance must be a number", param=f"{place}.importance")
+    return common_pb2.Fact(id=name, content=content, importance=importance)
+
+
+def _from_messages(messages: Sequence[Mapping[str, Any]]) -> list[common_pb2.Fact]:
+    return [
+        common_pb2.Fact(id=f"m{m}s{s}", content=sentence, importance=NEUTRAL)
+        for m, message in enumerate(messages)
+        if message["role"] in EVIDENCE_ROLES
+        for s, sentence in enumerate(sentences(_content_text(message)))
+    ]
+
+
+def sentences(text: str) -> list[str]:
+    """Cut *text* at line ends, then after full stops that end a sentence. Nothing of it is lost but white space."""
+    found: list[str] = []
+    for line in _BREAK.split(text):
+        start = 0
+        for boundary in _BOUNDARY.finditer(line):
+            head = line[start : boundary.end()].strip()
+            if _ABBREVIATION.search(head[-16:]):
+                continue
+            found.append(head)
+            start = boundary.end()
+        found.append(line[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _last_question(messages: Sequence[Mapping[str, Any]]) -> str:
+    return next((_content_text(message) for message in reversed(messages) if message["role"] == "user"), "")
+
+
+def _content_text(message: Mapping[str, Any]) -> str:
+    content = message.get("content", "")
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text") or part.get("refusal") or "" for part in content)
+
+
+def _all_texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for message in messages:
+        yield _content_text(message)
+        yield from (message[name] for name in ("refusal", "reasoning_content") if name in message)
+        yield from (call["function"]["arguments"] for call in message.get("tool_calls", ()))

@@ -1,0 +1,188 @@
+"""What both fronts share: from a checked request to a governed call (I14)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
+from interlock.domain.errors import exhausted, invalid, unauthenticated
+from interlock.domain.headers.headers import BATCH, Asked
+from interlock.domain.held import CHAT, STREAM, TEXT
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.admission import Admission
+from interlock.sidecar.call import envelope
+from interlock.sidecar.call.call import Call
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.identity import ApiKeys, Caller
+from interlock.sidecar.fronts import hierarchy
+from interlock.sidecar.fronts.release import Releases
+from interlock.sidecar.fronts.sessions import Sessions
+from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.openai import chat, completion, strictjson
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
+from interlock.sidecar.provider.upstream import Upstream
+from interlock.sidecar.trail.events import Dispatch
+from interlock.sidecar.trail.response_headers import Known
+
+STRATEGY_HEADER = "crp-context-strategy"
+LONGEST_GRANT_S = 86_400
+
+_AGENT_TYPE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a gRPC message gives beside the chat request; what is empty, the request's own interlock object may give."""
+
+    facts: Sequence[common_pb2.Fact] = ()
+    query: str = ""
+    results: Sequence[sidecar_pb2.SubAgentResult] = ()
+    sub_queries: Sequence[str] = ()
+
+
+NOTHING_GIVEN = Given()
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a delegation is to be for."""
+
+    agent_type: str
+    """Empty: an agent that is not registered."""
+    lifetime_s: int
+    """0: the deployment's."""
+
+
+@dataclass(frozen=True)
+class Front:
+    """The sidecar's parts, as its HTTP and gRPC sides use them."""
+
+    settings: Settings
+    keys: ApiKeys
+    guard: Guard
+    admission: Admission
+    sessions: Sessions
+    upstream: Upstream
+    releases: Releases
+
+    def read_chat(self, data: bytes) -> chat.Chat:
+        """Return the checked chat request in *data*. Refused before anything is begun."""
+        if len(data) > self.settings.max_body_bytes:
+            raise too_large(self.settings.max_body_bytes)
+        return chat.read(strictjson.loads(data, max_depth=self.settings.max_json_depth), self.settings)
+
+    def call(
+        self,
+        entry: str,
+        caller: Caller,
+        asked: Asked,
+        asked_chat: chat.Chat,
+        known: Known,
+        *,
+        given: Given = NOTHING_GIVEN,
+    ) -> Call:
+        """Return the call that governs a chat request. Refused before anything is begun."""
+        self.upstream.require()
+        evidence = envelope.of_chat(
+            asked_chat, self.settings, facts=given.facts, query=given.query, results=given.results,
+            sub_queries=given.sub_queries,
+        )  # fmt: skip
+        body = chat.steered(asked_chat, grounding_mode=asked.grounding_mode, seed=asked.seed)
+        dispatch = Dispatch(
+            provider=self.upstream.provider,
+            model=body["model"],
+            strategy=PUSH,
+            temperature=body.get("temperature"),
+            token_budget=body.get("max_completion_tokens") or body.get("max_tokens"),
+            seed=body.get("seed"),
+            choices=asked_chat.choices,
+        )
+
+        async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Answer:
+            data = await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
+            wanted = int(asked_body.get("n") or 1)
+            return completion.read(data, wanted=wanted, max_depth=self.settings.max_json_depth)
+
+        form = STREAM if asked_chat.stream and entry == "http" else CHAT
+        return Call(
+            entry, caller, asked, evidence, dispatch, body, model, known, form=form,
+            include_usage=asked_chat.include_usage,
+        )  # fmt: skip
+
+    async def chat(
+        self,
+        entry: str,
+        caller: Caller,
+        asked: Asked,
+        asked_chat: chat.Chat,
+        known: Known,
+        *,
+        given: Given = NOTHING_GIVEN,
+    ) -> Governed:
+        """Govern a chat request."""
+        _check_shape(asked)
+        call = self.call(entry, caller, asked, asked_chat, known, given=given)
+        return await hierarchy.govern(self.guard, call, self.settings)
+
+    async def text(self, caller: Caller, asked: Asked, known: Known, *, text: str, given: Given) -> Governed:
+        """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
+        _check_shape(asked)
+        if asked.strategy == HIERARCHICAL and not asked.preferred:
+            raise invalid("INVALID_HEADER", "a text that is there already is not asked for", header=STRATEGY_HEADER)
+        if not text:
+            raise invalid("INVALID_REQUEST", "text must not be empty", param="text")
+        evidence = envelope.of_text(
+            self.settings, facts=given.facts, query=given.query, results=given.results, sub_queries=given.sub_queries
+        )
+        brought = _brought(envelope.checked_text("text", text, self.settings))
+        dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
+        return await self.guard.govern(
+            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), known, form=TEXT)
+        )
+
+    async def delegate(
+        self, caller: Caller, asked: Asked, wanted: Wanted, known: Known
+    ) -> session_pb2.DelegateResponse:
+        """Mint a grant under the session of the call's token. A ceiling of the call is the sub-agent's."""
+        if asked.session_token is None:
+            raise unauthenticated("SESSION_TOKEN_REQUIRED", "only a session delegates; this needs CRP-Session-Token")
+        if wanted.agent_type and not _AGENT_TYPE.fullmatch(wanted.agent_type):
+            message = "agent_type must be 1 to 64 letters, digits, dots, hyphens or underscores"
+            raise invalid("INVALID_PARAMETER", message, param="agent_type")
+        if not 0 <= wanted.lifetime_s <= LONGEST_GRANT_S:
+            message = f"lifetime_s must be from 1 to {LONGEST_GRANT_S}"
+            raise invalid("INVALID_PARAMETER", message, param="lifetime_s")
+        return await self.admission.delegate(
+            caller,
+            asked,
+            wanted.agent_type,
+            known,
+            Deadline(self.settings.request_timeout_s),
+            lifetime_s=wanted.lifetime_s,
+        )
+
+
+def _check_shape(asked: Asked) -> None:
+    if asked.strategy == BATCH:
+        raise invalid("INVALID_HEADER", "a batch is sent to /crp/v3/batch", header=STRATEGY_HEADER)
+
+
+def too_large(limit: int) -> Exception:
+    """Return the refusal of a request body."""
+    return exhausted("REQUEST_TOO_LARGE", f"the request exceeds {limit} bytes", limit=str(limit))
+
+
+def _brought(text: str) -> Answer:
+    return Answer(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
+
+
+async def _given(answer: Answer, _body: Mapping[str, Any], _timeout_s: float) -> Answer:
+    return answer

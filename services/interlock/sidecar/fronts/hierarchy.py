@@ -1,0 +1,208 @@
+"""The hierarchical strategy: a plan, its parts side by side, and one answer made from theirs (SPEC-008 §7).
+
+Three steps, each in windows that are governed, charged and sealed as any other: the plan is the window that the parts fan
+out from, and the synthesis fans them in. So one call takes three windows in a row: ``CRP-Context-Window: 3/5``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import Kind, Refused, forbidden
+from interlock.domain.headers.headers import Asked
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.call.call import Call
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.results import LONGEST_SUB_QUERY
+from interlock.sidecar.context.packing import with_context
+from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.provider import prompts
+from interlock.sidecar.provider.strategies import FAN_IN, FAN_OUT, HIERARCHICAL, PUSH, aside
+from interlock.sidecar.trail.events import Dispatch
+from interlock.sidecar.trail.response_headers import Known
+
+LEVELS = 3
+"""Windows in a row: the plan, a part of it, the synthesis."""
+
+_LISTED = re.compile(r"\s*(?:[-*•]|\(?\d{1,3}[.):])\s+(?P<text>\S.*?)\s*")
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One sub-query, and the window that answered it, or why none did."""
+
+    sub_query: str
+    known: Known
+    governed: Governed | None
+    failure: Refused | None
+
+
+async def govern(guard: Guard, call: Call, settings: Settings) -> Governed:
+    """Govern *call*: one window, or the whole that the hierarchical strategy makes of it.
+
+    Refused with PLAN_UNUSABLE when the model's plan names no sub-query, and as any of its windows is.
+    """
+    if call.asked.strategy != HIERARCHICAL or not call.body:
+        return await guard.govern(call)
+    try:
+        return await _Hierarchy(guard, call, settings).governed()
+    except Refused as refused:
+        if refused.reason != "STRATEGY_NOT_ALLOWED" or not call.asked.preferred:
+            raise
+    return await guard.govern(_without_preference(call))
+
+
+def _without_preference(call: Call) -> Call:
+    """Return *call* for an agent that may not do what it prefers: a wish is not refused, the next one is tried.
+
+    Nothing was dispatched, but a session may have begun: its token goes on in it.
+    """
+    rest = tuple(name for name in call.asked.preferred if name != HIERARCHICAL)
+    asked = replace(call.asked, strategy=next(iter(rest), None), preferred=rest)
+    if token := token_in(call.known):
+        asked = replace(asked, session_token=token, grant=None, session_parent=None, loop_depth=None)
+    return replace(call, asked=asked)
+
+
+class _Hierarchy:
+    """One call taken apart and put together again, within the time of one."""
+
+    def __init__(self, guard: Guard, call: Call, settings: Settings) -> None:
+        self._guard, self._call, self._settings = guard, call, settings
+        self._deadline = Deadline(settings.request_timeout_s)
+        self._sub_query_of: Mapping[str, str] = {}
+
+    async def governed(self) -> Governed:
+        plan, sub_queries = await self._planned()
+        parts = await self._answered(plan, sub_queries)
+        return await self._synthesised(plan, parts)
+
+    async def _planned(self) -> tuple[Governed, list[str]]:
+        """Let the model take the task apart, or seal how the caller did, in a window that the parts can fan out from."""
+        call, most = self._call, min(self._settings.max_fan_out, max(1, self._settings.max_dag_nodes - 2))
+        given = call.envelope.wanted.sub_queries
+        if len(given) > most:
+            message = f"a window has at most {most} children"
+            raise forbidden("MAX_FAN_OUT_EXCEEDED", message, limit=str(most), attempted=str(len(given)))
+        wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer=None)
+        planning = replace(
+            call, asked=replace(call.asked, fan_in_policy=None), envelope=replace(call.envelope, wanted=wanted),
+            shape=HIERARCHICAL, windows=LEVELS,
+        )  # fmt: skip
+        if given:
+            planning = replace(planning, body={}, dispatch=brought(call), model=partial(_as_given, numbered(given)))
+        else:
+            body = _without_tools(aside(call.body, call.body["messages"]))
+            planning = replace(planning, body=with_context(body, prompts.plan(most)))
+        plan = await self._guard.govern(planning, self._deadline)
+        text = plan.released().said
+        sub_queries = list(given) or listed(text, most)
+        if not sub_queries:
+            raise Refused(Kind.BAD_GATEWAY, "PLAN_UNUSABLE", "the model's plan names no sub-query")
+        return plan, sub_queries
+
+    async def _answered(self, plan: Governed, sub_queries: Sequence[str]) -> list[Governed]:
+        """Answer all parts at once. One that fails ends no other; unless partial results will do, it ends the call."""
+        parts = await asyncio.gather(*(self._part(plan, one) for one in sub_queries))
+        answered = [part for part in parts if part.governed and not part.failure]
+        failed = [(n, part.known, failure) for n, part in enumerate(parts, 1) if (failure := part.failure)]
+        if failed and (not answered or self._call.asked.fan_in_policy != "partial"):
+            number, its, failure = failed[0]
+            # Whoever is refused can still go on from a window that was settled, and read what became of this one.
+            for known in (*(part.known for part in answered[:1]), its):
+                self._learn(known)
+            failure.metadata |= {"sub_query": str(number)}
+            raise failure
+        self._sub_query_of = {part.known.window_id: part.sub_query for part in answered}
+        return [part.governed for part in answered if part.governed]
+
+    async def _part(self, plan: Governed, sub_query: str) -> _Part:
+        call, known = self._call, Known()
+        asked = self._onward(plan.settled, strategy=FAN_OUT, continuation_ids=())
+        body = _without_tools(aside(call.body, asking(call.body["messages"], sub_query)))
+        wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer="none")
+        envelope = replace(call.envelope, query=sub_query, wanted=wanted)
+        part = replace(call, asked=asked, body=body, envelope=envelope, known=known, shape=HIERARCHICAL)
+        try:
+            governed = await self._guard.govern(part, self._deadline)
+        except Refused as refused:
+            return _Part(sub_query, known, None, refused)
+        return _Part(sub_query, known, governed, governed.refusal)
+
+    async def _synthesised(self, plan: Governed, parts: Sequence[Governed]) -> Governed:
+        """Make one answer of the parts. A single part has nothing to be merged with: the answer goes on from it."""
+        call, last = self._call, parts[-1].settled
+        pointers = tuple(part.settled.continuation_id for part in parts)
+        asked = self._onward(
+            last, strategy=FAN_IN if len(parts) > 1 else None, continuation_ids=pointers if len(parts) > 1 else ()
+        )
+        wanted = call.envelope.wanted
+        wanted = replace(wanted, sub_queries=tuple(self._sub_query_of.values()), transfer=wanted.transfer or "auto")
+        whole = replace(
+            call,
+            asked=asked,
+            envelope=replace(call.envelope, wanted=wanted),
+            shape=HIERARCHICAL,
+            sub_query_of=self._sub_query_of,
+            spent=tuple(one.judged.answer.usage for one in (plan, *parts)),
+        )
+        return await self._guard.govern(whole, self._deadline)
+
+    def _onward(
+        self, settled: session_pb2.CommitWindowResponse, *, strategy: str | None, continuation_ids: tuple[str, ...]
+    ) -> Asked:
+        """Return what the call asks for, in the session that its first window began or went on in."""
+        return replace(
+            self._call.asked, session_token=settled.token, strategy=strategy, preferred=(), continuation_id=None,
+            continuation_ids=continuation_ids, nonce=None, branch=False, grant=None, session_parent=None,
+            loop_depth=None, oversight_token=None,
+            fan_in_policy=self._call.asked.fan_in_policy if strategy == FAN_IN else None,
+        )  # fmt: skip
+
+    def _learn(self, known: Known) -> None:
+        mine = self._call.known
+        mine.session_id, mine.window_id, mine.trail_uri = known.session_id, known.window_id, known.trail_uri
+        mine.learn(known.headers)
+
+
+def listed(text: str, most: int) -> list[str]:
+    """Return the sub-queries that a plan lists, each once, *most* of them; anything else in it is none."""
+    found = [match["text"] for line in text.splitlines() if (match := _LISTED.fullmatch(line))]
+    return [one for one in dict.fromkeys(found) if len(one) <= LONGEST_SUB_QUERY][:most]
+
+
+def asking(messages: Sequence[Mapping[str, Any]], sub_query: str) -> list[Mapping[str, Any]]:
+    """Return the caller's messages with *sub_query* in place of its question."""
+    last = max((place for place, one in enumerate(messages) if one["role"] == "user"), default=len(messages))
+    return [*messages[:last], {"role": "user", "content": sub_query}, *messages[last + 1 :]]
+
+
+def numbered(sub_queries: Sequence[str]) -> str:
+    """Return a plan as a text."""
+    return "\n".join(f"{number}. {' '.join(one.split())}" for number, one in enumerate(sub_queries, 1))
+
+
+def brought(call: Call) -> Dispatch:
+    """Return how a plan was come by that the caller made."""
+    return Dispatch("caller", "brought-by-caller", PUSH, None, None, call.asked.seed, 1)
+
+
+async def _as_given(text: str, _body: Mapping[str, Any], _timeout_s: float) -> Answer:
+    return Answer(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
+
+
+def _without_tools(body: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name not in {"tools", "tool_choice"}}
+
+
+def token_in(known: Known) -> str:
+    """Return the token that a response would carry; empty when there is none."""
+    return known.headers.get("CRP-Set-Session", "").partition(";")[0].removeprefix("token=")

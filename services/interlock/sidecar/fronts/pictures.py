@@ -1,0 +1,36 @@
+"""The window DAG drawn, in the formats that a person or a program reads (DAG-12)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import invalid
+from interlock.runtime.pictures import picture
+
+
+@dataclass(frozen=True)
+class Form:
+    """One format: how it is drawn, and what HTTP calls it."""
+
+    draw: Callable[[Sequence[session_pb2.Session]], str]
+    media_type: str
+
+
+FORMS: Mapping[str, Form] = {
+    "mermaid": Form(picture.mermaid, "text/vnd.mermaid; charset=utf-8"),
+    "dot": Form(picture.dot, "text/vnd.graphviz; charset=utf-8"),
+    "json": Form(picture.as_json, "application/json"),
+    "text": Form(picture.text, "text/plain; charset=utf-8"),
+}
+
+
+def picture_form(name: str) -> Form | None:
+    """Return the format of that name, ``None`` for no name. Refused with INVALID_PARAMETER for one that is not there."""
+    if not name:
+        return None
+    form = FORMS.get(name)
+    if form is None:
+        raise invalid("INVALID_PARAMETER", f"format must be one of {', '.join(FORMS)}", param="format")
+    return form

@@ -1,0 +1,301 @@
+"""The release of a held response to the client that waits for it, with a reviewer's approval (SPEC-012 §6.2; OVR-4, I12).
+
+It is no window: nothing is dispatched, nothing charged, the budget stays. Everything that can be refused is refused before
+the hand-out, so that what is refused stays held; the hand-out is in the chain before a byte leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+import structlog
+from google.protobuf import json_format
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.api.sidecar.v1 import sidecar_pb2
+from interlock.domain import approval, held, ids
+from interlock.domain.budget import EXHAUSTED_AT
+from interlock.domain.errors import Refused, conflict, forbidden, not_found, unauthenticated, unavailable
+from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
+from interlock.domain.headers.headers import Asked
+from interlock.domain.held import Held
+from interlock.domain.session.session_refusals import refusal as session_refusal
+from interlock.domain.session.token import claimed, root_of
+from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.openai import sse
+from interlock.sidecar.settlement.recovery import Recovering, settlement
+from interlock.sidecar.trail import response_headers
+from interlock.sidecar.trail.response_headers import Known
+
+log = structlog.get_logger()
+
+_CLAIM = b"interlock-release-claim-v1"
+
+
+@dataclass(frozen=True)
+class Release:
+    """A held response on its way out, with what both fronts need to answer."""
+
+    held: Held
+    item: audit_pb2.HeldItem
+    sealed: audit_pb2.AppendResponse
+    settled: session_pb2.CommitWindowResponse
+
+    @property
+    def media_type(self) -> str:
+        """Media type of the HTTP body."""
+        return "text/event-stream" if self.held.form == held.STREAM else "application/json"
+
+    @property
+    def http_body(self) -> bytes:
+        """Return the body as it would have left when it was held."""
+        if self.held.form != held.STREAM:
+            return self.held.body
+        return sse.encode(json.loads(self.held.body), include_usage=self.held.include_usage)
+
+
+@dataclass(frozen=True)
+class Releases:
+    """Tells what became of held responses, and hands approved ones out, within the scope of their session's caller."""
+
+    settings: Settings
+    mesh: Mesh
+    base_url: str
+
+    async def status(self, token: str, scope: str, window_id: str) -> audit_pb2.HeldItem:
+        """Return the state of a held response of the token's session; once approved, with the oversight token."""
+        session = await self._session(token, scope, Deadline(self.settings.request_timeout_s))
+        return await self._item(session, ids.check("crp_win_", window_id))
+
+    async def release(self, caller: Caller, asked: Asked, known: Known, *, forms: Collection[str]) -> Release:
+        """Return the response that the call's approval releases; *forms* are those that its front can answer in.
+
+        Refused by the first thing that does not hold: another session, window, response, policy or action, a forged or
+        expired approval, a reviewer who is not registered or is the caller, a response that is not approved, was rejected,
+        has expired, was erased or was handed out, a session that ended or has nothing left.
+        """
+        deadline = Deadline(self.settings.request_timeout_s)
+        if asked.session_token is None:
+            raise unauthenticated("SESSION_TOKEN_REQUIRED", "a release needs the CRP-Session-Token of its session")
+        session = await self._session(asked.session_token, caller.scope, deadline)
+        known.session_id = session.session_id
+        said = _presented(asked, session)
+        item, form = await self._held(session, said.scope["window"], deadline)
+        approved = await self._verified(asked, item, deadline)
+        _check_reviewer(approved.reviewer_id, session)
+        if form not in {"", *forms}:
+            raise conflict(
+                "HELD_FORM_DIFFERS", f"the response is held as {form}: ask for it as it was asked for", form=form
+            )
+        settled, number = await self._settled(item, deadline)
+        _require_alive(await self._vouched(asked.session_token, caller.scope, deadline))
+        claim = audit_pb2.ReleaseHeldRequest(
+            session_id=item.session_id, window_id=item.window_id, approval_id=approved.approval_id,
+            reviewer_id=approved.reviewer_id, response_hash=item.response_hash,
+            claim=_claim(asked, sorted(forms)),
+        )  # fmt: skip
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        answer = await ask("audit", self.mesh.audit.ReleaseHeld(claim, timeout=timeout))
+        release = Release(_readable(answer.held), answer.item, answer.sealed, settled)
+        self._tell(release, known, number, session.max_windows)
+        return release
+
+    async def report(self, window_id: str) -> dpe_pb2.Report:
+        """Return the sealed report of a window that was released."""
+        request = audit_pb2.GetReportRequest(window_id=window_id)
+        found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
+        report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report())
+        return report
+
+    async def outcome(self, release: Release, known: Known) -> sidecar_pb2.Outcome:
+        """Return what a gRPC caller is told: the decision as it stands with the approval, the report as it was."""
+        decision = policy_pb2.Decision.FromString(release.held.decision)
+        decision.action, decision.reason, decision.halt_reason = policy_pb2.ACTION_DELIVER, "", ""
+        decision.oversight_required = False
+        return sidecar_pb2.Outcome(
+            decision=decision,
+            report=await self.report(release.item.window_id),
+            headers=known.headers,
+            session_token=release.settled.token,
+            session_id=known.session_id,
+            window_id=known.window_id,
+            safety_budget_micros=release.settled.session_budget_micros,
+            breaker=release.settled.breaker,
+            integrity=release.sealed.integrity,
+        )
+
+    async def _session(self, token: str, scope: str, deadline: Deadline) -> session_pb2.Session:
+        """Return the session of a token, of one that has expired too: a review takes longer than a token lives.
+
+        The session service says that a token expired only after its signature was found to hold.
+        """
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        try:
+            request = session_pb2.GetSessionRequest(token=token, scope=scope)
+            return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+        except Refused as refused:
+            if refused.reason != "TOKEN_EXPIRED":
+                raise
+        said = claimed(token)
+        request = session_pb2.GetSessionRequest(session_id=said.session_id, root_session_id=root_of(said), scope=scope)
+        return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+
+    async def _vouched(self, token: str, scope: str, deadline: Deadline) -> session_pb2.Session:
+        """Return the session of a token as it is now, and as its chain vouches for it."""
+
+        async def look() -> session_pb2.Session:
+            return await self._session(token, scope, deadline)
+
+        return await Recovering.over(self.settings, self.mesh).vouched(await look(), look, deadline)
+
+    async def _held(self, session: session_pb2.Session, window_id: str, deadline: Deadline) -> tuple[Any, str]:
+        """Return a held response's state and its form; the form is empty when there are no bytes to look at."""
+        request = audit_pb2.GetHeldRequest(window_id=window_id)
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=timeout))
+        _require_own(found.item, session)
+        return found.item, _readable(found.held).form if found.held else ""
+
+    async def _item(self, session: session_pb2.Session, window_id: str) -> audit_pb2.HeldItem:
+        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=True)
+        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=self.settings.rpc_timeout_s))
+        _require_own(found.item, session)
+        return found.item
+
+    async def _verified(
+        self, asked: Asked, item: audit_pb2.HeldItem, deadline: Deadline
+    ) -> policy_pb2.VerifyApprovalResponse:
+        """Have the approval verified against what is held, not against what it says of it."""
+        request = policy_pb2.VerifyApprovalRequest(
+            token=asked.oversight_token or "",
+            action=approval.RELEASE,
+            session_id=item.session_id,
+            scope=_scope_of(item),
+        )
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        return await ask("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+
+    async def _settled(
+        self, item: audit_pb2.HeldItem, deadline: Deadline
+    ) -> tuple[session_pb2.CommitWindowResponse, int]:
+        """Return the window's settlement as it is on record, and the window's number.
+
+        A settlement is made once per window id: this charges nothing, unless a crash came between the seal and the charge.
+        """
+        request = audit_pb2.GetWindowRequest(session_id=item.session_id, window_id=item.window_id)
+        timeout = deadline.within(self.settings.rpc_timeout_s)
+        sealed = await ask("audit", self.mesh.audit.GetWindow(request, timeout=timeout))
+        commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
+        within = deadline.within
+        settled = await insist(
+            lambda: ask("session", self.mesh.session.CommitWindow(commit, timeout=within(self.settings.rpc_timeout_s)))
+        )
+        return settled, sealed.window_number
+
+    def _tell(self, release: Release, known: Known, number: int, max_windows: int) -> None:
+        """Let *known* say what the response's own headers said: those of its seal and settlement come from the records."""
+        known.window_id = release.item.window_id
+        known.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
+        known.learn(cast("Mapping[str, str | None]", _ours(release.held.headers)))
+        known.learn(response_headers.of_seal(release.sealed, known.window_id, self.base_url))
+        known.learn(response_headers.of_settlement(release.settled, number, max_windows))
+        log.info("response.released", session_id=known.session_id, window_id=known.window_id, outcome="RELEASED")
+
+
+def releasing(asked: Asked) -> bool:
+    """Tell whether a call presents an approval of anything but a delegation: it is no call to be governed then."""
+    if asked.oversight_token is None:
+        return False
+    try:
+        return approval.read(asked.oversight_token).approval.action != approval.DELEGATE
+    except Refused:
+        return False
+
+
+def held_json(item: audit_pb2.HeldItem) -> dict[str, Any]:
+    """Return the state of a held response as its client gets it; what is not known yet is null."""
+    names = ("reviewer_id", "approval_id", "decided_at", "reason")
+    return {
+        "session_id": item.session_id,
+        "window_id": item.window_id,
+        "status": response_headers.word(audit_pb2.HeldStatus, item.status),
+        "held_at": item.held_at,
+        "expires_at": item.expires_at,
+        "risk_level": response_headers.word(common_pb2.RiskLevel, item.risk_level),
+        "response_hash": item.response_hash,
+        "policy_hash": item.policy_hash,
+        **{name: getattr(item, name) or None for name in names},
+        "oversight_token": item.token or None,
+    }
+
+
+def _scope_of(item: audit_pb2.HeldItem) -> dict[str, str]:
+    """Return what a decision about a held response is pinned to."""
+    return {
+        "session": item.session_id, "window": item.window_id, "response": item.response_hash, "policy": item.policy_hash,
+    }  # fmt: skip
+
+
+def _check_reviewer(reviewer: str, session: session_pb2.Session) -> None:
+    """Refuse a reviewer who is the session's own caller. Who made the other sessions of its tree, oversight looks at too."""
+    if approval.is_caller(reviewer, (session.scope, session.agent.agent_type)):
+        raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
+
+
+def _presented(asked: Asked, session: session_pb2.Session) -> approval.Approval:
+    said = approval.read(asked.oversight_token or "").approval
+    if said.action != approval.RELEASE:
+        raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
+    if said.scope["session"] != session.session_id:
+        raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another session", field="session")
+    ids.check("crp_win_", said.scope["window"])
+    return said
+
+
+def _require_own(item: audit_pb2.HeldItem, session: session_pb2.Session) -> None:
+    if item.session_id != session.session_id:
+        raise not_found("HELD_NOT_FOUND", "there is no held response of that window")
+
+
+def _require_alive(session: session_pb2.Session) -> None:
+    """Refuse a session that its client ended or that has nothing left; one that is merely depleted can release (reading 4)."""
+    if session.safety_budget_micros <= EXHAUSTED_AT:
+        raise session_refusal("BUDGET_DEPLETED", session.safety_budget_micros)
+    last = max((window.window_number for window in session.windows), default=0)
+    if session.status == session_pb2.SESSION_STATUS_TERMINATED and last < session.max_windows:
+        raise session_refusal("SESSION_TERMINATED")
+
+
+def _claim(asked: Asked, forms: Collection[str]) -> str:
+    """Return what stands for exactly this request: who asks again with all of it is who asked before."""
+    parts = [
+        _CLAIM,
+        (asked.session_token or "").encode(),
+        (asked.oversight_token or "").encode(),
+        "|".join(forms).encode(),
+    ]
+    return "sha256:" + hashlib.sha256(b"\x1f".join(parts)).hexdigest()
+
+
+def _readable(data: bytes) -> Held:
+    try:
+        return held.unpacked(data)
+    except ValueError:
+        raise unavailable("HELD_UNREADABLE", "what is held cannot be read by this version", retry_after_ms=0) from None
+
+
+def _ours(kept: Mapping[str, str]) -> dict[str, str]:
+    """Return the headers that this version knows the grammar of; the others cannot be vouched for."""
+    return {name: value for name, value in kept.items() if name in RESPONSE_SYNTAX}

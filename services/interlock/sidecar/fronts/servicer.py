@@ -1,0 +1,256 @@
+"""The gRPC front: the same governed calls for agents that speak gRPC (SVC-2, SVC-3).
+
+Every refusal is a status with ErrorInfo. What is known by then goes out as trailing metadata, with a refusal too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
+from interlock.domain import held
+from interlock.domain.errors import Refused, invalid, unauthenticated
+from interlock.domain.headers import headers
+from interlock.domain.headers.headers import Asked
+from interlock.runtime.rpc.errors import to_message
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission.delegation import headers_of
+from interlock.sidecar.call.call import Call
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.fronts.batch import Item, Result, govern_batch
+from interlock.sidecar.fronts.front import Front, Given, Wanted
+from interlock.sidecar.fronts.pictures import picture_form
+from interlock.sidecar.fronts.release import Release, releasing
+from interlock.sidecar.guard import Governed
+from interlock.sidecar.trail.response_headers import Known
+
+Pairs = list[tuple[str, str]]
+
+GRANT = "crp-agent-delegation-grant"
+
+_SINGLE = {
+    "session_token": "crp-session-token",
+    "continuation_id": "crp-context-continuation-id",
+    "safety_mode": "crp-safety-mode",
+    "oversight_mode": "crp-safety-oversight-mode",
+    "accept_risk": "crp-accept-risk",
+    "agent_session_parent": "crp-agent-session-parent",
+    "delegation_grant": GRANT,
+    "agent_loop_depth": "crp-agent-loop-depth",
+    "strategy": "crp-context-strategy",
+    "fan_in_policy": "crp-agent-fan-in-policy",
+    "safety_budget": "crp-agent-safety-budget",
+    "data_residency": "crp-compliance-data-residency",
+    "oversight_token": headers.APPROVAL,
+    "session_action": "crp-session-action",
+}
+_LINES = {"safety_policy": "crp-safety-policy", "report_only": "crp-safety-policy-report-only"}
+
+
+class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
+    """Answers for ``interlock.api.sidecar.v1.SidecarService``."""
+
+    def __init__(self, front: Front) -> None:
+        self._front = front
+
+    async def Dispatch(self, request: sidecar_pb2.DispatchRequest, context: Any) -> sidecar_pb2.DispatchResponse:  # noqa: N802 - gRPC's name
+        """Govern a chat request; the answer is the buffered completion, whatever the request says about streaming."""
+        async with _told(context) as known:
+            caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            if releasing(asked):
+                release, outcome = await self._released(caller, asked, known, held.CHAT, held.STREAM)
+                return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
+            self._front.guard.require_room()
+            chat = self._front.read_chat(request.chat_request)
+            governed = await self._front.chat("grpc", caller, asked, chat, known, given=_given(request))
+            answer = governed.released()
+            return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, known))
+
+    async def Check(self, request: sidecar_pb2.CheckRequest, context: Any) -> sidecar_pb2.CheckResponse:  # noqa: N802 - gRPC's name
+        """Govern a text; a halt is an answer, because the caller holds the text already."""
+        async with _told(context) as known:
+            caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            if releasing(asked):
+                _, outcome = await self._released(caller, asked, known, held.TEXT)
+                return sidecar_pb2.CheckResponse(outcome=outcome)
+            governed = await self._front.text(caller, asked, known, text=request.text, given=_given(request))
+            return sidecar_pb2.CheckResponse(outcome=_outcome(governed, known))
+
+    async def _released(
+        self, caller: Caller, asked: Asked, known: Known, *forms: str
+    ) -> tuple[Release, sidecar_pb2.Outcome]:
+        """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
+        release = await self._front.releases.release(caller, asked, known, forms=forms)
+        return release, await self._front.releases.outcome(release, known)
+
+    async def GetHeld(self, request: sidecar_pb2.GetHeldRequest, context: Any) -> sidecar_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
+        """Tell what became of a held response of a token's session."""
+        caller = self._caller(context)
+        token = _token(request.session_token)
+        item = await self._front.releases.status(token, caller.scope, request.window_id)
+        return sidecar_pb2.GetHeldResponse(item=item)
+
+    async def StartSession(  # noqa: N802 - gRPC's name
+        self, request: sidecar_pb2.StartSessionRequest, context: Any
+    ) -> sidecar_pb2.StartSessionResponse:
+        """Start a session under the policy of the request: a root, or a sub-agent's below the parent that is proved."""
+        async with _told(context) as known:
+            proof = [(GRANT, request.parent.grant)] if request.parent.grant else []
+            caller, asked = self._caller(context), _asked(request.context, context, proof, delegating=True)
+            if asked.session_token is not None or asked.continuation_ids or asked.branch:
+                raise invalid("SESSION_TOKEN_UNEXPECTED", "a session that starts has no token yet")
+            if asked.grant and request.parent.session_token:
+                raise invalid("CONFLICTING_CONTEXT", "a parent is proved by a grant or by its token, not by both")
+            deadline = Deadline(self._settings.request_timeout_s)
+            started = await self._front.admission.start(
+                caller, asked, known, deadline, parent_token=request.parent.session_token
+            )
+            return sidecar_pb2.StartSessionResponse(session=started.session, session_token=started.token)
+
+    async def Delegate(self, request: sidecar_pb2.DelegateRequest, context: Any) -> sidecar_pb2.DelegateResponse:  # noqa: N802 - gRPC's name
+        """Mint a grant for one sub-agent."""
+        async with _told(context) as known:
+            caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            wanted = Wanted(request.agent_type, request.lifetime_s)
+            granted = await self._front.delegate(caller, asked, wanted, known)
+            return sidecar_pb2.DelegateResponse(
+                grant=granted.grant,
+                headers=headers_of(granted),
+                expires_at=granted.delegation.expires_at,
+                loop_depth=granted.delegation.loop_depth,
+            )
+
+    async def Batch(self, request: sidecar_pb2.BatchRequest, context: Any) -> sidecar_pb2.BatchResponse:  # noqa: N802 - gRPC's name
+        """Govern several chat requests, each in a window of its own."""
+        async with _told(context) as known:
+            caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
+            self._front.upstream.require()
+            items = [self._item(caller, item) for item in request.items]
+            batched = await govern_batch(self._front, caller, asked, items, known)
+            return sidecar_pb2.BatchResponse(
+                results=[_result(one) for one in batched.results], headers=known.headers, session_token=batched.token
+            )
+
+    def _item(self, caller: Caller, item: sidecar_pb2.BatchItem) -> Item:
+        """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
+
+        def make(asked: Asked, known: Known) -> Call:
+            given = Given(item.facts, item.query)
+            return self._front.call("grpc", caller, asked, self._front.read_chat(item.chat_request), known, given=given)
+
+        return Item(item.id, make)
+
+    async def GetDag(self, request: sidecar_pb2.GetDagRequest, context: Any) -> sidecar_pb2.GetDagResponse:  # noqa: N802 - gRPC's name
+        """Read the window DAG of the session of a token, and draw it where a format is named."""
+        caller, form = self._caller(context), picture_form(request.format)
+        sessions = await self._front.sessions.dag(_token(request.session_token), caller.scope, tree=request.tree)
+        return sidecar_pb2.GetDagResponse(sessions=sessions, picture=form.draw(sessions) if form else "")
+
+    async def GetSession(  # noqa: N802 - gRPC's name
+        self, request: sidecar_pb2.GetSessionRequest, context: Any
+    ) -> sidecar_pb2.GetSessionResponse:
+        """Read the session of a token."""
+        caller = self._caller(context)
+        session = await self._front.sessions.of_token(_token(request.session_token), caller.scope)
+        return sidecar_pb2.GetSessionResponse(session=session)
+
+    async def Terminate(self, request: sidecar_pb2.TerminateRequest, context: Any) -> sidecar_pb2.TerminateResponse:  # noqa: N802 - gRPC's name
+        """End the session of a token."""
+        caller = self._caller(context)
+        session = await self._front.sessions.terminate(_token(request.session_token), caller.scope)
+        return sidecar_pb2.TerminateResponse(session=session)
+
+    @property
+    def _settings(self) -> Settings:
+        return self._front.settings
+
+    def _caller(self, context: Any) -> Caller:
+        return self._front.keys.caller([value for name, value in _metadata(context) if name == "authorization"])
+
+
+@asynccontextmanager
+async def _told(context: Any) -> AsyncIterator[Known]:
+    """Send what is known by the end as trailing metadata, refused or not."""
+    known = Known()
+    try:
+        yield known
+    except Refused as refused:
+        refused.metadata |= {"session_id": known.session_id} if known.session_id else {}
+        raise
+    finally:
+        context.set_trailing_metadata(known.metadata())
+
+
+def _metadata(context: Any) -> Pairs:
+    return [(name, value) for name, value in context.invocation_metadata() or () if isinstance(value, str)]
+
+
+def _asked(
+    given: sidecar_pb2.CallContext, context: Any, more: Sequence[tuple[str, str]] = (), *, delegating: bool = False
+) -> Asked:
+    """Join the message's headers and the metadata's. Refused with CONFLICTING_CONTEXT where they differ."""
+    sent = [(name, value) for name, value in context.invocation_metadata() or () if headers.is_ours(name)]
+    if any(not isinstance(value, str) for _, value in sent):
+        raise invalid("INVALID_HEADER", "CRP metadata is text: names must not end in -bin")
+    fields = _fields(given)
+    repeated = [pair for pair in more if pair not in fields]
+    asked = headers.read([*_not_in(sent, [*fields, *repeated]), *fields, *repeated], delegating=delegating)
+    if asked.terminate:
+        raise invalid("HEADER_NOT_SUPPORTED", "use the Terminate method", header="crp-session-action")
+    return asked
+
+
+def _fields(given: sidecar_pb2.CallContext) -> Pairs:
+    single = [(name, getattr(given, field)) for field, name in _SINGLE.items() if getattr(given, field)]
+    return [*single, *((name, line) for field, name in _LINES.items() for line in getattr(given, field))]
+
+
+def _not_in(sent: Sequence[tuple[str, Any]], fields: Iterable[tuple[str, str]]) -> Pairs:
+    """Return the metadata that the message does not repeat."""
+    by_name: dict[str, list[str]] = {}
+    for name, value in fields:
+        by_name.setdefault(name, []).append(value)
+    for name, values in by_name.items():
+        repeated = [value for sent_name, value in sent if sent_name == name]
+        if repeated and repeated != values:
+            raise invalid("CONFLICTING_CONTEXT", f"{name} differs between message and metadata", header=name)
+    return [(name, value) for name, value in sent if name not in by_name]
+
+
+def _given(request: sidecar_pb2.DispatchRequest | sidecar_pb2.CheckRequest) -> Given:
+    return Given(request.facts, request.query, request.sub_agent_results, request.sub_queries)
+
+
+def _token(token: str) -> str:
+    if not token:
+        raise unauthenticated("SESSION_TOKEN_REQUIRED", "session_token is empty")
+    return token
+
+
+def _result(ended: Result) -> sidecar_pb2.BatchResult:
+    governed, refusal = ended.governed, ended.refusal
+    released = governed is not None and refusal is None
+    return sidecar_pb2.BatchResult(
+        id=ended.item_id,
+        chat_response=governed.released().body if governed is not None and released else b"",
+        outcome=_outcome(governed, ended.known) if governed is not None else None,
+        refusal=to_message(refusal) if refusal else None,
+    )
+
+
+def _outcome(governed: Governed, known: Known) -> sidecar_pb2.Outcome:
+    settled = governed.settled
+    return sidecar_pb2.Outcome(
+        decision=governed.judged.decision,
+        report=governed.judged.report,
+        headers=known.headers,
+        session_token=settled.token,
+        session_id=known.session_id,
+        window_id=known.window_id,
+        safety_budget_micros=settled.session_budget_micros,
+        breaker=settled.breaker,
+        integrity=governed.integrity,
+    )

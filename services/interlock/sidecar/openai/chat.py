@@ -1,0 +1,334 @@
+"""The OpenAI chat request: what is accepted, of what type, and what is forwarded (SVC-2; reliability.md A-21, A-26).
+
+Only what is listed here passes. What is forwarded is written anew from what was checked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.domain.errors import Refused, invalid
+from interlock.runtime.settings.model import Settings
+
+MAX_MESSAGES = 4096
+MAX_TOOLS = 256
+
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
+_LABEL = re.compile(r"[\x20-\x7e]{1,256}", re.ASCII)
+
+GROUNDING: Mapping[str, str] = {
+    "context-strict": "Answer only using the provided context. Do not use external knowledge.",
+    "context-preferred": "Prefer the provided context. Indicate when using general knowledge.",
+}
+"""Instructions of SPEC-002 §11.2, added when the request asks for one; ``open`` adds none."""
+
+Check = Callable[[str, Any], Any]
+
+
+@dataclass(frozen=True)
+class Chat:
+    """A checked request."""
+
+    body: Mapping[str, Any]
+    """What the provider gets: never streamed, without the interlock object."""
+    stream: bool
+    include_usage: bool
+    interlock: Mapping[str, Any]
+    """The ``interlock`` object of the request, not yet checked; empty when there is none."""
+
+    @property
+    def messages(self) -> list[dict[str, Any]]:
+        """The checked messages."""
+        messages: list[dict[str, Any]] = self.body["messages"]
+        return messages
+
+    @property
+    def choices(self) -> int:
+        """How many choices were asked for."""
+        return int(self.body.get("n") or 1)
+
+
+def read(value: Any, settings: Settings) -> Chat:
+    """Return the checked request of a JSON *value*.
+
+    Refused with INVALID_REQUEST, UNKNOWN_PARAMETER, INVALID_PARAMETER or UNSUPPORTED_CONTENT; ``param`` names the place.
+    """
+    if not isinstance(value, dict):
+        raise invalid("INVALID_REQUEST", "the body must be a JSON object")
+    rest = dict(value)
+    interlock = _object("interlock", rest.pop("interlock", None) or {})
+    stream = bool(_flag("stream", rest.pop("stream", None)))
+    options = _stream_options(rest.pop("stream_options", None), stream=stream)
+    for required in ("model", "messages"):
+        if rest.get(required) is None:
+            raise _bad(required, "is required")
+    checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
+    body = {name: _checked(checks, name, given) for name, given in rest.items() if given is not None}
+    return Chat(body, stream=stream, include_usage=bool(options.get("include_usage")), interlock=interlock)
+
+
+def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapping[str, Any]:
+    """Return the body for the provider with what CRP-LLM-* headers ask for (SPEC-002 §11)."""
+    body = dict(chat.body)
+    if seed is not None and body.setdefault("seed", seed) != seed:
+        raise _bad("seed", "differs from CRP-LLM-Reproducibility-Seed")
+    instruction = GROUNDING.get(grounding_mode or "open")
+    if instruction:
+        body["messages"] = [{"role": "system", "content": instruction}, *chat.messages]
+    return body
+
+
+def _checked(checks: Mapping[str, Check], name: str, value: Any) -> Any:
+    if name not in checks:
+        shown = name if _NAME.fullmatch(name) else "?"
+        raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {shown}", param=shown)
+    return checks[name](name, value)
+
+
+def _bad(param: str, expected: str) -> Refused:
+    return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)
+
+
+def _text(param: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise _bad(param, "must be a string")
+    return value
+
+
+def _label(param: str, value: Any) -> str:
+    if not _LABEL.fullmatch(_text(param, value)):
+        raise _bad(param, "must be 1 to 256 printable ASCII characters")
+    return str(value)
+
+
+def _flag(param: str, value: Any) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise _bad(param, "must be true or false")
+    return value
+
+
+def _object(param: str, value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _bad(param, "must be an object")
+    return value
+
+
+def _list(param: str, value: Any, limit: int) -> list[Any]:
+    if not isinstance(value, list) or not 1 <= len(value) <= limit:
+        raise _bad(param, f"must be a list of 1 to {limit} items")
+    return value
+
+
+def _only(param: str, value: Any, *allowed: str) -> dict[str, Any]:
+    """Return the object *value* without its nulls; refuse a key that is not *allowed* and says something.
+
+    Clients send messages back as they got them, with a null for every field that their library knows.
+    """
+    for key, given in _object(param, value).items():
+        if given is not None and key not in allowed:
+            shown = key if _NAME.fullmatch(key) else "?"
+            raise invalid("UNKNOWN_PARAMETER", f"unknown parameter: {param}.{shown}", param=f"{param}.{shown}")
+    return {key: given for key, given in value.items() if given is not None}
+
+
+def _integers(least: int, most: int) -> Check:
+    def check(param: str, value: Any) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise _bad(param, f"must be an integer from {least} to {most}")
+        return value
+
+    return check
+
+
+def _numbers(least: float, most: float) -> Check:
+    def check(param: str, value: Any) -> float:
+        if not isinstance(value, int | float) or isinstance(value, bool) or not least <= value <= most:
+            raise _bad(param, f"must be a number from {least:g} to {most:g}")
+        return value
+
+    return check
+
+
+def _one_of(*values: str) -> Check:
+    def check(param: str, value: Any) -> str:
+        if _text(param, value) not in values:
+            raise _bad(param, "must be one of " + ", ".join(values))
+        return str(value)
+
+    return check
+
+
+def _stream_options(value: Any, *, stream: bool) -> dict[str, Any]:
+    if value is None:
+        return {}
+    if not stream:
+        raise _bad("stream_options", "is only allowed when stream is true")
+    options = _only("stream_options", value, "include_usage", "include_obfuscation")
+    return {name: _flag(f"stream_options.{name}", given) for name, given in options.items()}
+
+
+def _stop(param: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return [_text(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, 4))]
+
+
+def _logit_bias(param: str, value: Any) -> dict[str, float]:
+    bias = _object(param, value)
+    if len(bias) > 1024 or not all(re.fullmatch(r"[0-9]{1,9}", key, re.ASCII) for key in bias):
+        raise _bad(param, "must map at most 1024 token ids to numbers")
+    check = _numbers(-100, 100)
+    return {key: check(f"{param}.{key}", given) for key, given in bias.items()}
+
+
+def _metadata(param: str, value: Any) -> dict[str, str]:
+    pairs = _object(param, value)
+    if len(pairs) > 16 or not all(isinstance(v, str) and len(k) <= 64 and len(v) <= 512 for k, v in pairs.items()):
+        raise _bad(param, "must hold at most 16 pairs of strings")
+    return pairs
+
+
+def _modalities(param: str, value: Any) -> list[str]:
+    if value != ["text"]:
+        raise invalid("UNSUPPORTED_CONTENT", 'only text can be analysed: modalities must be ["text"]', param=param)
+    return ["text"]
+
+
+def _function_name(param: str, value: Any) -> str:
+    if not _NAME.fullmatch(_text(param, value)):
+        raise _bad(param, "must be 1 to 64 letters, digits, dots, hyphens or underscores")
+    return str(value)
+
+
+def _tool(param: str, value: Any) -> dict[str, Any]:
+    if _object(param, value).get("type") != "function":
+        raise invalid("UNSUPPORTED_CONTENT", "only tools of type function are supported", param=f"{param}.type")
+    tool = _only(param, value, "type", "function")
+    function = _only(f"{param}.function", tool.get("function"), "name", "description", "parameters", "strict")
+    checked = {"name": _function_name(f"{param}.function.name", function.get("name"))}
+    kinds: Mapping[str, Check] = {"description": _text, "parameters": _object, "strict": _flag}
+    for name, check in kinds.items():
+        if name in function:
+            checked[name] = check(f"{param}.function.{name}", function[name])
+    return {"type": "function", "function": checked}
+
+
+def _tools(param: str, value: Any) -> list[dict[str, Any]]:
+    return [_tool(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, MAX_TOOLS))]
+
+
+def _tool_choice(param: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return _one_of("none", "auto", "required")(param, value)
+    choice = _only(param, value, "type", "function")
+    if choice.get("type") != "function":
+        raise _bad(f"{param}.type", "must be function")
+    function = _only(f"{param}.function", choice.get("function"), "name")
+    return {"type": "function", "function": {"name": _function_name(f"{param}.function.name", function.get("name"))}}
+
+
+def _response_format(param: str, value: Any) -> dict[str, Any]:
+    wanted = _only(param, value, "type", "json_schema")
+    kind = _one_of("text", "json_object", "json_schema")(f"{param}.type", wanted.get("type"))
+    if kind != "json_schema":
+        return {"type": kind}
+    return {"type": kind, "json_schema": _object(f"{param}.json_schema", wanted.get("json_schema"))}
+
+
+def _parts(param: str, value: list[Any]) -> list[dict[str, str]]:
+    parts = []
+    for i, item in enumerate(value):
+        place = f"{param}[{i}]"
+        kind = _object(place, item).get("type")
+        if kind not in ("text", "refusal"):  # no set: what a client sent may have no hash
+            raise invalid("UNSUPPORTED_CONTENT", "only text content can be analysed", param=place)
+        _only(place, item, "type", kind)
+        parts.append({"type": kind, kind: _text(f"{place}.{kind}", item.get(kind))})
+    return parts
+
+
+def _content(param: str, value: Any) -> Any:
+    if isinstance(value, list) and value:
+        return _parts(param, value)
+    return _text(param, value)
+
+
+def _tool_calls(param: str, value: Any) -> list[dict[str, Any]]:
+    calls = []
+    for i, item in enumerate(_list(param, value, MAX_TOOLS)):
+        place = f"{param}[{i}]"
+        if _object(place, item).get("type", "function") != "function":
+            raise invalid("UNSUPPORTED_CONTENT", "only tool calls of type function are supported", param=place)
+        call = _only(place, item, "id", "type", "function")
+        function = _only(f"{place}.function", call.get("function"), "name", "arguments")
+        checked = {
+            "name": _function_name(f"{place}.function.name", function.get("name")),
+            "arguments": _text(f"{place}.function.arguments", function.get("arguments")),
+        }
+        calls.append({"id": _label(f"{place}.id", call.get("id")), "type": "function", "function": checked})
+    return calls
+
+
+_ROLES: Mapping[str, tuple[str, ...]] = {
+    "system": ("content", "name"),
+    "developer": ("content", "name"),
+    "user": ("content", "name"),
+    "assistant": ("content", "name", "refusal", "tool_calls", "reasoning_content"),
+    "tool": ("content", "tool_call_id"),
+}
+_FIELDS: Mapping[str, Check] = {
+    "content": _content,
+    "name": _function_name,
+    "refusal": _text,
+    "reasoning_content": _text,
+    "tool_calls": _tool_calls,
+    "tool_call_id": _label,
+}
+
+
+def _message(param: str, value: Any) -> dict[str, Any]:
+    role = _one_of(*_ROLES)(f"{param}.role", _object(param, value).get("role"))
+    fields = _only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
+    if "content" not in fields and not (role == "assistant" and fields.keys() & {"tool_calls", "refusal"}):
+        raise _bad(f"{param}.content", "is required")
+    if role == "tool" and "tool_call_id" not in fields:
+        raise _bad(f"{param}.tool_call_id", "is required")
+    return {"role": role, **{name: _FIELDS[name](f"{param}.{name}", given) for name, given in fields.items()}}
+
+
+def _messages(param: str, value: Any) -> list[dict[str, Any]]:
+    return [_message(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, MAX_MESSAGES))]
+
+
+_TOKENS = _integers(1, 10_000_000)
+_PARAMETERS: Mapping[str, Check] = {
+    "model": _label,
+    "messages": _messages,
+    "temperature": _numbers(0, 2),
+    "top_p": _numbers(0, 1),
+    "stop": _stop,
+    "max_tokens": _TOKENS,
+    "max_completion_tokens": _TOKENS,
+    "presence_penalty": _numbers(-2, 2),
+    "frequency_penalty": _numbers(-2, 2),
+    "logit_bias": _logit_bias,
+    "logprobs": _flag,
+    "top_logprobs": _integers(0, 20),
+    "user": _label,
+    "safety_identifier": _label,
+    "prompt_cache_key": _label,
+    "seed": _integers(-(2**63), 2**63 - 1),
+    "tools": _tools,
+    "tool_choice": _tool_choice,
+    "parallel_tool_calls": _flag,
+    "response_format": _response_format,
+    "reasoning_effort": _one_of("none", "minimal", "low", "medium", "high", "xhigh"),
+    "verbosity": _one_of("low", "medium", "high"),
+    "metadata": _metadata,
+    "modalities": _modalities,
+    "service_tier": _one_of("auto", "default", "flex", "priority", "scale"),
+    "store": _flag,
+}

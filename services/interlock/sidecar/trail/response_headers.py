@@ -1,0 +1,250 @@
+"""Response headers out of what each step of a call has learned (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
+
+Every value is a number, an id or a word of a fixed list; ``headers.admissible`` leaves out what is not. A signal that is
+absent has no header: it never reads as a good value. Nothing here is sent to a provider (SPEC-012 §3.3, HDR-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.dag.dag import lineage_text
+from interlock.domain.headers import headers
+from interlock.domain.headers.header_syntax import LISTED
+
+LONGEST_METADATA = 2048
+"""Longest value in trailing metadata: clients take 8 KiB of metadata in all by default. The message has every header."""
+
+
+@dataclass
+class Known:
+    """What a call's response can say so far. It grows with every step, so that a refusal says all that is known."""
+
+    headers: dict[str, str] = field(default_factory=dict)
+    session_id: str = ""
+    window_id: str = ""
+    trail_uri: str = ""
+
+    def learn(self, values: Mapping[str, str | None]) -> None:
+        """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
+        for name in values:
+            self.headers.pop(name, None)
+        self.headers.update(headers.admissible(values))
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """Return the headers as trailing metadata, in lower case."""
+        short = {name: value for name, value in self.headers.items() if len(value) <= LONGEST_METADATA}
+        return tuple((name.lower(), value) for name, value in short.items())
+
+
+def of_session(session: session_pb2.Session, token: str) -> dict[str, str | None]:
+    """Return the headers of a session that has just been made."""
+    return {
+        "CRP-Context-Session-Id": session.session_id,
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
+        "CRP-Agent-Loop-Depth": str(session.loop_depth),
+        "CRP-Agent-Session-Parent": session.parent_session_id or None,
+        "CRP-Set-Session": headers.set_session(token, max_age_s=None, window=None, quality=()),
+    }
+
+
+def of_delegation(delegation: session_pb2.Delegation) -> dict[str, str | None]:
+    """Return the headers of the session that delegates."""
+    return {"CRP-Context-Session-Id": delegation.parent_session_id}
+
+
+def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
+    """Return the headers of an admitted call."""
+    return {
+        "CRP-Context-Protocol-Version": headers.PROTOCOL_VERSION,
+        "CRP-Context-Session-Id": opened.session_id,
+        "CRP-Context-Window": f"{opened.window_number}/{opened.max_windows}",
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(opened.safety_budget_micros)),
+        "CRP-Agent-Loop-Depth": str(opened.loop_depth),
+        "CRP-Agent-Session-Parent": next(iter(opened.ancestor_session_ids), None),
+        "CRP-Quality-Degradation": _degradation(opened.degradation),
+        "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
+    }
+
+
+def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
+    """Return the headers of how an answer was come by: what was done, whatever was preferred (SPEC-002 §4.14)."""
+    return {
+        "CRP-Context-Strategy": strategy,
+        "CRP-Agent-Dispatch-Strategy": strategy,
+        "CRP-Agent-Revision-Round": revision,
+    }
+
+
+def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
+    """Return the headers that the analysis fills (SPEC-005 §20)."""
+    ran = {stage.number for stage in report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN}
+    return {
+        "CRP-Context-Quality-Tier": report.quality_tier or None,
+        "CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total}",
+        "CRP-Context-Tokens-Used": str(report.envelope_tokens),
+        "CRP-Context-ETag": report.envelope_etag or None,
+        "CRP-Safety-Hallucination-Risk": word(common_pb2.RiskLevel, report.risk_level),
+        "CRP-Safety-Hallucination-Score": headers.fraction(report.composite_score),
+        "CRP-Provenance-Claim-Count": str(report.claims_total) if "1" in ran else None,
+        "CRP-Safety-Attribution": word(dpe_pb2.Attribution, report.attribution_dominant) if "2" in ran else None,
+        **_scores(report),
+        **_findings(report, ran),
+        **_quality(report),
+        **_compliance(report),
+    }
+
+
+def _quality(report: dpe_pb2.Report) -> dict[str, str | None]:
+    """Return the headers of stages 7 to 9 and of the quality score. A topic's name is checked against its alphabet."""
+    level = report.repetition_level if report.HasField("repetition_level") else None
+    completeness = report.completeness_level if report.HasField("completeness_level") else None
+    flow = headers.fraction(report.flow_score) if report.HasField("flow_score") else None
+    uncovered = [query.token for query in report.sub_queries if not query.covered]
+    total = len(report.sub_queries)
+    return {
+        "CRP-Quality-Repetition": headers.repetition(level, _overlap(report)) if level else None,
+        "CRP-Quality-Completeness": _of_agents(report)
+        or (
+            headers.completeness(completeness, covered=total - len(uncovered), total=total, uncovered=uncovered)
+            if completeness
+            else None
+        ),
+        "CRP-Quality-Flow": headers.flow(flow, report.flow_remediation) if flow else None,
+        "CRP-Quality-Score": headers.fraction(report.quality_score) if report.HasField("quality_score") else None,
+    }
+
+
+def _of_agents(report: dpe_pb2.Report) -> str | None:
+    """Return the completeness of an answer made from several agents' (SPEC-012 §9.2); ``None`` where it is none."""
+    merged = report.cross_agent
+    if not merged.HasField("completeness"):
+        return None
+    uncovered = [topic for covered in merged.coverage for topic in covered.uncovered]
+    return headers.agents_completeness(merged.completeness, uncovered)
+
+
+def _overlap(report: dpe_pb2.Report) -> str | None:
+    return headers.fraction(report.repetition_overlap) if report.HasField("repetition_overlap") else None
+
+
+def _compliance(report: dpe_pb2.Report) -> dict[str, str | None]:
+    met = report.HasField("controls_met") and report.HasField("controls_total")
+    return {
+        # An unregistered system has no class of its own (SPEC-002 §12.5).
+        "CRP-Compliance-EU-AI-Act": report.eu_ai_act_class if report.domain else "UNKNOWN",
+        "CRP-Compliance-NIST-Tier": report.nist_tier if report.HasField("nist_tier") else None,
+        "CRP-Compliance-ISO-42001": ", ".join(report.iso_42001_controls[:LISTED]) or None,
+        "CRP-Compliance-Controls-Met": f"{report.controls_met}/{report.controls_total}" if met else None,
+    }
+
+
+def _scores(report: dpe_pb2.Report) -> dict[str, str | None]:
+    grounding = headers.fraction(report.grounding_pct) if report.HasField("grounding_pct") else None
+    return {
+        "CRP-Safety-Grounding-Pct": grounding,
+        "CRP-Provenance-Attribution-Score": grounding,
+        "CRP-Provenance-Fidelity-Score": (
+            headers.fraction(report.fidelity_score) if report.HasField("fidelity_score") else None
+        ),
+        "CRP-Safety-Entailment-Score": (
+            headers.fraction(report.entailment_score) if report.HasField("entailment_score") else None
+        ),
+    }
+
+
+def _findings(report: dpe_pb2.Report, ran: set[str]) -> dict[str, str | None]:
+    pii = report.HasField("gdpr_pii_detected")
+    return {
+        "CRP-Safety-Fabrications": str(report.fabrication_count) if "3a" in ran else None,
+        "CRP-Safety-Distortions": (
+            headers.distortions(report.distortion_count, report.distortion_types) if "3b" in ran else None
+        ),
+        "CRP-Safety-Contradictions": (
+            headers.contradictions(report.contradiction_count, report.contradiction_scope) if "3c" in ran else None
+        ),
+        "CRP-Safety-Omissions": headers.omissions(report.omission_summary) if "10" in ran else None,
+        "CRP-Compliance-GDPR-PII": str(report.gdpr_pii_detected).lower() if pii and "11" in ran else None,
+    }
+
+
+def of_decision(decision: policy_pb2.Decision) -> dict[str, str | None]:
+    """Return the headers of the decision."""
+    return {"CRP-Safety-Oversight-Mode": decision.oversight_mode or None}
+
+
+def of_seal(sealed: audit_pb2.AppendResponse, window_id: str, base_url: str) -> dict[str, str | None]:
+    """Return the headers of the window's record."""
+    return {
+        "CRP-Provenance-HMAC": sealed.hmac,
+        "CRP-Provenance-Window-HMAC": sealed.window_hmac,
+        "CRP-Provenance-DAG-Root": f"dag:{sealed.root_window_id}",
+        "CRP-Provenance-Chain-Integrity": _chain(sealed.integrity),
+        "CRP-Provenance-Report-URI": report_uri(base_url, window_id),
+        "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
+        "CRP-Compliance-Audit-Trail-URI": trail_uri(base_url, sealed.trail_id),
+    }
+
+
+def of_settlement(
+    settled: session_pb2.CommitWindowResponse, window_number: int, max_windows: int
+) -> dict[str, str | None]:
+    """Return the headers of the settled window: the budget after it and the token for the next."""
+    return {
+        "CRP-Context-Window": f"{window_number}/{max_windows}",
+        "CRP-Agent-Safety-Budget": as_decimal(Micros(settled.safety_budget_micros)),
+        "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
+        "CRP-Context-Continuation-Id": settled.continuation_id or None,
+        "CRP-Safety-Nonce": settled.nonce or None,
+        "CRP-Provenance-Window-Lineage": settled.lineage_text or lineage_text(settled.lineage),
+        "CRP-Quality-Degradation": _degradation(settled.degradation),
+        "CRP-Set-Session": headers.set_session(
+            settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history,
+            quality_text=settled.quality_text,
+        ),
+    }  # fmt: skip
+
+
+_ADVICE: Mapping[int, str] = {
+    session_pb2.DEGRADATION_FIRST_DROP: "first-drop",
+    session_pb2.DEGRADATION_SUSTAINED: "sustained; recommend=strategy-upgrade",
+    session_pb2.DEGRADATION_CRITICAL: "critical; recommend=new-session",
+    session_pb2.DEGRADATION_PERSISTENT: "persistent; recommend=new-session",
+}
+
+
+def _degradation(pattern: int) -> str | None:
+    """Return the pattern in which the quality falls and what helps (SPEC-004 §13.2); ``None`` when it does not fall."""
+    return _ADVICE.get(pattern)
+
+
+def report_uri(base_url: str, window_id: str) -> str:
+    """Return where the report of a window is served."""
+    return f"{base_url}/crp/v3/reports/{window_id}"
+
+
+def trail_uri(base_url: str, trail_id: str) -> str:
+    """Return where the record of a call is served."""
+    return f"{base_url}/crp/v3/trails/{trail_id}"
+
+
+def _chain(integrity: int) -> str | None:
+    """Return the specification's word for the state of a chain; it has none for one that says what was erased from it."""
+    if integrity == common_pb2.CHAIN_INTEGRITY_TRUNCATED:
+        return "PARTIAL"
+    return word(common_pb2.ChainIntegrity, integrity)
+
+
+def word(kind: Any, number: int) -> str | None:
+    """Return the specification's word for an enum value; ``None`` when it is not set or not known here."""
+    if not number or number not in kind.values():
+        return None
+    return str(kind.Name(number)).removeprefix(str(kind.Name(0)).removesuffix("UNSPECIFIED"))

@@ -1,0 +1,190 @@
+"""Triton killed and started again under load: refusals, then answers again, and never a mild verdict in between."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+
+import grpc
+import pytest
+import pytest_asyncio
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
+from interlock.cli.local.tritonserver import TritonServer
+from interlock.domain.errors import Refused
+from interlock.dpe.inference.models import manifest
+from interlock.dpe.inference.serving import served
+from interlock.dpe.wiring import open_service
+from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.service import Service
+from interlock.runtime.settings.model import Settings
+from tests.support.dpe import own_model
+from tests.support.servers import triton
+from tests.support.servers.fake_triton import fake_triton
+
+pytestmark = [pytest.mark.models, pytest.mark.req("SVC-9", "DPE-18")]
+LABELS = ("entailment", "neutral", "contradiction")
+LOAD = 4
+FACT = "The Eiffel Tower is 330 metres tall."
+
+
+@pytest_asyncio.fixture
+async def server(tmp_path) -> AsyncIterator[TritonServer]:
+    """A tritonserver of one's own."""
+    with triton.running(tmp_path) as running:
+        yield running
+
+
+@pytest_asyncio.fixture
+async def service(server: TritonServer) -> AsyncIterator[Service]:
+    """The dpe service on it, as a process opens it."""
+    opened = await open_service(Settings(triton_url=server.address, triton_timeout_s=5))
+    yield opened
+    await opened.close()
+
+
+@pytest_asyncio.fixture
+async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
+    """A client over a socket."""
+    front = Server([service], Settings(), port=0)
+    port = await front.start()
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        yield dpe_pb2_grpc.DpeServiceStub(channel)
+    await front.drain()
+
+
+def wrong(number: int) -> dpe_pb2.AnalyzeRequest:
+    """An answer that is wrong, in words that were never asked before: no remembered vector answers for the model."""
+    text = f"The Eiffel Tower is 390 metres tall. Visitor {number} saw it in Berlin."
+    return dpe_pb2.AnalyzeRequest(
+        outputs=[dpe_pb2.Output(text=text)], facts=[common_pb2.Fact(id="f1", content=FACT, importance=0.5)]
+    )
+
+
+class Load:
+    """Callers that ask without a pause, and what they heard."""
+
+    def __init__(self, stub: dpe_pb2_grpc.DpeServiceStub) -> None:
+        self.stub, self.heard, self.number = stub, list[dpe_pb2.AnalyzeResponse](), 0
+
+    async def caller(self) -> None:
+        while True:
+            self.number += 1
+            self.heard.append(await self.stub.Analyze(wrong(self.number), timeout=30))
+            await asyncio.sleep(0)
+
+    async def until(self, wanted: str, count: int = 3) -> list[dpe_pb2.AnalyzeResponse]:
+        """Wait for *count* more reports or refusals, as *wanted*, and return all that was heard meanwhile."""
+        begin = len(self.heard)
+        async with asyncio.timeout(60):
+            while sum(answer.HasField(wanted) for answer in self.heard[begin:]) < count:
+                await asyncio.sleep(0.05)
+        return self.heard[begin:]
+
+
+async def test_a_kill_under_load_is_refusals_then_recovery_and_never_low(server, service, stub):
+    """kill -9 of the server and its interpreters; it comes back on its port, and nobody restarts the dpe service."""
+    load = Load(stub)
+    callers = [asyncio.create_task(load.caller()) for _ in range(LOAD)]
+    await load.until("report")
+
+    await asyncio.to_thread(server.kill)
+    await load.until("refusal", 2 * LOAD)
+    assert "triton" in await service.missing()
+    down = await load.until("refusal", 2 * LOAD)
+    assert not any(answer.HasField("report") for answer in down)
+
+    await asyncio.to_thread(server.start)
+    await load.until("report", 2 * LOAD)
+    assert dict(await service.missing()) == {}
+    for caller in callers:
+        caller.cancel()
+    await asyncio.gather(*callers, return_exceptions=True)
+
+    refusals = [answer.refusal for answer in load.heard if answer.HasField("refusal")]
+    assert {r.kind for r in refusals} <= {common_pb2.REFUSAL_KIND_UNAVAILABLE, common_pb2.REFUSAL_KIND_TIMEOUT}
+    assert "TRITON_UNAVAILABLE" in {r.reason for r in refusals}
+    assert all(a.HasField("refusal") or a.report.risk_level > common_pb2.RISK_LEVEL_LOW for a in load.heard)
+
+
+async def test_a_server_that_hangs_is_a_refusal_in_time(server, stub):
+    """A stopped process keeps its connections: the deadline ends the wait."""
+    await stub.Analyze(wrong(0), timeout=30)
+    os.killpg(server.pid, signal.SIGSTOP)
+    try:
+        answer = await stub.Analyze(wrong(1), timeout=3)
+    finally:
+        os.killpg(server.pid, signal.SIGCONT)
+
+    assert answer.refusal.kind == common_pb2.REFUSAL_KIND_TIMEOUT
+    assert (await stub.Analyze(wrong(2), timeout=30)).HasField("report")
+
+
+@pytest.mark.req("DPE-17")
+async def test_a_server_that_comes_back_with_other_bytes_is_refused(server, stub, tmp_path):
+    """A-39, a model swap: the same address with another file is found out, over real servers."""
+    assert (await stub.Analyze(wrong(0), timeout=30)).HasField("report")
+    address = server.address
+    await asyncio.to_thread(server.kill)
+    swapped = manifest("nli", own_model(tmp_path / "own", [9.0, 0.0, 0.0], LABELS))
+    other = triton.server_of(tmp_path / "other", [swapped, manifest("embed"), manifest("ner")])
+    other._port = int(address.rpartition(":")[2])
+    await asyncio.to_thread(other.start)
+    try:
+        heard = []
+        async with asyncio.timeout(30):
+            while not heard or heard[-1] == "TRITON_UNAVAILABLE":
+                answer = await stub.Analyze(wrong(len(heard) + 1), timeout=30)
+                assert not answer.HasField("report")
+                heard.append(answer.refusal.reason)
+        assert heard[-1] == "MODEL_HASH_MISMATCH"
+    finally:
+        await asyncio.to_thread(other.kill)
+
+
+@pytest.mark.req("DPE-17")
+async def test_a_service_on_a_server_of_other_bytes_does_not_start():
+    """DPE-17: a mismatch refuses to start, with Triton as with files."""
+    async with fake_triton() as fake:
+        fake.spoil_config = lambda config: config.ClearField("parameters")
+        with pytest.raises(Refused, match="MODEL_HASH_MISMATCH"):
+            await open_service(Settings(triton_url=fake.address))
+
+
+async def test_a_service_whose_server_is_away_starts_and_becomes_ready(tmp_path):
+    """SVC-9: it says what is missing, and is ready by itself once Triton is there."""
+    server = triton.server_of(tmp_path, served())
+    await asyncio.to_thread(server.start)
+    await asyncio.to_thread(server.kill)
+    service = await open_service(Settings(triton_url=server.address))
+    before = await service.missing()
+    await asyncio.to_thread(server.start)
+    try:
+        async with asyncio.timeout(20):
+            while after := await service.missing():
+                await asyncio.sleep(0.1)
+    finally:
+        await service.close()
+        await asyncio.to_thread(server.kill)
+
+    assert list(before) == ["triton"]
+    assert "INTERLOCK_TRITON_URL" in before["triton"]
+    assert not after
+
+
+@pytest.mark.req("DPE-17")
+def test_a_server_does_not_serve_a_file_that_is_not_the_pinned_one(tmp_path):
+    """The bytes are hashed where they are loaded: a repository that was changed after it was laid out does not come up."""
+    server = triton.server_of(tmp_path, [manifest("embed")])
+    model = tmp_path / "repository" / "embed" / manifest("embed").served_version / "model.onnx"
+    changed = model.read_bytes() + b"\0"
+    model.unlink()
+    model.write_bytes(changed)
+
+    with pytest.raises(Refused, match="TRITON_FAILED"):
+        server.start()
+    assert server.pid is None
+    assert "MODEL_HASH_MISMATCH" in server.log.read_text(errors="replace")

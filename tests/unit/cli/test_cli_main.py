@@ -1,0 +1,95 @@
+"""The command line as a whole: what it offers, and how it refuses."""
+
+from __future__ import annotations
+
+import ast
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from interlock.cli.main import COMMANDS, app
+from interlock.cli.output import print_refusal, wants_json
+from interlock.domain.errors import invalid
+from tests.support.paths import PACKAGE
+
+CLI = PACKAGE / "cli"
+
+
+def said(*arguments: str):
+    return CliRunner().invoke(app, list(arguments))
+
+
+def test_help_lists_every_command():
+    """The first screen names each command with its one line."""
+    text = said("--help").output
+
+    assert all(f"\n  {name} " in text for name in COMMANDS)
+    assert "Exit codes" in text
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help(name):
+    """Each command explains itself, and does not offer to install completion a second time."""
+    answer = said(name, "--help")
+
+    assert answer.exit_code == 0
+    assert "--install-completion" not in answer.output
+
+
+def test_version():
+    """--version says which one this is."""
+    assert said("--version").output.startswith("interlock 0.")
+
+
+def test_no_module_of_the_front_imports_heavy_parts():
+    """What is imported to find a command imports no service, no server and no model."""
+    imported = {
+        (node.module or "") if isinstance(node, ast.ImportFrom) else node.names[0].name
+        for name in ("main.py", "output.py")
+        for node in ast.parse((CLI / name).read_text()).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    }
+
+    assert not {
+        m
+        for m in imported
+        if m.startswith("interlock.") and m not in {"interlock.cli.output", "interlock.domain.errors"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "json_wanted"),
+    [
+        (["check", "-o", "json"], True),
+        (["check", "--output", "json"], True),
+        (["check", "-ojson"], True),
+        (["check", "--output=json"], True),
+        (["check", "-o", "text"], False),
+        (["policy", "parse", "json"], False),
+        (["audit", "export", "x", "-o"], False),
+    ],
+)
+def test_json_is_recognised(arguments, json_wanted):
+    """A refusal before any command runs still knows how to print itself."""
+    assert wants_json(arguments) is json_wanted
+
+
+def test_refusal_for_people(capsys):
+    """People get reason, message and hint on standard error, nothing on standard output, and code 2."""
+    code = print_refusal(invalid("SETTINGS_INVALID", "x is no setting", hint="see the docs"), as_json=False)
+
+    captured = capsys.readouterr()
+    assert (code, captured.out) == (2, "")
+    assert captured.err == "error: SETTINGS_INVALID: x is no setting\nhint: see the docs\n"
+
+
+def test_refusal_for_programs(capsys):
+    """Programs get one JSON document on standard output, and code 2."""
+    code = print_refusal(invalid("SETTINGS_INVALID", "x is no setting", position="7"), as_json=True)
+
+    captured = capsys.readouterr()
+    assert (code, captured.err) == (2, "")
+    assert json.loads(captured.out) == {
+        "error": {"reason": "SETTINGS_INVALID", "message": "x is no setting", "metadata": {"position": "7"}}
+    }

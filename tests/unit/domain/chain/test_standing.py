@@ -1,0 +1,49 @@
+"""What a session's audit chain says of it, so that a store that was set back is found out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from interlock.domain.budget import FULL
+from interlock.domain.chain.chain import EventRecord
+from interlock.domain.chain.chain_state import WHOLE, Standing, lowered_to, standing_of
+
+
+def event(kind: str, window: str = "", **data: object) -> EventRecord:
+    return EventRecord("crp_sess_1", 1, window, kind, 2, "", json.dumps(data), 1, "")
+
+
+@pytest.mark.req("BUD-4")
+def test_the_standing_is_the_lowest_cascade_and_every_other_window_that_was_sealed():
+    """Cascades of sessions side by side are recorded in any order; a window that is sealed again is not its own rival."""
+    events = [
+        event("WINDOW_SEALED", "a"), event("SAFETY_BUDGET_CASCADED", after="0.60"), event("WINDOW_SEALED", "b"),
+        event("SAFETY_BUDGET_CASCADED", after="0.953217"), event("WINDOW_FAILED", "c"), event("BREAKER_TRANSITION", after="0.10"),
+    ]  # fmt: skip
+
+    assert standing_of(events, besides="b") == Standing(600_000, 1)
+    assert standing_of(events) == Standing(600_000, 2)
+    assert standing_of([]) == WHOLE == Standing(1_000_000, 0)
+
+
+@pytest.mark.req("BUD-4")
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ('{"after":"0.953217"}', 953_217),
+        ('{"after":"0.00"}', 0),
+        ("{}", FULL),
+        ('{"after":0.5}', FULL),
+        ('{"after":"-0.10"}', FULL),
+        ('{"after":"2.00"}', FULL),
+        ('{"after":"much"}', FULL),
+        ('{"after":"0.0000001"}', FULL),
+        ("[", FULL),
+        ("[" * 100_000, FULL),
+    ],
+)
+def test_a_cascade_that_tells_no_budget_lowers_nothing(data, told):
+    """It cannot be our own: what is no exact budget of a session is not compared with."""
+    assert lowered_to(data) == told

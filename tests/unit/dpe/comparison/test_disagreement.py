@@ -1,0 +1,120 @@
+"""Whether two claims cannot both hold, with the examples of SPEC-005 §8.2 as printed."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.dpe.comparison.contradiction import across, contradictions, counted
+from interlock.dpe.comparison.disagreement import CONTRADICTED_ABOVE, SEVERITIES, classify
+from interlock.dpe.document import Entity
+from tests.support.dpe import WordInference, claim
+
+
+def kind_of(one: str, other: str, probability: float = 0.0) -> tuple[str, str] | None:
+    found = classify(claim(one, 1), claim(other, 2), probability)
+    return (found.kind, found.severity) if found else None
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+@pytest.mark.parametrize(
+    ("one", "other", "expected"),
+    [
+        ("$4.2M revenue", "$5.1M revenue", ("numeric", "CRITICAL")),
+        ("policy approved", "policy rejected", ("logical", "HIGH")),
+        ("launched in 2024", "launched in 2025", ("temporal", "HIGH")),
+        ("generally positive", "largely negative", ("stance", "MEDIUM")),
+        ("about 15%", "approximately 16%", ("minor", "LOW")),
+    ],
+)
+def test_the_five_severities_as_printed(one, other, expected):
+    """§8.2, both ways round, and in whole sentences; no model is needed."""
+    assert kind_of(one, other) == kind_of(other, one) == expected
+    assert set(SEVERITIES) == {"CRITICAL", "HIGH", "MEDIUM", "LOW"}
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+@pytest.mark.parametrize(
+    ("one", "other", "kind"),
+    [
+        ("Revenue was $4.2M.", "Revenue reached $5.1M.", "numeric"),
+        ("Revenue grew 15 %.", "Revenue declined 3 %.", "numeric"),
+        ("Revenue increased 20%.", "Revenue decreased 5%.", "numeric"),
+        ("The policy was approved.", "The policy was rejected.", "logical"),
+        ("The drug is effective.", "The drug is not effective.", "logical"),
+        ("The product launched in 2024.", "The product was launched in 2025.", "temporal"),
+        ("Feedback was generally positive.", "Feedback was largely negative.", "stance"),
+        ("Churn was about 15%.", "Churn was approximately 16%.", "minor"),
+    ],
+)
+def test_contradictions_in_sentences(one, other, kind):
+    """What the five look like in an answer."""
+    assert (kind_of(one, other) or ("",))[0] == kind
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("France has 68 million people.", "Germany has 84 million people."),
+        ("Revenue was $4M in 2023.", "Revenue was $5M in 2024."),
+        ("Revenue was $4.2M.", "Revenue was 4.2 million dollars."),
+        ("Sales rose 5% in Europe.", "Sales fell 2% in Asia."),
+        ("Revenue from games was $4M.", "Revenue from books was $5M."),
+        ("The meeting was in 2024.", "The meeting was in 2025."),
+        ("The policy was approved.", "The policy was not rejected."),
+        ("The plan was approved in 2023.", "The plan was rejected in 2024."),
+    ],
+)
+def test_claims_of_two_things_or_two_times_agree(one, other):
+    """Another country, another year, another product, and two negations that cancel out."""
+    assert kind_of(one, other) is None
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+def test_the_model_is_heard_above_the_threshold_only():
+    """P(contradiction) > 0.75, of one subject and one time."""
+    one, other = "The mayor praised the plan{}.", "The mayor attacked the scheme{}."
+    one, other, *dated = one.format(""), other.format(""), one.format(" in 2023"), other.format(" in 2024")
+
+    assert kind_of(one, other, CONTRADICTED_ABOVE) is None
+    assert kind_of(one, other, 0.751) == ("logical", "HIGH")
+    assert kind_of(*dated, 0.99) is None
+
+
+@pytest.mark.req("DPE-6")
+async def test_windows_are_compared_with_each_other_only():
+    """A claim of this answer meets claims of earlier windows of its subject, and none of its own answer."""
+    earlier = [claim("The tower opened in 1889.", 1), claim("Bread is cheap.", 2)]
+    later = [claim("The tower opened in 1899.", 3), claim("The tower opened in 1909.", 4)]
+    twin = WordInference()
+    vectors = [await twin.embed([each.text for each in side]) for side in (earlier, later)]
+
+    pairs = across(earlier, vectors[0], later, vectors[1])
+    found = contradictions([*earlier, *later], pairs, [0.0] * len(pairs))
+
+    assert pairs == [(0, 2), (0, 3)]
+    assert [(one.claim_id, one.other_claim_id, one.kind) for one in found] == [
+        ("c1", "c3", "temporal"),
+        ("c1", "c4", "temporal"),
+    ]
+    assert across([], vectors[0][:0], later, vectors[1]) == []
+
+
+@pytest.mark.req("DPE-6")
+async def test_other_subjects_of_other_windows_are_not_asked_about():
+    """France then, Germany now: not a pair."""
+    france = claim("France has 68 million people.", 1, Entity("France", "LOC", 0, 6))
+    germany = claim("Germany has 84 million people.", 2, Entity("Germany", "LOC", 0, 7))
+    twin = WordInference()
+
+    assert across([france], await twin.embed([france.text]), [germany], await twin.embed([germany.text])) == []
+
+
+@pytest.mark.req("DPE-3")
+def test_a_minor_inconsistency_does_not_weigh():
+    """It is in the report, and costs nothing."""
+    claims = [claim("Churn was about 15%.", 1), claim("Churn was approximately 16%.", 2)]
+    found = contradictions(claims, [(0, 1)], [0.0])
+
+    assert [each.severity for each in found] == ["LOW"]
+    assert counted(found) == []

@@ -1,0 +1,90 @@
+"""Fidelity: what a claim bends, and what only looks so (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from interlock.dpe.document import Distortion, NliScores
+from interlock.dpe.grounding.attribution import NOTHING, Evidence
+from interlock.dpe.grounding.fidelity import distortions, flaws
+from tests.support.dpe import WordInference, claim, pipeline
+
+pytestmark = pytest.mark.models
+
+LAST, THIS = "Revenue was 4 million dollars in spring.", "Revenue was 5 million dollars in summer."
+NEUTRAL = NliScores(0.1, 0.9, 0.0)
+
+
+async def bent(text: str, source: str, *others: str) -> dict[str, list[str]]:
+    near = tuple((f"f{n}", other) for n, other in enumerate(others, 2))
+    evidence = {"c1": Evidence("f1", 0.9, source, NEUTRAL, source, NEUTRAL, near)}
+    found = await distortions([claim(text)], evidence, WordInference(), pipeline().language)
+    return {name: [d.type for d in each] for name, each in found.items()}
+
+
+@pytest.mark.req("DPE-3")
+async def test_a_changed_value_is_a_distortion():
+    """Against the nearest unit, with its fact."""
+    assert "NUMBER_CHANGED" in (await bent("Revenue was 5 million dollars.", LAST))["c1"]
+
+
+@pytest.mark.req("DPE-3")
+async def test_a_unit_that_supports_the_claim_clears_it():
+    """Last year's figure is no distortion of this year's."""
+    assert await bent("Revenue was 5 million dollars.", LAST, THIS) == {}
+
+
+@pytest.mark.req("DPE-3")
+async def test_a_unit_that_only_has_the_value_clears_nothing():
+    """Five million of something else does not support the claim."""
+    assert "c1" in await bent("Revenue was 5 million dollars.", LAST, "The city has 5 million trees.")
+
+
+@pytest.mark.req("DPE-3")
+async def test_without_evidence_nothing_is_bent():
+    """What rests on nothing is not a distortion of anything."""
+    assert await distortions([claim("Revenue fell.")], {"c1": NOTHING}, WordInference(), pipeline().language) == {}
+
+
+@pytest.mark.req("DPE-3")
+def test_a_changed_value_counts_once():
+    """As a distortion, not as a fabrication too; another invention of the same claim stays."""
+    changed = (Distortion("NUMBER_CHANGED", "330 metres", "390 metres", "f1"),)
+    found = flaws({"c1": ("390 metres", "Hans Müller"), "c2": ("390 metres",)}, {"c1": changed}, [])
+
+    assert found.fabrications == {"c1": ("Hans Müller",), "c2": ("390 metres",)}
+    assert found.distortions == {"c1": changed}
+
+
+@pytest.mark.req("DPE-3")
+def test_a_substituted_name_is_still_made_up():
+    """Only values are explained away: a name without basis has none."""
+    changed = (Distortion("ENTITY_SUBSTITUTED", "NIST", "ISO", "f1"),)
+
+    assert flaws({"c1": ("ISO",)}, {"c1": changed}, []).fabrications == {"c1": ("ISO",)}
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "remains"),
+    [("Treadmill  XT9000", False), ("Treadmill XT90", True), ("15", True), ("15 metres", True), ("NIST", True)],
+)
+def test_what_stands_in_a_fact_is_not_made_up(text, remains):
+    """Word for word, as a whole; part of a word or of a figure does not count."""
+    facts = ["The treadmill XT9000 is 15.5 metres long.", "Administration"]
+
+    assert bool(flaws({"c1": (text,)}, {}, facts).fabrications) is remains
+
+
+def test_the_heavy_libraries_wait_until_a_service_opens():
+    """Importing the wiring, the doctor's part and the command line loads no model library."""
+    code = (
+        "import sys, interlock.dpe.wiring, interlock.dpe.inference.models, interlock.cli.dpe;"
+        "print([m for m in ('spacy', 'onnxruntime', 'presidio_analyzer', 'tokenizers') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,80 @@
+"""Sentences of an answer, from the real parser (SPEC-005 §3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.dpe.text.layout import layout
+from interlock.dpe.text.segmentation import PIECE_CHARS, fitted, sentences
+from interlock.dpe.text.text import plain
+from tests.support.dpe import pipeline
+
+
+def split(raw: str) -> list[str]:
+    found = sentences(layout(raw).blocks, pipeline().language.nlp, choice_index=0, first_index=0)
+    return [parsed.sentence.text for parsed in found]
+
+
+def words(texts) -> list[int]:
+    return [len(text.split()) for text in texts]
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-1")
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ("One is here. Two is there!", ["One is here.", "Two is there!"]),
+        ("Dr. Smith went home. He slept.", ["Dr. Smith went home.", "He slept."]),
+        ("No full stop\n\nNext paragraph", ["No full stop", "Next paragraph"]),
+        ("東京は首都です。人口は多い。", ["東京は首都です。", "人口は多い。"]),
+    ],
+)
+def test_sentences_end_where_readers_end_them(raw, found):
+    """Blank lines first, then the parser, and full stops that it does not know."""
+    assert split(raw) == found
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-1")
+def test_sentences_point_at_the_text_as_written():
+    """Offsets survive markup and hidden characters."""
+    raw = "# Title\n\n- The **Eif\u200bfel** Tower is tall. It stands in Paris."
+    found = list(sentences(layout(raw).blocks, pipeline().language.nlp, choice_index=2, first_index=5))
+
+    assert [raw[p.sentence.start : p.sentence.end] for p in found] == [
+        "Title",
+        "The **Eif\u200bfel** Tower is tall.",
+        "It stands in Paris.",
+    ]
+    assert [p.sentence.index for p in found] == [5, 6, 7]
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-1")
+@pytest.mark.parametrize("raw", ["word " * 4000, "a" * (3 * PIECE_CHARS + 1), "a1-" * PIECE_CHARS])
+def test_an_endless_line_loses_nothing(raw):
+    """Without one full stop, every character is in some sentence, and none is longer than a piece."""
+    found = split(raw)
+
+    assert sum(len(s.replace(" ", "")) for s in found) == len(raw.replace(" ", ""))
+    assert max(map(len, found)) <= PIECE_CHARS
+
+
+@pytest.mark.req("DPE-1")
+def test_what_is_too_long_comes_in_parts():
+    """Parts are cut between words, hold at most the limit, and together hold everything."""
+    text = plain(" ".join(f"w{n}" for n in range(50)))
+    parts = fitted(text, 12, words)
+
+    assert " ".join(part.chars for part in parts) == text.chars
+    assert max(words(part.chars for part in parts)) <= 12
+
+
+@pytest.mark.req("DPE-1")
+def test_a_word_that_is_too_long_is_cut_inside():
+    """A word longer than the limit cannot push anything out."""
+    parts = fitted(plain("x" * 300), 60, lambda texts: [len(text) for text in texts])
+
+    assert "".join(part.chars for part in parts) == "x" * 300
+    assert max(len(part.chars) for part in parts) <= 60

@@ -1,0 +1,144 @@
+"""A model provider that fails: what the caller is told, that nothing is charged, and that the session goes on."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.support.servers.provider import completion as provided
+from tests.support.servers.provider import message
+from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
+
+pytest_plugins = ("tests.support.sidecar.fronts",)
+
+SECRET = {
+    "error": {"message": "x" * 5000, "type": ["list"], "code": "bad_thing", "param": "model", "trace": "internal"}
+}
+
+FAULTS = {
+    "400": (lambda p: p.fails(400, SECRET), 400, "UPSTREAM_REJECTED"),
+    "401": (lambda p: p.fails(401), 401, "UPSTREAM_REJECTED"),
+    "403": (lambda p: p.fails(403), 403, "UPSTREAM_REJECTED"),
+    "404": (lambda p: p.fails(404), 404, "UPSTREAM_REJECTED"),
+    "422": (lambda p: p.fails(422), 422, "UPSTREAM_REJECTED"),
+    "429": (lambda p: p.fails(429, headers={"retry-after": "7"}), 429, "UPSTREAM_RATE_LIMITED"),
+    "400 in words": (lambda p: p.fails(400, ["no object"]), 400, "UPSTREAM_REJECTED"),
+    "500": (lambda p: p.fails(500), 502, "UPSTREAM_ERROR"),
+    "503": (lambda p: p.fails(503), 502, "UPSTREAM_ERROR"),
+    "418": (lambda p: p.fails(418), 502, "UPSTREAM_ERROR"),
+    "302": (lambda p: p.fails(302, headers={"location": "http://169.254.169.254/"}), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "204": (lambda p: p.fails(204, ""), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "html": (lambda p: p.says(b"<html>", media_type="text/html"), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "sse": (lambda p: p.says(b"data: {}\n\n", media_type="text/event-stream"), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "empty": (lambda p: p.says(b""), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "gzip": (lambda p: p.says(b"\x1f\x8b", headers={"content-encoding": "gzip"}), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "no choices": (lambda p: p.completes(provided()), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "too many choices": (lambda p: p.answers("a", "b"), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "wrong type": (lambda p: p.completes(provided(message(3))), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "too large": (lambda p: p.answers("x" * 70_000), 502, "UPSTREAM_INVALID_RESPONSE"),
+    "closed": (lambda p: p.closes_mid_body(), 502, "UPSTREAM_DISCONNECTED"),
+    "hanging": (lambda p: p.hangs(), 504, "UPSTREAM_TIMEOUT"),
+}
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.req("SVC-3", "SVC-9", "BUD-5")
+@pytest.mark.parametrize("fault", FAULTS)
+async def test_a_provider_that_fails_costs_nothing(shared_sidecar, provider, fault):
+    """A status and a reason, nothing charged, the failure on record, and the same token goes on."""
+    tell, status, reason = FAULTS[fault]
+    first = await shared_sidecar.chat()
+    tell(provider)
+    refused = await shared_sidecar.chat(token=token_of(first))
+    provider.answers("fine")
+    again = await shared_sidecar.chat(token=token_of(first))
+    events = await shared_sidecar.events(first.headers["crp-context-session-id"])
+
+    failed = [json.loads(event.data_json) for event in events if event.event_type == "DISPATCH_FAILED"]
+    assert (refused.status_code, reason_of(refused)) == (status, reason)
+    assert refused.headers["crp-context-session-id"] == first.headers["crp-context-session-id"]
+    assert (again.status_code, again.headers["crp-agent-safety-budget"]) == (200, "1.00")
+    assert again.headers["crp-context-window"] == "2/5"
+    assert [event["error_code"] for event in failed] == [reason]
+
+
+async def test_a_providers_own_error_is_passed_on_in_its_fields(sidecar, provider):
+    """Message, type, code and param, cut and typed; nothing else of its body, and none of it in the trail."""
+    provider.fails(400, SECRET)
+    refused = await sidecar.chat()
+    error = refused.json()["error"]
+    trail = str(await sidecar.events(refused.headers["crp-context-session-id"]))
+
+    assert (error["code"], error["param"], len(error["message"])) == ("bad_thing", "model", 2048)
+    assert error["type"] == "invalid_request_error"
+    assert "internal" not in refused.text
+    assert "xxx" not in trail
+
+
+async def test_a_rate_limit_comes_with_its_delay(sidecar, provider):
+    """Retry-After of the provider reaches the caller."""
+    provider.fails(429, headers={"retry-after": "7"})
+
+    assert (await sidecar.chat()).headers["retry-after"] == "7"
+
+
+async def test_a_rejected_key_of_the_deployment_is_not_the_callers_fault(tmp_path, upstream, provider):
+    """With our own key, 401 is 502: the caller can do nothing about it, and learns nothing of it."""
+    provider.fails(401, {"error": {"message": "Incorrect API key provided: depl****ment"}})
+    async with running_sidecar(tmp_path, upstream=upstream, upstream_api_key="deployment") as sidecar:
+        refused = await sidecar.chat()
+
+    assert (refused.status_code, reason_of(refused)) == (502, "UPSTREAM_KEY_REJECTED")
+    assert "depl****" not in refused.text
+
+
+@pytest.mark.req("SVC-9")
+async def test_a_provider_that_is_not_there_is_told_and_found_again(tmp_path, provider, upstream):
+    """Connection refused is 502 with a retry delay; when the provider is back, so are we."""
+    async with running_sidecar(tmp_path, upstream="http://127.0.0.1:9/v1") as sidecar:
+        refused = await sidecar.chat()
+        models = await sidecar.client.get("/v1/models")
+
+    assert (refused.status_code, reason_of(refused)) == (502, "UPSTREAM_UNAVAILABLE")
+    assert (models.status_code, refused.headers["retry-after"]) == (502, "1")
+
+
+async def test_a_new_session_of_a_failed_call_can_be_used(sidecar, provider):
+    """A first call that fails leaves its session's token, so that a retry need not start another one."""
+    provider.fails(500)
+    failed = await sidecar.chat()
+    provider.answers("fine")
+    again = await sidecar.chat(token=token_of(failed))
+
+    assert failed.status_code == 502
+    assert again.headers["crp-context-session-id"] == failed.headers["crp-context-session-id"]
+
+
+async def test_one_callers_cookie_is_not_anothers(sidecar, provider):
+    """What the provider sets for one call is not sent with the next (A-37)."""
+    provider.completes(provided(message("fine")), headers={"set-cookie": "tenant=one; Path=/"})
+    first = await sidecar.chat()
+    await sidecar.chat()
+
+    assert "set-cookie" not in first.headers
+    assert provider.received[1].header("cookie") is None
+
+
+async def test_a_proxy_of_the_environment_is_not_used(tmp_path, upstream, provider, monkeypatch):
+    """Keys and prompts go to the provider that was configured, whatever HTTP_PROXY says."""
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "")
+    async with running_sidecar(tmp_path, upstream=upstream) as sidecar:
+        response = await sidecar.chat()
+
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize("url", ["ftp://x/v1", "http://", "http://user:pw@x/v1", "x/v1", "http://x/v1?a=b"])
+async def test_a_malformed_provider_address_does_not_start(tmp_path, url):
+    """A base URL with credentials, a query or another scheme is refused at start, not at the first call."""
+    with pytest.raises(Exception, match=r"UPSTREAM_URL_INVALID|upstream_base_url"):
+        async with running_sidecar(tmp_path, upstream=url):
+            pass
