@@ -24,7 +24,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit import requests
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.seal import Sealer
-from interlock.audit.sealing.verify import require_sound
+from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.servicer import AuditServicer
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.runtime.clock import system_clock
@@ -141,7 +141,7 @@ def median_ms(work: Callable[[], object], rounds: int = 25) -> float:
 
 
 def check(log: SqliteLog, name: str) -> None:
-    require_sound(log.chain(name), name, KEYRING)
+    require_valid_chain(log.chain(name), name, KEYRING)
 
 
 def verifying(folder: Path) -> dict[str, float]:

@@ -24,7 +24,7 @@ from interlock.audit.store.opening import open_reader
 from interlock.audit.wiring import open_service
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 
 SMALL, LARGE = 60_000, 1_000_000
@@ -77,7 +77,7 @@ def offline(settings: Settings, folder: Path) -> float:
 
 async def proofs(settings: Settings) -> dict[str, float]:
     """Return p50 and p99 of proving an entry of the log over a real port, in ms."""
-    server = Server([await open_service(settings)], settings, port=0)
+    server = RpcServer([await open_service(settings)], settings, port=0)
     port = await server.start()
     chance, took = random.Random(1), []
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -30,7 +30,7 @@ import redis.asyncio
 import uvloop
 
 from interlock.domain.ids import SessionId
-from interlock.session.store.batcher import Batcher, Script
+from interlock.session.store.batcher import Batcher, LuaScript
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore, key_of
 from tests.support.servers.valkey import Valkey
@@ -44,7 +44,7 @@ ROOT = session_id(0)
 # redis-benchmark puts twelve decimal digits in the place of this word.
 RANDOM, DIGITS = "__rand_int__", 12
 DRAWN_FROM = 5 * SETTLES
-START, COMMIT = Script.load("start"), Script.load("commit")
+START, COMMIT = LuaScript.load("start"), LuaScript.load("commit")
 CHARGE = settle(1).charge
 EPOCH: list[str] = []
 """What the server is told that it is, behind the keys of every script: filled in when it runs."""
@@ -65,7 +65,7 @@ class _Recorded(Exception):
 class _Recorder:
     """Stands where the connection would, and keeps what the store sends."""
 
-    async def run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> Any:
+    async def run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> Any:
         raise _Recorded(("EVALSHA", script.sha, len(keys), *keys, *arguments))
 
 

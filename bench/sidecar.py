@@ -28,7 +28,7 @@ from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.runtime import logging, telemetry
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.valkey import Valkey
@@ -70,7 +70,7 @@ def ready(port: int) -> None:
 
 
 async def serve(service: Service, settings: Settings) -> None:
-    server = Server([service], settings, port=0)
+    server = RpcServer([service], settings, port=0)
     ready(await server.start())
     await asyncio.Event().wait()
 

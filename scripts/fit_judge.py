@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from interlock.dpe.claims.reading import Reader
+from interlock.dpe.claims.reading import OutputReader
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding import attribution, envelope
 from interlock.dpe.grounding.support import Vocabulary, certainty, far
@@ -104,7 +104,7 @@ def _text(path: Path) -> str:
 async def judge(answer: Answer, parts: Pipeline) -> Judged | None:
     """Return what the model and the words say of an answer's claims; ``None`` when it makes none."""
     claim_room, room = attribution.limits(parts.inference)
-    reader = Reader(parts.language, 10_000, claim_room, parts.inference.tokens)
+    reader = OutputReader(parts.language, 10_000, claim_room, parts.inference.tokens)
     reading = reader.read([Output(0, answer.text)], lambda: False)[0]
     claims = [claim for claim in reading.checked if claim.claim_id not in reading.titles]
     if not claims:

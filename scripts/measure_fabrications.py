@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.dpe.claims.reading import Reader
+from interlock.dpe.claims.reading import OutputReader
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding import fabrication, fidelity
 from interlock.dpe.grounding.envelope import cut
 from interlock.dpe.grounding.fabrication import EnvelopeIndex
-from interlock.dpe.inference.language import Named
+from interlock.dpe.inference.language import NamedLanguage
 from interlock.dpe.request import Output
 from interlock.dpe.text.views import viewed
 from interlock.dpe.wiring import open_pipeline
@@ -110,11 +110,11 @@ class Checker:
         """Return the parser with the names of an answer."""
         texts = [part for view in viewed([Output(0, text)]) for part in self.pipeline.language.texts(view.text)]
         found = asyncio.run(self.pipeline.inference.names(texts))
-        return Named(self.pipeline.language, dict(zip(texts, found, strict=True)))
+        return NamedLanguage(self.pipeline.language, dict(zip(texts, found, strict=True)))
 
     def find(self, source: str, text: str) -> list[str]:
         envelope, texts = self.envelope(source)
-        reading = Reader(self._named(text), 5000, 200, self._count).read([Output(0, text)], lambda: False)[0]
+        reading = OutputReader(self._named(text), 5000, 200, self._count).read([Output(0, text)], lambda: False)[0]
         started = time.perf_counter()
         found = fabrication.find(reading.checked, envelope)
         self.spent += time.perf_counter() - started

@@ -21,7 +21,7 @@ import numpy as np
 import onnxruntime
 from tokenizers import Tokenizer
 
-from interlock.dpe.inference.ner import OVERLAP, Span, Window, names_in, token_types
+from interlock.dpe.inference.ner import OVERLAP, Span, TokenWindow, names_in, token_types
 from interlock.dpe.text.names import find_names
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import taken_by_values
@@ -56,11 +56,11 @@ class Classifier:
         windows = [self._window(text, encoded) for encoded in (first, *first.overflowing)]
         return names_in(windows, self._labels)
 
-    def _window(self, text: str, encoded: Any) -> Window:
+    def _window(self, text: str, encoded: Any) -> TokenWindow:
         types = token_types(text, encoded.word_ids, encoded.offsets)
         columns = (encoded.ids, encoded.attention_mask, types)
         feed = {name: np.asarray([column], dtype=np.int64) for name, column in zip(INPUTS, columns, strict=True)}
-        return Window(encoded.word_ids, encoded.offsets, self._session.run(None, feed)[0][0].tolist())
+        return TokenWindow(encoded.word_ids, encoded.offsets, self._session.run(None, feed)[0][0].tolist())
 
 
 def spacy_names() -> Finder:

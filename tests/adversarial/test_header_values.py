@@ -10,7 +10,7 @@ from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 from interlock.dpe.document import Fact
 from interlock.dpe.request import Output, Request
 from interlock.sidecar.trail import response_headers
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 from tests.support.dpe import pipeline
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
@@ -36,7 +36,7 @@ async def headers_of(body: str, query: str) -> dict[str, str]:
             query=query,
         )
     )
-    known = Known()
+    known = ResponseHeaders()
     known.learn(response_headers.of_report(found))
     return known.headers
 

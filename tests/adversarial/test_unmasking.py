@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.risk.composite import Composite, Floor, Signals
+from interlock.domain.risk.composite import Composite, Floor, RiskSignals
 from interlock.domain.risk.risk import classify
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion
@@ -149,7 +149,7 @@ def reading(number: int, score: float, index: int = 0, **found: Any) -> Choice:
         fabrications={name: found.get("fabrications", ())}, distortions={name: found.get("distortions", ())},
         contradictions=found.get("contradictions", ()), omissions=(), weakest=None,
         risk=Risk(
-            Composite(score, score, classify(score), (), floors), Signals(0.0, 0.0, 0.0, 0.0), None, None, None
+            Composite(score, score, classify(score), (), floors), RiskSignals(0.0, 0.0, 0.0, 0.0), None, None, None
         ),
     )  # fmt: skip
 

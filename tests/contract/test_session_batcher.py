@@ -8,7 +8,7 @@ import gc
 import pytest
 
 from interlock.domain.errors import Kind, Refused
-from interlock.session.store.batcher import Batcher, Script
+from interlock.session.store.batcher import Batcher, LuaScript
 from interlock.session.store.connection import parse
 from tests.support.servers.tcp import Proxy, listening
 from tests.support.servers.valkey import Valkey
@@ -134,7 +134,7 @@ async def test_more_callers_than_the_queue_holds_are_turned_away():
 
 async def test_a_server_that_forgot_the_scripts_learns_them_again(valkey, batcher):
     """After SCRIPT FLUSH, as after a restart or a failover, the call goes through, and EVALSHA works from then on."""
-    script = Script.load("abandon")
+    script = LuaScript.load("abandon")
     with valkey.client() as client:
         client.script_flush()
         reply = await batcher.run(script, ("il:{x}:s:x",), "crp_win_x", 60)
@@ -156,7 +156,7 @@ async def test_a_server_that_refuses_script_load_still_runs_the_scripts(own_valk
     )
     batcher = Batcher(parse(f"redis://narrow:s3cret%20pass@127.0.0.1:{own_valkey.port}/0"))
 
-    assert (await batcher.run(Script.load("abandon"), ("il:{x}:s:x",), "w", 60))[0] == b"SESSION_NOT_FOUND"
+    assert (await batcher.run(LuaScript.load("abandon"), ("il:{x}:s:x",), "w", 60))[0] == b"SESSION_NOT_FOUND"
     assert error_of(await refused(batcher.command("SCRIPT", "LOAD", "return 1"))) == "NOPERM"
     await batcher.close()
 

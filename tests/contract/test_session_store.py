@@ -10,7 +10,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.dag.lineage import NO_HISTORY, Degradation, History
 from interlock.domain.errors import Kind
 from interlock.domain.session.opening import UNSETTLED_KEPT
-from interlock.domain.session.state import Lease, Opened, Parent
+from interlock.domain.session.state import Lease, OpenedWindow, Parent
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
@@ -92,7 +92,7 @@ async def test_the_first_window_has_no_parent_and_the_next_one_has_the_tip(store
     second = await store.open(next_ask(2, done))
 
     assert (first.parents, first.number, first.history) == ((), 1, NO_HISTORY)
-    assert second == Opened(
+    assert second == OpenedWindow(
         terms=new_state().terms,
         policy=policy(),
         pattern="LINEAR",

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 from grpc_requests import Client
 
-from interlock.demo.mesh import Mesh
+from interlock.demo.mesh import DemoMesh
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
 from tests.support.paths import ROOT
@@ -29,7 +29,7 @@ FACT = {"id": "price", "content": "The Platinum plan costs $630 a month.", "impo
 class Running:
     """The mesh, what stands behind it, and what it may answer."""
 
-    mesh: Mesh
+    mesh: DemoMesh
     replay: Replay
     recording: Recording
 
@@ -41,7 +41,7 @@ def running(tmp_path_factory) -> Iterator[Running]:
     replay = Replay(recording, api_key="provider-key")
     with RunningProvider(replay) as provider:
         settings = {"INTERLOCK_UPSTREAM_BASE_URL": provider.base_url, "INTERLOCK_UPSTREAM_API_KEY": "provider-key"}
-        with Mesh(tmp_path_factory.mktemp("mesh"), settings) as mesh:
+        with DemoMesh(tmp_path_factory.mktemp("mesh"), settings) as mesh:
             mesh.wait_ready(lambda _: None)
             yield Running(mesh, replay, recording)
 

@@ -11,7 +11,7 @@ import httpx
 import openai
 import pytest
 
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.processes import Processes, environment, run
 from tests.support.servers.provider import Provider, RunningProvider
@@ -44,7 +44,7 @@ async def encrypted(tmp_path, redis_url):
     """Session, policy, audit and a sidecar as processes, each with its own certificate."""
     held = a_mesh_of_certificates(tmp_path / "certificates")
     front = {"front_cert_file": held / "front.pem", "front_key_file": held / "front.key"}
-    dpe = Server([_dpe_service()], Settings(**files(held, "dpe")), port=0)
+    dpe = RpcServer([_dpe_service()], Settings(**files(held, "dpe")), port=0)
     addresses = {"dpe_address": f"127.0.0.1:{await dpe.start()}"}
     with RunningProvider(Provider()) as provider:
         shared = {**CALM, "upstream_base_url": provider.base_url, "redis_url": redis_url}

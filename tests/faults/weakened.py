@@ -93,7 +93,7 @@ def silent_defaults() -> None:
     from interlock.domain.errors import Refused
     from interlock.sidecar import rounds
 
-    ask = rounds.ask
+    ask = rounds.call_service
 
     async def mild(service: str, call: Any) -> Any:
         try:
@@ -108,7 +108,7 @@ def silent_defaults() -> None:
             report.choices.add(choice_index=0, composite_score=report.composite_score, risk_level=report.risk_level)
             return dpe_pb2.AnalyzeResponse(report=report)
 
-    rounds.ask = mild  # type: ignore[assignment]
+    rounds.call_service = mild  # type: ignore[assignment]
 
 
 @weakness

@@ -71,10 +71,10 @@ def test_more_coverage_is_never_a_lower_band(one, other):
 @given(*[st.floats(-1.0, 1.0)] * 4)
 def test_flow_is_a_weighted_mean_of_what_is_clamped(opening, topic, register, transition):
     """Between 0.0 and 1.0, and the signals are reported as they were weighed."""
-    found = flow.flow(flow.Signals(opening, topic, register, transition))
+    found = flow.flow(flow.FlowSignals(opening, topic, register, transition))
 
     assert 0.0 <= found.score <= 1.0
-    assert found.signals == flow.Signals(*(max(0.0, value) for value in (opening, topic, register, transition)))
+    assert found.signals == flow.FlowSignals(*(max(0.0, value) for value in (opening, topic, register, transition)))
 
 
 @pytest.mark.req("DPE-9")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interlock.domain.breaker import state_of
 from interlock.domain.budget import Micros
-from interlock.domain.chain.chain_state import Standing
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Refused
 from interlock.domain.session.state import Committed, SessionState
@@ -71,7 +71,7 @@ COMMITS = st.fixed_dictionaries(
         "ceiling": seldom(BUDGETS),
         "policy": seldom(st.sampled_from(["halt-on HIGH", "halt-on MEDIUM"])),
         "hmac": seldom(st.sampled_from(["parent's", "none"])),
-        "chain": seldom(st.builds(Standing, BUDGETS | st.just(1_000_000), st.integers(0, 9))),
+        "chain": seldom(st.builds(ChainState, BUDGETS | st.just(1_000_000), st.integers(0, 9))),
     }
 )
 STEPS = st.one_of(

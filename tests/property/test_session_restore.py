@@ -13,7 +13,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import violations
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
-from interlock.domain.session.restore import Created, Ended, Lowered, ended, merged, replayed
+from interlock.domain.session.restore import Ended, Lowered, SessionBegan, ended, merged, replayed
 from interlock.domain.session.state import CommitWindow, FailWindow, SessionState, Status
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher
@@ -53,10 +53,10 @@ class Recorded(Tree):
             return got
         if method == "start":
             (state,) = arguments
-            self.log.append(Created(state.terms, state.policy, state.budget))
+            self.log.append(SessionBegan(state.terms, state.policy, state.budget))
         elif method == "start_child":
             state, ask = arguments
-            self.log.append(Created(state.terms, state.policy, Micros(got), ask.grant_id, ask.approval_id))
+            self.log.append(SessionBegan(state.terms, state.policy, Micros(got), ask.grant_id, ask.approval_id))
         elif method == "commit" and not got.duplicate:
             self.log.append(arguments[0])
             moved = [effect for effect in got.outcome.ancestors if effect.before != effect.after]
@@ -191,7 +191,7 @@ async def test_a_record_without_its_beginning_restores_nothing(redis_store):
             replayed(settle(1).root_session_id, log)
         assert no.value.reason == "RECORD_INCOMPLETE"
     state = new_state()
-    twice = [Created(state.terms, state.policy, state.budget), settle(1), settle(1)]
+    twice = [SessionBegan(state.terms, state.policy, state.budget), settle(1), settle(1)]
     with pytest.raises(Refused) as no:
         replayed(state.terms.session_id, twice)
     assert no.value.metadata["cause"] == "SEALED_TWICE"
@@ -293,7 +293,7 @@ def test_a_policy_that_parallel_windows_tightened_is_their_join_again():
         for n, more in ((2, "block-pii"), (3, "require-grounding 0.80"))
     ]  # fmt: skip
     ends = [
-        replayed(state.terms.session_id, [Created(state.terms, state.policy, state.budget), settle(1), *order])
+        replayed(state.terms.session_id, [SessionBegan(state.terms, state.policy, state.budget), settle(1), *order])
         for order in (asks, asks[::-1])
     ]
     texts = {end[state.terms.session_id].policy.text for end in ends}

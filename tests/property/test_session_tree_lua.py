@@ -16,7 +16,7 @@ from interlock.domain.breaker import state_of
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, violations
 from interlock.domain.ids import ContinuationId, SessionId
-from interlock.domain.session.state import FailWindow, Opened, SessionState, Status
+from interlock.domain.session.state import FailWindow, OpenedWindow, SessionState, Status
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
@@ -119,7 +119,7 @@ class Tree:
         self.root = session_id(self.first)
         self.limits = limits
         self.sessions: list[SessionId] = [self.root]
-        self.opened: dict[int, Opened] = {}
+        self.opened: dict[int, OpenedWindow] = {}
         self.asked: list[Any] = []
         self.windows = count(1)
         self.seen = Counter[str]()
@@ -175,7 +175,7 @@ class Tree:
                 changed["continuation_id"] = continuation_id(given["at"])
             ask = pointer_ask(n, state, own.window_id, **changed)
         got = await self.both("open", ask)
-        if isinstance(got, Opened):
+        if isinstance(got, OpenedWindow):
             self.opened[n] = got
         return n
 

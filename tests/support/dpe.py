@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from interlock.dpe.document import Claim, ClaimType, Entity, Fact
-from interlock.dpe.inference.language import Named
+from interlock.dpe.inference.language import NamedLanguage
 from interlock.dpe.inference.models import BUNDLED
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, ModelInfo
 from interlock.dpe.pipeline import Pipeline
@@ -31,11 +31,11 @@ def pipeline() -> Pipeline:
     return open_pipeline(Settings())
 
 
-def named(*outputs: Output) -> Named:
+def named(*outputs: Output) -> NamedLanguage:
     """The real parser with the names that the real classifier finds in *outputs*; not for tests on an event loop."""
     engine = pipeline()
     texts = [text for view in viewed(outputs) for text in engine.language.texts(view.text)]
-    return Named(engine.language, dict(zip(texts, asyncio.run(engine.inference.names(texts)), strict=True)))
+    return NamedLanguage(engine.language, dict(zip(texts, asyncio.run(engine.inference.names(texts)), strict=True)))
 
 
 def request(response: str | Sequence[str], *facts: str, importance: float = 0.5, **fields: object) -> Request:

@@ -14,7 +14,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.store.contents import Said, said
+from interlock.audit.store.contents import WindowContent, said
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import canonical_json, content_hash
@@ -79,7 +79,7 @@ class Draft:
     charge_micros: int
     status: str
     settle_json: str
-    content: Said
+    content: WindowContent
     pattern: str
     request_hash: str
     hold: Hold | None = None
@@ -237,7 +237,7 @@ def _floats(value: Any) -> Iterator[float]:
             yield from _floats(held)
 
 
-def _content(request: audit_pb2.AppendRequest) -> Said:
+def _content(request: audit_pb2.AppendRequest) -> WindowContent:
     if not all(math.isfinite(fact.importance) for fact in request.deferred_facts):
         raise invalid("INVALID_NUMBER", "a fact holds a number that is not finite", field="deferred_facts")
     if len(request.content.encode()) + sum(fact.ByteSize() for fact in request.deferred_facts) > MAX_CONTENT_BYTES:

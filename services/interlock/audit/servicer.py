@@ -22,12 +22,12 @@ from interlock.audit.requests import Draft
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.reports import report_message
 from interlock.audit.sealing.seal import Sealed, Sealer, standing_message
-from interlock.audit.sealing.verify import ChainBroken, examine, require_sound
+from interlock.audit.sealing.verify import ChainBroken, examine, require_valid_chain
 from interlock.audit.store.log import AuditLog, Chain, StoreFailed
 from interlock.audit.streams.streaming import Streaming
 from interlock.audit.tree.messages import tree_message, verification_message
 from interlock.audit.tree.record import RecordHandlers, noted
-from interlock.audit.tree.walk import Reader, Tree, walk_tree
+from interlock.audit.tree.walk import Tree, TreeReader, walk_tree
 from interlock.domain import ids
 from interlock.domain.chain.chain import Verification, WindowRecord
 from interlock.domain.chain.chain_state import standing_of
@@ -173,7 +173,7 @@ class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers
     async def VerifyTree(self, request: audit_pb2.VerifyTreeRequest, context: Any) -> audit_pb2.VerifyTreeResponse:  # noqa: N802 - gRPC's name
         """Walk the sessions of a tree; each is read by itself, so that other callers are served in between."""
         del context
-        walk = walk_tree(Reader(self._log, self._keyring), ids.check("crp_sess_", request.session_id))
+        walk = walk_tree(TreeReader(self._log, self._keyring), ids.check("crp_sess_", request.session_id))
         answer: Any = None
         while True:
             try:
@@ -216,7 +216,7 @@ class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers
 
     def _sound(self, session_id: str) -> Chain:
         chain = self._log.chain(session_id)
-        require_sound(chain, session_id, self._keyring)
+        require_valid_chain(chain, session_id, self._keyring)
         return chain
 
     def _examine(self, session_id: str) -> Verification:

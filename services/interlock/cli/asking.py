@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import grpc
 
 from interlock.domain.errors import Refused
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
@@ -28,7 +28,7 @@ async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Chan
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))
     async with channel_to(service, settings, address, options) as channel:
         try:
-            return await ask(service, call(channel))
+            return await call_service(service, call(channel))
         except Refused as refused:
             if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
                 refused.metadata["hint"] = (

@@ -16,8 +16,8 @@ import typer
 from interlock.cli.output import NEGATIVE, Format, Output, print_json
 from interlock.domain.errors import Refused, unavailable
 from interlock.dpe.inference import models
-from interlock.dpe.inference.pull import MOST_BYTES, Rules, pull
-from interlock.dpe.inference.serving import SLOTS, Profile, lay_out, served
+from interlock.dpe.inference.pull import MOST_BYTES, PullRules, pull
+from interlock.dpe.inference.serving import SLOTS, ServingProfile, lay_out, served
 from interlock.runtime.settings.model import Settings, load
 
 TRITON_PORT = 8001
@@ -99,7 +99,7 @@ def fetch(
     """
     if slot not in SLOTS:
         raise typer.BadParameter(f"one of {', '.join(SLOTS)}", param_hint="--slot")
-    rules = Rules(most_bytes=max_bytes, local=allow_local)
+    rules = PullRules(most_bytes=max_bytes, local=allow_local)
     written = pull(url, sha256.lower(), slot=slot, folder=folder, rules=rules)
     if output is Format.JSON:
         print_json({"files": [str(path) for path in written]})
@@ -113,7 +113,9 @@ def fetch(
 def layout(
     folder: Annotated[Path, typer.Argument(help="Folder of the model repository; models in it are replaced.")],
     *,
-    profile: Annotated[Profile, typer.Option("--profile", help="cpu: any machine. gpu: NVIDIA's image.")] = Profile.CPU,
+    profile: Annotated[
+        ServingProfile, typer.Option("--profile", help="cpu: any machine. gpu: NVIDIA's image.")
+    ] = ServingProfile.CPU,
     nli: Nli = None,
     embed: Embed = None,
     ner: Ner = None,
@@ -160,7 +162,7 @@ def serve(
     work = settings.state_dir / "triton"
     chosen = _served(settings)
     shutil.rmtree(work / "repository", ignore_errors=True)  # of an earlier run: whatever lies there would be served
-    lay_out(work / "repository", chosen, Profile.CPU, threads=threads or settings.dpe_threads, link=True)
+    lay_out(work / "repository", chosen, ServingProfile.CPU, threads=threads or settings.dpe_threads, link=True)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -184,14 +186,14 @@ def _tell_ready(server: Any, slots: list[str], *, as_json: bool) -> None:
         typer.echo(f"ready: INTERLOCK_TRITON_URL={server.address}")
 
 
-def _described(found: models.Manifest, settings: Settings) -> dict[str, str]:
+def _described(found: models.ModelManifest, settings: Settings) -> dict[str, str]:
     return {
         "slot": found.slot, "name": found.name, "version": found.version, "hash": found.hash, "licence": found.licence,
         "runtime": "triton" if settings.triton_url and found.slot in SLOTS else "embedded", "folder": str(found.folder),
     }  # fmt: skip
 
 
-def _served(settings: Settings) -> list[models.Manifest]:
+def _served(settings: Settings) -> list[models.ModelManifest]:
     return served(settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir)
 
 
@@ -201,7 +203,7 @@ def _settings(nli: Path | None, embed: Path | None, ner: Path | None) -> Setting
     return load().model_copy(update={name: folder for name, folder in given.items() if folder is not None})
 
 
-async def _triton_verdict(settings: Settings) -> models.Verdict:
+async def _triton_verdict(settings: Settings) -> models.ModelVerdict:
     """Return whether Triton serves the pinned models now."""
     from interlock.dpe.inference.triton import TritonInference
 
@@ -220,5 +222,7 @@ async def _triton_verdict(settings: Settings) -> models.Verdict:
         finally:
             inference.close()
     except Refused as refused:
-        return models.Verdict("triton", ok=False, hint=f"{refused.reason}: {refused.message}; see INTERLOCK_TRITON_URL")
-    return models.Verdict("triton", ok=True, hint="")
+        return models.ModelVerdict(
+            "triton", ok=False, hint=f"{refused.reason}: {refused.message}; see INTERLOCK_TRITON_URL"
+        )
+    return models.ModelVerdict("triton", ok=True, hint="")

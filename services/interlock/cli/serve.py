@@ -27,9 +27,9 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.runtime import failpoints, integrity, logging, telemetry
 from interlock.runtime.http.server import WebServer, listen, operations
 from interlock.runtime.rpc.errors import internal
-from interlock.runtime.rpc.health import Readiness, missing_of
+from interlock.runtime.rpc.health import Readiness, unready_of
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.server import Server, address
+from interlock.runtime.rpc.server import RpcServer, address
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings, load, unknown_variables, without_password
 
@@ -45,7 +45,7 @@ FRONT_MARGIN_BYTES = 262_144
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
 
 
-class Part(StrEnum):
+class ServedProcess(StrEnum):
     """What one process serves."""
 
     SESSION = "session"
@@ -57,7 +57,9 @@ class Part(StrEnum):
 
 
 def serve(
-    name: Annotated[Part | None, typer.Argument(help="One service; without it, all of them in one process.")] = None,
+    name: Annotated[
+        ServedProcess | None, typer.Argument(help="One service; without it, all of them in one process.")
+    ] = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
@@ -87,11 +89,11 @@ def serve(
 class _Process:
     """One process while it starts, serves and ends. What was opened is closed in reverse, however far it came."""
 
-    def __init__(self, settings: Settings, name: Part | None, *, as_json: bool) -> None:
+    def __init__(self, settings: Settings, name: ServedProcess | None, *, as_json: bool) -> None:
         self.settings, self.name, self.as_json = settings, name, as_json
         self.ports: dict[str, int] = {}
-        self._fronts: list[Server | WebServer] = []
-        self._servers: list[Server | WebServer] = []
+        self._fronts: list[RpcServer | WebServer] = []
+        self._servers: list[RpcServer | WebServer] = []
         self._ends = AsyncExitStack()
         self._stop = asyncio.Event()
         self._serving = False
@@ -123,7 +125,7 @@ class _Process:
         await self._embed_valkey()
         services = {name: await self._open(name) for name in MESH}
         inner: list[Readiness] = []
-        readiness = self._until_stopped(lambda: missing_of(inner))
+        readiness = self._until_stopped(lambda: unready_of(inner))
         mesh = Mesh.local(**services)
         sidecar = await self._open_sidecar(mesh, readiness, listener)
         self._ends.push_async_callback(self._drain)
@@ -133,14 +135,14 @@ class _Process:
         await self._serve_fronts(sidecar, listener)
         return readiness
 
-    async def _start_one(self, name: Part) -> Ready:
-        if name is Part.SIDECAR:
+    async def _start_one(self, name: ServedProcess) -> Ready:
+        if name is ServedProcess.SIDECAR:
             return await self._start_sidecar()
-        if name is Part.OVERSIGHT:
+        if name is ServedProcess.OVERSIGHT:
             return await self._start_oversight()
         self._probe_ports(name)
         listener = self._metrics_listener()
-        if name is Part.SESSION:
+        if name is ServedProcess.SESSION:
             await self._embed_valkey()
         service = await self._open(name)
         self._ends.push_async_callback(self._drain)
@@ -226,9 +228,9 @@ class _Process:
         self._fronts.append(await self._serve_grpc("sidecar_grpc", sidecar.service, largest_request=largest))
         self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener, front=True))
 
-    async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> Server:
+    async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> RpcServer:
         port = getattr(self.settings, f"{name}_port")
-        server = Server([service], self.settings, port=port, largest_request=largest_request)
+        server = RpcServer([service], self.settings, port=port, largest_request=largest_request)
         self.ports[name] = await server.start()
         self._servers.append(server)
         self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
@@ -243,7 +245,7 @@ class _Process:
 
     async def _drain(self) -> None:
         """End the agents' fronts first: the calls in flight there still need the services behind them."""
-        await asyncio.gather(*(server.leave() for server in self._servers if isinstance(server, Server)))
+        await asyncio.gather(*(server.leave() for server in self._servers if isinstance(server, RpcServer)))
         await asyncio.gather(*(front.drain() for front in self._fronts))
         await asyncio.gather(*(server.drain() for server in self._servers if server not in self._fronts))
 

@@ -25,7 +25,7 @@ HALTED = 451
 
 
 @dataclass(frozen=True)
-class Window:
+class DemoWindow:
     """One governed call as the agent saw it."""
 
     number: int
@@ -76,7 +76,7 @@ class Agent:
         self._metadata = (("authorization", f"Bearer {api_key}"),)
         self._token = ""
 
-    def converse(self, passage: str, turns: tuple[Turn, ...]) -> Iterator[Window]:
+    def converse(self, passage: str, turns: tuple[Turn, ...]) -> Iterator[DemoWindow]:
         """Ask the questions in turn about *passage*, as one session, until one is halted; yield each window as it ends."""
         messages: list[dict[str, str]] = [{"role": "system", "content": passage}]
         for number, turn in enumerate(turns, 1):
@@ -92,9 +92,9 @@ class Agent:
         status, _, _, body = self._post([{"role": "user", "content": question}])
         return status, body or {}
 
-    def _ask(self, number: int, turn: Turn, messages: list[dict[str, str]]) -> Window:
+    def _ask(self, number: int, turn: Turn, messages: list[dict[str, str]]) -> DemoWindow:
         status, headers, answer, body = self._post(messages)
-        return Window(
+        return DemoWindow(
             number=number, turn=turn, status=status, headers=headers, answer=answer, body=body,
             report=self._report(headers), session=self._session(),
         )  # fmt: skip

@@ -71,7 +71,7 @@ def _signals_held_back() -> Iterator[None]:
         signal.raise_signal(held[0])
 
 
-class Mesh:
+class DemoMesh:
     """``interlock serve``, whole or one *part* of it, for as long as the ``with`` block lasts."""
 
     def __init__(self, state_dir: Path, settings: Mapping[str, str], part: str = "") -> None:

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.demo.agent import HALTED, Window
+from interlock.demo.agent import HALTED, DemoWindow
 
 FEWEST_WINDOWS = 5
 
 
 def broken(
-    windows: Sequence[Window], *, provider_calls: int, recorded_calls: int, crp_headers: set[str]
+    windows: Sequence[DemoWindow], *, provider_calls: int, recorded_calls: int, crp_headers: set[str]
 ) -> Iterator[str]:
     """Yield a sentence for every promise that does not hold."""
     if len(windows) < FEWEST_WINDOWS:
@@ -32,7 +32,7 @@ def broken(
         yield from _broken_in(window)
 
 
-def _broken_in(window: Window) -> Iterator[str]:
+def _broken_in(window: DemoWindow) -> Iterator[str]:
     if window.answer is not None and window.answer not in {window.turn.answer, window.turn.again}:
         yield f"window {window.number}: the answer is not the recorded one"
     if window.status == HALTED and not (window.body or {}).get("crp_halt_reason"):

@@ -17,8 +17,8 @@ import openai
 from rich.console import Console
 from rich.text import Text
 
-from interlock.demo.agent import HALTED, Agent, Window
-from interlock.demo.mesh import Mesh
+from interlock.demo.agent import HALTED, Agent, DemoWindow
+from interlock.demo.mesh import DemoMesh
 from interlock.demo.promises import broken
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
@@ -29,10 +29,10 @@ SEALED = "WINDOW_SEALED"
 
 
 @dataclass(frozen=True)
-class Shown:
+class DemoRun:
     """What a run showed."""
 
-    windows: list[Window]
+    windows: list[DemoWindow]
     broken: list[str]
     """A sentence for every promise that was not kept."""
 
@@ -41,7 +41,7 @@ class Shown:
         return {"windows": [summary(window) for window in self.windows], "broken": self.broken}
 
 
-def run(out: Console) -> Shown:
+def run(out: Console) -> DemoRun:
     """Show the whole demonstration on *out*."""
     recording, key = load(), secrets.token_hex(16)
     replay = Replay(recording, api_key=key)
@@ -55,7 +55,7 @@ def run(out: Console) -> Shown:
             "INTERLOCK_MAX_WINDOWS": str(len(recording.turns) + 1),
         }
         _introduce(out, recording, provider)
-        with Mesh(Path(folder), settings) as mesh:
+        with DemoMesh(Path(folder), settings) as mesh:
             wait(out, mesh)
             agent = Agent(mesh.base_url, mesh.grpc_address, api_key="demo-agent")
             try:
@@ -71,7 +71,7 @@ def run(out: Console) -> Shown:
             failures += broken(windows, provider_calls=calls, recorded_calls=recorded, crp_headers=replay.crp_headers)
             failures += _verify(out, mesh, windows)
     _attach(out)
-    return Shown(windows, failures)
+    return DemoRun(windows, failures)
 
 
 def _introduce(out: Console, recording: Recording, provider: RunningProvider) -> None:
@@ -85,7 +85,7 @@ def _introduce(out: Console, recording: Recording, provider: RunningProvider) ->
     out.print(f"provider  {provider.base_url} replays {len(recording.turns)} recorded answers")
 
 
-def wait(out: Console, mesh: Mesh, name: str = "mesh") -> None:
+def wait(out: Console, mesh: DemoMesh, name: str = "mesh") -> None:
     """Show that something happens while the models load: a spinner in a terminal, a line per change in a pipe."""
     said: set[str] = set()
     with out.status(f"{name:<10}starting") as status:
@@ -100,8 +100,8 @@ def wait(out: Console, mesh: Mesh, name: str = "mesh") -> None:
     out.print(f"{name:<10}{mesh.base_url} ready after {seconds:.1f} s")
 
 
-def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) -> list[Window]:
-    windows: list[Window] = []
+def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) -> list[DemoWindow]:
+    windows: list[DemoWindow] = []
     before, calls = FULL_MICROS, 0
     for window in agent.converse(recording.passage, recording.turns):
         windows.append(window)
@@ -110,7 +110,7 @@ def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) 
     return windows
 
 
-def _refused_after(out: Console, agent: Agent, windows: list[Window], replay: Replay) -> list[str]:
+def _refused_after(out: Console, agent: Agent, windows: list[DemoWindow], replay: Replay) -> list[str]:
     """Ask once more after the halt: an open breaker lets nothing through to the provider."""
     failures: list[str] = []
     if windows[-1].breaker == "OPEN":
@@ -123,7 +123,7 @@ def _refused_after(out: Console, agent: Agent, windows: list[Window], replay: Re
     return failures
 
 
-def _remedies(out: Console, mesh: Mesh, windows: list[Window]) -> int:
+def _remedies(out: Console, mesh: DemoMesh, windows: list[DemoWindow]) -> int:
     """Show every remedy that is on record, and return how many provider calls are."""
     said = mesh.command("audit", "export", windows[-1].session.session_id)
     events = [json.loads(line) for line in said.stdout.splitlines()]
@@ -139,7 +139,7 @@ def _remedies(out: Console, mesh: Mesh, windows: list[Window]) -> int:
     return sum(event["event_type"] == "DISPATCH_STARTED" for event in events)
 
 
-def _verify(out: Console, mesh: Mesh, windows: list[Window]) -> list[str]:
+def _verify(out: Console, mesh: DemoMesh, windows: list[DemoWindow]) -> list[str]:
     session_id = windows[-1].session.session_id
     out.print(Text(f"\n$ interlock audit verify {session_id}", style="bold"))
     said = mesh.command("audit", "verify", session_id)

@@ -23,7 +23,7 @@ from rich.text import Text
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
-from interlock.demo.mesh import Mesh, MeshFailedError
+from interlock.demo.mesh import DemoMesh, MeshFailedError
 from interlock.demo.provider import MODEL, Replay, RunningProvider
 from interlock.demo.run import wait
 from interlock.demo.tree_promises import broken
@@ -36,7 +36,7 @@ SERVICES = ("session", "policy", "dpe", "audit")
 
 
 @dataclass(frozen=True)
-class Shown:
+class TreeRun:
     """What a run showed."""
 
     steps: list[dict[str, Any]]
@@ -60,7 +60,7 @@ class Shown:
         return {"steps": self.steps, "tree": tree, "broken": self.broken}
 
 
-def run(out: Console) -> Shown:
+def run(out: Console) -> TreeRun:
     """Show the whole demonstration on *out*."""
     replay = Replay(provider_recording(), api_key=secrets.token_hex(16))
     with ExitStack() as ends:
@@ -69,7 +69,7 @@ def run(out: Console) -> Shown:
         keys = {name: secrets.token_hex(16) for name in ("orchestrator", *SPECIALISTS)}
         settings = _settings(folder, provider, replay, keys)
         _introduce(out, keys)
-        mesh = ends.enter_context(Mesh(folder / "mesh", settings))
+        mesh = ends.enter_context(DemoMesh(folder / "mesh", settings))
         wait(out, mesh)
         sidecars = _sidecars(out, ends, mesh, folder, settings)
         channel = ends.enter_context(grpc.insecure_channel(mesh.address("session")))
@@ -78,7 +78,7 @@ def run(out: Console) -> Shown:
         failures = list(broken(steps, tree.sessions, tree.rises, crp_headers=replay.crp_headers))
         out.print(f"\nThe provider was called {replay.calls} times and saw {len(replay.crp_headers)} CRP headers.")
         failures += _verify(out, mesh, tree.root)
-    return Shown(steps, tree.sessions, failures)
+    return TreeRun(steps, tree.sessions, failures)
 
 
 def _settings(folder: Path, provider: RunningProvider, replay: Replay, keys: Mapping[str, str]) -> dict[str, str]:
@@ -118,17 +118,21 @@ def _introduce(out: Console, agents: Mapping[str, str]) -> None:
     out.print(f"policy    {POLICY}")
 
 
-def _sidecars(out: Console, ends: ExitStack, mesh: Mesh, folder: Path, settings: Mapping[str, str]) -> dict[str, Mesh]:
+def _sidecars(
+    out: Console, ends: ExitStack, mesh: DemoMesh, folder: Path, settings: Mapping[str, str]
+) -> dict[str, DemoMesh]:
     """Start one sidecar per specialist, beside the services that all share."""
     shared = {f"INTERLOCK_{name.upper()}_ADDRESS": mesh.address(name) for name in SERVICES}
-    started = {name: ends.enter_context(Mesh(folder / name, {**settings, **shared}, "sidecar")) for name in SPECIALISTS}
+    started = {
+        name: ends.enter_context(DemoMesh(folder / name, {**settings, **shared}, "sidecar")) for name in SPECIALISTS
+    }
     for name, sidecar in started.items():
         wait(out, sidecar, name)
     return started
 
 
 def _act(
-    out: Console, ends: ExitStack, tree: _Tree, sidecars: Mapping[str, Mesh], keys: Mapping[str, str]
+    out: Console, ends: ExitStack, tree: _Tree, sidecars: Mapping[str, DemoMesh], keys: Mapping[str, str]
 ) -> list[dict[str, Any]]:
     """Let the agents act, and show what they do and what becomes of the tree, step by step."""
     said: Queue[dict[str, Any] | None] = Queue()
@@ -156,7 +160,7 @@ def _next(said: Queue[dict[str, Any] | None]) -> dict[str, Any] | None:
 
 @contextmanager
 def _agent_process(
-    arguments: Sequence[str], sidecar: Mesh, key: str, said: Queue[dict[str, Any] | None], *, last: bool = False
+    arguments: Sequence[str], sidecar: DemoMesh, key: str, said: Queue[dict[str, Any] | None], *, last: bool = False
 ) -> Iterator[None]:
     """Run an agent that knows its sidecar's address and its key, and nothing else of the mesh."""
     env = {"OPENAI_BASE_URL": sidecar.base_url, "OPENAI_API_KEY": key, "OPENAI_MODEL": MODEL}
@@ -214,7 +218,7 @@ class _Tree:
         return self.sessions, before
 
 
-def _verify(out: Console, mesh: Mesh, root: str) -> list[str]:
+def _verify(out: Console, mesh: DemoMesh, root: str) -> list[str]:
     out.print(Text(f"\n$ interlock audit verify --tree {root}", style="bold"))
     said = mesh.command("audit", "verify", "--tree", root)
     out.print(Text((said.stdout + said.stderr).rstrip()))

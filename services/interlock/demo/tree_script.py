@@ -13,7 +13,7 @@ from interlock.demo.recording import Recording, Turn, load
 
 
 @dataclass(frozen=True)
-class Script:
+class TreeScript:
     """What one specialist is asked about its recording."""
 
     recording: str
@@ -22,12 +22,12 @@ class Script:
     """Whether the orchestrator makes its answer of it."""
 
 
-def _script(recording: str, *, merged: bool, skip: int = 0) -> Script:
-    return Script(recording, tuple(turn.question for turn in load(recording).turns[skip:]), merged)
+def _script(recording: str, *, merged: bool, skip: int = 0) -> TreeScript:
+    return TreeScript(recording, tuple(turn.question for turn in load(recording).turns[skip:]), merged)
 
 
 OPENING = load("tree_health").turns[0].question
-SPECIALISTS: Mapping[str, Script] = {
+SPECIALISTS: Mapping[str, TreeScript] = {
     "storage": _script("tree_storage", merged=True),
     "health": _script("tree_health", merged=True, skip=1),
     # Its answers are what people labelled inconsistent with the e-mail, but for the first.

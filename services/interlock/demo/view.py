@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.demo.agent import Window
+from interlock.demo.agent import DemoWindow
 
 WIDTH = 80
 FULL_MICROS = 1_000_000
@@ -79,7 +79,7 @@ def bar(micros: int, width: int = 20) -> str:
     return f"[{'#' * filled}{'-' * (width - filled)}] {micros / FULL_MICROS:.2f}"
 
 
-def verdict(window: Window) -> Text:
+def verdict(window: DemoWindow) -> Text:
     """Return what was decided, with the reason."""
     if window.body is not None:
         return Text(f"HALTED, 451 {window.body.get('crp_halt_reason', '')}", style="bold red")
@@ -87,7 +87,7 @@ def verdict(window: Window) -> Text:
     return Text(f"DELIVERED, budget warning: {warning}" if warning else "DELIVERED", style="green")
 
 
-def summary(window: Window) -> dict[str, Any]:
+def summary(window: DemoWindow) -> dict[str, Any]:
     """Return what is shown of *window*, for programs."""
     return {
         "window": window.number,
@@ -117,7 +117,7 @@ def stages(report: dpe_pb2.Report) -> str:
     return " ".join(ran) + (f"; not run: {', '.join(rest)}" if rest else "")
 
 
-def quality(window: Window) -> str:
+def quality(window: DemoWindow) -> str:
     """Return what stages 6 to 9 found, as the headers say it."""
     named = (
         ("repetition", "crp-quality-repetition"), ("completeness", "crp-quality-completeness"),
@@ -127,14 +127,14 @@ def quality(window: Window) -> str:
     return ", ".join(f"{name} {window.headers[header]}" for name, header in named if header in window.headers)
 
 
-def asked(window: Window, calls: int) -> str:
+def asked(window: DemoWindow, calls: int) -> str:
     """Return how the answer was come by."""
     strategy = window.headers.get("crp-context-strategy", "")
     told = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
     return f"{told}; REMEDIED: the first answer was not released" if window.remedied else told
 
 
-def rows(window: Window, before_micros: int, calls: int) -> Iterator[tuple[str, Text]]:
+def rows(window: DemoWindow, before_micros: int, calls: int) -> Iterator[tuple[str, Text]]:
     """Yield label and text of every line about *window*."""
     report = window.report
     found = marks(report)
@@ -170,7 +170,7 @@ def show_models(out: Console, report: dpe_pb2.Report) -> None:
         out.print(Text(f"    {model.hash}"))
 
 
-def show(out: Console, window: Window, *, of: int, before_micros: int, calls: int) -> None:
+def show(out: Console, window: DemoWindow, *, of: int, before_micros: int, calls: int) -> None:
     """Print *window*."""
     out.print(Text(f"\n--- window {window.number} of {of} ".ljust(out.width, "-"), style="bold"))
     table = Table.grid(padding=(0, 1))

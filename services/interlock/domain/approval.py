@@ -59,7 +59,7 @@ class Approval:
 
 
 @dataclass(frozen=True)
-class Presented:
+class ApprovalToken:
     """The parts of a token: what it says, the bytes that are signed, and the signature. Nothing of it is verified."""
 
     approval: Approval
@@ -93,7 +93,7 @@ def token(payload: bytes, signature: bytes) -> str:
     return f"{PREFIX}{encoded(payload).decode()}.{encoded(signature).decode()}"
 
 
-def read(text: str) -> Presented:
+def read(text: str) -> ApprovalToken:
     """Return the parts of a token; refused with APPROVAL_INVALID for anything that is not exactly one."""
     if len(text) > LONGEST or not text.startswith(PREFIX):
         raise _malformed()
@@ -102,7 +102,7 @@ def read(text: str) -> Presented:
     approval = _approval(payload)
     if len(signature) != SIGNATURE_BYTES or payload_of(approval) != payload:
         raise _malformed()
-    return Presented(approval, signed_bytes(payload), signature)
+    return ApprovalToken(approval, signed_bytes(payload), signature)
 
 
 def require(approval: Approval, action: str, scope: Mapping[str, str], *, now_s: int) -> None:

@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from interlock.domain.risk.composite import Amplifier, Calibration
-from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding import attribution, entailment, omission
-from interlock.dpe.grounding.attribution import Attribution, Evidence
+from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
-from interlock.dpe.risk import Findings, assess
+from interlock.dpe.risk import RiskFindings, assess
 
 
 def judged(
-    reading: Reading,
+    reading: ChoiceReading,
     envelope: Envelope,
-    evidence: Mapping[str, Evidence],
+    evidence: Mapping[str, ClaimEvidence],
     flaws: Flaws,
     contradictions: Sequence[Contradiction],
     *,
@@ -50,7 +50,7 @@ def judged(
     }
     weakest = entailment.weakest([found.scores for found in mine.values()])
     used = {mine[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
-    findings = Findings(
+    findings = RiskFindings(
         empty=reading.empty,
         attributions=attributions,
         fabrications=len({text for texts in fabrications.values() for text in texts}),

@@ -24,24 +24,24 @@ from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration
 from interlock.dpe import regulatory
 from interlock.dpe.claims import naming
-from interlock.dpe.claims.reading import Reader, Reading, sentences_of
+from interlock.dpe.claims.reading import ChoiceReading, OutputReader, sentences_of
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, envelope, fabrication, fidelity
-from interlock.dpe.grounding.attribution import Evidence
+from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Cut, Envelope
 from interlock.dpe.inference.language import Cancelled, Language, Spent
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.intake import Bounds
 from interlock.dpe.judging import judged, worst_views
 from interlock.dpe.quality import coherence, profile
-from interlock.dpe.quality.coherence import CrossWindow, Window
+from interlock.dpe.quality.coherence import CrossWindow, EarlierWindow
 from interlock.dpe.quality.coverage import parts_of
 from interlock.dpe.quality.cross_agent import FanIn, Stages
 from interlock.dpe.quality.decomposition import decomposed
-from interlock.dpe.quality.profile import Heard, Listener, Memory, Profile
-from interlock.dpe.quality.quality import Quality, Query, Session, quality, session, session_amplifiers
+from interlock.dpe.quality.profile import EmbeddedProfile, Listener, Memory, TextProfile
+from interlock.dpe.quality.quality import EarlierWindows, Quality, Query, quality, session, session_amplifiers
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.report import Choice, Context, report, stages_run
 from interlock.dpe.request import Output, Request
@@ -156,7 +156,7 @@ class Pipeline:
 
         return await self.language.run(judge, stage="5")
 
-    async def _answer(self, request: Request) -> tuple[list[Reading], list[Floats], list[Profile]]:
+    async def _answer(self, request: Request) -> tuple[list[ChoiceReading], list[Floats], list[TextProfile]]:
         """Read the outputs, and encode what each choice says: its sentences and claims, each once."""
         with _timed("1"):
             readings, profiles = await self._read(request.outputs, self.bounds.claims, stage="1")
@@ -169,7 +169,9 @@ class Pipeline:
             ]
         return readings, said, profiles
 
-    async def _read(self, outputs: Sequence[Output], claims: int, *, stage: str) -> tuple[list[Reading], list[Profile]]:
+    async def _read(
+        self, outputs: Sequence[Output], claims: int, *, stage: str
+    ) -> tuple[list[ChoiceReading], list[TextProfile]]:
         spent = Spent()
         named = await naming.named(
             outputs, self.language, self.inference, self._reader(self.language, claims), stage=stage, spent=spent
@@ -177,26 +179,26 @@ class Pipeline:
         listener = Listener(cast("Language", named))
         reader = self._reader(listener, claims)
 
-        def read(left: Cancelled) -> tuple[list[Reading], list[Profile]]:
+        def read(left: Cancelled) -> tuple[list[ChoiceReading], list[TextProfile]]:
             readings = reader.read(outputs, left)
             return readings, [profile.profile(reading, listener.manners) for reading in readings]
 
         return await self.language.run(read, stage=stage, spent=spent)
 
-    def _reader(self, language: Language | Listener, claims: int) -> Reader:
+    def _reader(self, language: Language | Listener, claims: int) -> OutputReader:
         claim_tokens, _ = attribution.limits(self.inference)
         # The reader asks its language for nothing but to parse.
-        return Reader(cast("Language", language), claims, claim_tokens, self.inference.tokens)
+        return OutputReader(cast("Language", language), claims, claim_tokens, self.inference.tokens)
 
-    async def _session(self, request: Request) -> Session:
+    async def _session(self, request: Request) -> EarlierWindows:
         """Read the earlier answers that are not known any more, and put them together."""
         with _timed("6"):
-            windows = [Window(w.window_id, await self._prior(w.text)) for w in request.prior]
+            windows = [EarlierWindow(w.window_id, await self._prior(w.text)) for w in request.prior]
             return await self.language.run(lambda _: session(windows), stage="6")
 
-    async def _prior(self, text: str) -> Heard:
+    async def _prior(self, text: str) -> EmbeddedProfile:
         known = self.memory.recall(text)
-        if isinstance(known, Heard):
+        if isinstance(known, EmbeddedProfile):
             return known
         if known is None:
             limit = self.bounds.claims * self.bounds.choices  # it may hold all the choices of its window
@@ -205,9 +207,9 @@ class Pipeline:
         self.memory.keep(text, found)
         return found
 
-    def _remember(self, request: Request, profiles: Sequence[Profile]) -> None:
+    def _remember(self, request: Request, profiles: Sequence[TextProfile]) -> None:
         """Keep what was read of an answer: with the next window it comes back as an earlier one."""
-        if len(request.outputs) == 1 and not isinstance(self.memory.recall(request.outputs[0].text), Heard):
+        if len(request.outputs) == 1 and not isinstance(self.memory.recall(request.outputs[0].text), EmbeddedProfile):
             self.memory.keep(request.outputs[0].text, profiles[-1])
 
     async def _query(self, request: Request) -> Query:
@@ -224,7 +226,7 @@ class Pipeline:
         most = self.bounds.claims * self.bounds.choices
         return Stages(self.language, self.inference, most, self.method, self._prior, self._profiles)
 
-    async def _profiles(self, outputs: Sequence[Output]) -> list[Profile]:
+    async def _profiles(self, outputs: Sequence[Output]) -> list[TextProfile]:
         """Return the profile of each output, a choice of its own; of a masked one what its last reading says."""
         readings, profiles = await self._read(outputs, self.bounds.claims, stage="9")
         return list({reading.index: each for reading, each in zip(readings, profiles, strict=True)}.values())
@@ -242,7 +244,9 @@ class Pipeline:
         vectors = await self.inference.embed([*(unit.text for unit in made.units), *made.texts])
         return Envelope(made, vectors[: len(made.units)], vectors[len(made.units) :])
 
-    async def _evidence(self, readings: Sequence[Reading], base: Envelope, query: str) -> dict[str, Evidence]:
+    async def _evidence(
+        self, readings: Sequence[ChoiceReading], base: Envelope, query: str
+    ) -> dict[str, ClaimEvidence]:
         checked = [claim for reading in readings for claim in reading.checked]
         titles = {name for reading in readings for name in reading.titles}
         with _timed("2"):
@@ -272,12 +276,12 @@ class Pipeline:
             return await self.language.run(find, stage="11")
 
     async def _distortions(
-        self, checked: Sequence[Claim], evidence: Mapping[str, Evidence], sentences: Mapping[str, str]
+        self, checked: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], sentences: Mapping[str, str]
     ) -> dict[str, tuple[Distortion, ...]]:
         with _timed("3b"):
             return await fidelity.distortions(checked, evidence, self.inference, self.language, sentences=sentences)
 
-    async def _contradictions(self, readings: Sequence[Reading], request: Request) -> list[list[Contradiction]]:
+    async def _contradictions(self, readings: Sequence[ChoiceReading], request: Request) -> list[list[Contradiction]]:
         """Return the contradictions of each choice: claims of different choices do not stand beside each other."""
         with _timed("3c"):
             found = [await self._contradictions_in(reading.checked) for reading in readings]
@@ -289,7 +293,7 @@ class Pipeline:
         return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely), stage="3c")
 
     async def _cross_window(
-        self, readings: Sequence[Reading], before: Session, request: Request, merged: FanIn
+        self, readings: Sequence[ChoiceReading], before: EarlierWindows, request: Request, merged: FanIn
     ) -> list[list[CrossWindow]]:
         """Return the contradictions of each choice with earlier windows, and with what it was made from."""
         found = []
@@ -304,9 +308,9 @@ class Pipeline:
 
     async def _qualities(
         self,
-        readings: Sequence[Reading],
-        profiles: Sequence[Profile],
-        before: Session,
+        readings: Sequence[ChoiceReading],
+        profiles: Sequence[TextProfile],
+        before: EarlierWindows,
         query: Query,
         *,
         inside: Sequence[Sequence[Contradiction]],

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from interlock.domain.risk.regulatory import (
     NIST_TIERS,
     AiActClass,
+    ControlEvidence,
     Controls,
-    Evidence,
     ai_act_class,
     canonical_domain,
     controls,
@@ -33,12 +33,12 @@ _DECIDES = pattern(
     ignore_case=True,
 )
 _STAGES = {
-    "2": Evidence.ATTRIBUTED,
-    "3a": Evidence.FIDELITY_CHECKED,
-    "5": Evidence.RISK_SCORED,
-    "10": Evidence.OMISSIONS_CHECKED,
-    "11": Evidence.PERSONAL_DATA_CHECKED,
-    "12": Evidence.CLASSIFIED,
+    "2": ControlEvidence.ATTRIBUTED,
+    "3a": ControlEvidence.FIDELITY_CHECKED,
+    "5": ControlEvidence.RISK_SCORED,
+    "10": ControlEvidence.OMISSIONS_CHECKED,
+    "11": ControlEvidence.PERSONAL_DATA_CHECKED,
+    "12": ControlEvidence.CLASSIFIED,
 }
 
 
@@ -82,12 +82,12 @@ def controls_of(
     an oversight mode bind it and its report is sealed before its answer is released.
     """
     conditions = {
-        Evidence.TIERED: tiered,
-        Evidence.QUALITY_SCORED: scored,
-        Evidence.MODELS_PINNED: pinned,
-        Evidence.REGISTERED: bool(classification.domain),
-        Evidence.NOT_PROHIBITED: classification.ai_class is not AiActClass.UNACCEPTABLE,
-        Evidence.GOVERNED: governed,
+        ControlEvidence.TIERED: tiered,
+        ControlEvidence.QUALITY_SCORED: scored,
+        ControlEvidence.MODELS_PINNED: pinned,
+        ControlEvidence.REGISTERED: bool(classification.domain),
+        ControlEvidence.NOT_PROHIBITED: classification.ai_class is not AiActClass.UNACCEPTABLE,
+        ControlEvidence.GOVERNED: governed,
     }
     evidence = {found for stage, found in _STAGES.items() if stage in ran}
     evidence |= {found for found, holds in conditions.items() if holds}

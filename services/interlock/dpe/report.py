@@ -18,7 +18,7 @@ from interlock.domain.quality import capped
 from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
-from interlock.dpe.grounding.attribution import Attribution, Evidence, Method
+from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence, Method
 from interlock.dpe.grounding.omission import Omission
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
@@ -53,7 +53,7 @@ class Choice:
 
     index: int
     claims: Sequence[Claim]
-    evidence: Mapping[str, Evidence]
+    evidence: Mapping[str, ClaimEvidence]
     attributions: Mapping[str, Attribution]
     fabrications: Mapping[str, tuple[str, ...]]
     distortions: Mapping[str, tuple[Distortion, ...]]

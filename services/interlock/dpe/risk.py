@@ -6,7 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from interlock.domain.risk.composite import Amplifier, Calibration, Composite, Floor, Signals, compose, fidelity_score
+from interlock.domain.risk.composite import (
+    Amplifier,
+    Calibration,
+    Composite,
+    Floor,
+    RiskSignals,
+    compose,
+    fidelity_score,
+)
 from interlock.dpe.document import NliScores
 from interlock.dpe.grounding.attribution import Attribution
 
@@ -15,7 +23,7 @@ _SECTORAL_DOMAINS = frozenset({"financial", "medical"})
 
 
 @dataclass(frozen=True)
-class Findings:
+class RiskFindings:
     """What the stages found in one choice. ``attributions`` has the checked claims."""
 
     empty: bool
@@ -33,13 +41,13 @@ class Risk:
     """The risk of one choice with the values it came from; what no claim was there to tell is ``None``."""
 
     composite: Composite
-    signals: Signals
+    signals: RiskSignals
     grounding: float | None
     fidelity: float | None
     dominant: Attribution | None
 
 
-def assess(findings: Findings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
+def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
     """Return the risk of one choice.
 
     Without a checked claim the four signals are 0.0, for lack of anything to measure, and a floor keeps it from LOW.
@@ -53,7 +61,7 @@ def assess(findings: Findings, amplifiers: Sequence[Amplifier], calibration: Cal
         claims=checked,
     )
     grounding = counts[Attribution.CONTEXT_GROUNDED] / checked if checked else None
-    signals = Signals(
+    signals = RiskSignals(
         attribution=1.0 - grounding if grounding is not None else 0.0,
         fidelity=1.0 - fidelity,
         entailment=1.0 - findings.weakest.entailment if findings.weakest else 0.0,
@@ -75,7 +83,7 @@ def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_ri
     return [amplifier for amplifier, holds in conditions if holds]
 
 
-def _floors(findings: Findings) -> list[Floor]:
+def _floors(findings: RiskFindings) -> list[Floor]:
     conditions = (
         (Floor.EMPTY_RESPONSE, findings.empty),
         (Floor.NO_CHECKABLE_CLAIM, not findings.empty and not findings.attributions),

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.domain.errors import invalid
-from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison import limits
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.attribution import DENIED_ABOVE, Attribution, Evidence, Method, attribute
+from interlock.dpe.grounding.attribution import DENIED_ABOVE, Attribution, ClaimEvidence, Method, attribute
 from interlock.dpe.grounding.envelope import MAX_FACT_CHARS
 from interlock.dpe.grounding.fidelity import Flaws
 
@@ -55,8 +55,8 @@ def source_facts(source: str) -> tuple[Fact, ...]:
 
 
 def check(
-    readings: Sequence[Reading],
-    evidence: Mapping[str, Evidence],
+    readings: Sequence[ChoiceReading],
+    evidence: Mapping[str, ClaimEvidence],
     flaws: Flaws,
     contradictions: Sequence[Sequence[Contradiction]],
     *,
@@ -75,7 +75,11 @@ def check(
 
 
 def _read(
-    reading: Reading, evidence: Mapping[str, Evidence], flaws: Flaws, inside: Sequence[Contradiction], method: Method
+    reading: ChoiceReading,
+    evidence: Mapping[str, ClaimEvidence],
+    flaws: Flaws,
+    inside: Sequence[Contradiction],
+    method: Method,
 ) -> Checked:
     names = {claim.claim_id for claim in reading.checked}
     flawed = {name for name in names if flaws.fabrications.get(name) or flaws.distortions.get(name)}
@@ -95,7 +99,7 @@ def _read(
     return Checked(_score(reading, kinds, flawed=bool(flawed)), len(reading.claims), texts)
 
 
-def _unlimited(reading: Reading, evidence: Mapping[str, Evidence]) -> set[str]:
+def _unlimited(reading: ChoiceReading, evidence: Mapping[str, ClaimEvidence]) -> set[str]:
     """Return the claims that drop a limit of their source which no sentence that rests on the same source keeps."""
     told = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
     kept = {evidence[name].source for name, sentence in told.items() if limits.keeps(sentence)}
@@ -106,7 +110,7 @@ def _unlimited(reading: Reading, evidence: Mapping[str, Evidence]) -> set[str]:
     }
 
 
-def _score(reading: Reading, kinds: Iterable[Attribution], *, flawed: bool) -> float:
+def _score(reading: ChoiceReading, kinds: Iterable[Attribution], *, flawed: bool) -> float:
     given = [_CREDIT.get(kind, 0.0) for kind in kinds]
     if not given or reading.addressed or reading.hidden:
         return 0.0

@@ -14,7 +14,7 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration
 from interlock.dpe.inference.language import Language
-from interlock.dpe.inference.models import PARSER, Manifest, check, check_code, manifest
+from interlock.dpe.inference.models import PARSER, ModelManifest, check, check_code, manifest
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.intake import Bounds
 from interlock.dpe.pipeline import Pipeline
@@ -113,7 +113,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
     )
 
 
-def _inference(settings: Settings, models: Mapping[str, Manifest]) -> Inference:
+def _inference(settings: Settings, models: Mapping[str, ModelManifest]) -> Inference:
     """Return the models where the settings have them; a runtime that is not used is not imported."""
     if settings.triton_url:
         from interlock.dpe.inference.triton import TritonInference

@@ -20,9 +20,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import approval, ids
 from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, unavailable
 from interlock.domain.held import Held, unpacked
-from interlock.oversight.views import Opened, View, Views
+from interlock.oversight.views import OpenedView, View, Views
 from interlock.runtime.clock import iso8601
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 
@@ -37,7 +37,7 @@ _ACTIONS = frozenset({approval.RELEASE, approval.REJECT})
 
 
 @dataclass(frozen=True)
-class Shown:
+class HeldView:
     """Everything that a reviewer needs to judge a held response; ``held`` is ``None`` when its bytes are gone."""
 
     item: audit_pb2.HeldItem
@@ -55,7 +55,7 @@ class Console:
     mesh: Mesh
     views: Views
 
-    async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> Opened:
+    async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> OpenedView:
         """Open a view for a registered reviewer who signed the challenge."""
         try:
             opened = self.views.sign_in(reviewer, challenge, signature, (await self._keys()).get(reviewer))
@@ -80,14 +80,14 @@ class Console:
     ) -> audit_pb2.ListHeldResponse:
         """Return a page of held responses, the oldest first."""
         request = audit_pb2.ListHeldRequest(status=status, session_id=session_id, after=after, limit=limit)
-        return await ask("audit", self.mesh.audit.ListHeld(request, timeout=self._timeout))
+        return await call_service("audit", self.mesh.audit.ListHeld(request, timeout=self._timeout))
 
-    async def shown(self, window_id: str) -> Shown:
+    async def shown(self, window_id: str) -> HeldView:
         """Return a held response with its report, its question and evidence, and the sessions around it."""
         request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id))
-        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))
+        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))
         held = _readable(found.held) if found.held else None
-        return Shown(found.item, held, await self._report(window_id), await self._tree(found.item))
+        return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
 
     async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
         """Write a signed decision of the signed-in reviewer down.
@@ -114,7 +114,7 @@ class Console:
         if said.action not in _ACTIONS:
             raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
         request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id), state_only=True)
-        item = (await ask("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))).item
+        item = (await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))).item
         scope = {
             "session": item.session_id, "window": item.window_id, "response": item.response_hash,
             "policy": item.policy_hash,
@@ -122,7 +122,7 @@ class Console:
         verify = policy_pb2.VerifyApprovalRequest(
             token=token, action=said.action, session_id=item.session_id, scope=scope
         )
-        verified = await ask("policy", self.mesh.policy.VerifyApproval(verify, timeout=self._timeout))
+        verified = await call_service("policy", self.mesh.policy.VerifyApproval(verify, timeout=self._timeout))
         if verified.reviewer_id != view.reviewer:
             raise forbidden("REVIEWER_MISMATCH", "a reviewer hands in their own decisions, signed in as themselves")
         await self._check_reviewer(view.reviewer, item)
@@ -131,7 +131,7 @@ class Console:
             approval_id=verified.approval_id, token=token, response_hash=item.response_hash,
             expires_at=verified.expires_at, reason=reason,
         )  # fmt: skip
-        return (await ask("audit", self.mesh.audit.DecideHeld(decision, timeout=self._timeout))).item
+        return (await call_service("audit", self.mesh.audit.DecideHeld(decision, timeout=self._timeout))).item
 
     async def _check_reviewer(self, reviewer: str, item: audit_pb2.HeldItem) -> None:
         """Refuse a reviewer who is a caller of any session of the tree; refused too while nobody can tell who is.
@@ -139,7 +139,7 @@ class Console:
         Who asked is read from the chains, not from the session store: that may be lost, and cannot be checked.
         """
         request = audit_pb2.GetTreeRecordRequest(root_session_id=item.root_session_id)
-        record = await ask("audit", self.mesh.audit.GetTreeRecord(request, timeout=self._timeout))
+        record = await call_service("audit", self.mesh.audit.GetTreeRecord(request, timeout=self._timeout))
         created = [json.loads(step.data_json) for step in record.steps if step.event_type == "SESSION_CREATED"]
         if not created:
             raise unavailable("CALLERS_UNKNOWN", "the chain does not say who asked for the response", retry_after_ms=0)
@@ -149,14 +149,14 @@ class Console:
 
     async def _keys(self) -> dict[str, str]:
         request = policy_pb2.ListReviewersRequest()
-        found = await ask("policy", self.mesh.policy.ListReviewers(request, timeout=self._timeout))
+        found = await call_service("policy", self.mesh.policy.ListReviewers(request, timeout=self._timeout))
         return {one.reviewer_id: one.public_key for one in found.reviewers}
 
     async def _report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report; an empty one when it was erased."""
         request = audit_pb2.GetReportRequest(window_id=window_id)
         try:
-            found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self._timeout))
+            found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self._timeout))
         except Refused as refused:
             if refused.kind is not Kind.NOT_FOUND:
                 raise
@@ -170,7 +170,9 @@ class Console:
             session_id=item.root_session_id, root_session_id=item.root_session_id, tree=True
         )
         try:
-            return list((await ask("session", self.mesh.session.GetDag(request, timeout=self._timeout))).sessions)
+            return list(
+                (await call_service("session", self.mesh.session.GetDag(request, timeout=self._timeout))).sessions
+            )
         except Refused as refused:
             log.warning("oversight.tree_unread", session_id=item.session_id, reason=refused.reason)
             return ()

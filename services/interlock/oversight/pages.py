@@ -12,7 +12,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, texts_of
-from interlock.oversight.console import Shown
+from interlock.oversight.console import HeldView
 from interlock.oversight.markup import attributes, document, facts, quoted, said, table, word
 from interlock.oversight.views import View
 from interlock.runtime.pictures import picture
@@ -73,7 +73,7 @@ def queue_page(view: View, page: audit_pb2.ListHeldResponse, status: str) -> str
     return document("Held responses", body, who=view.reviewer, csrf=view.csrf)
 
 
-def held_page(view: View, shown: Shown, pace: tuple[int, int]) -> str:
+def held_page(view: View, shown: HeldView, pace: tuple[int, int]) -> str:
     """Return one held response with everything that speaks for and against it, and the forms that decide.
 
     *pace* is how many the reviewer decided in the last minute and in the last hour.
@@ -114,7 +114,7 @@ def _summary(item: audit_pb2.HeldItem, report: dpe_pb2.Report) -> str:
     return f'<section aria-label="Summary">{facts([*scores, *ids, *(decided if item.reviewer_id else [])])}</section>'
 
 
-def _answer(shown: Shown) -> str:
+def _answer(shown: HeldView) -> str:
     if shown.held is None:
         return "<section><h2>The answer</h2><p>It is deleted: rejected, expired, erased or handed out.</p></section>"
     texts = "".join(f"<h3>{escape(what)}</h3>{quoted(text, what)}" for what, text in texts_of(shown.held))
@@ -162,7 +162,7 @@ def _form(action: str, label: str, reasons: tuple[str, ...]) -> str:
     )
 
 
-def _claims(shown: Shown) -> str:
+def _claims(shown: HeldView) -> str:
     evidence = shown.held.evidence if shown.held else {}
     rows = [
         [
@@ -211,7 +211,7 @@ def _findings(report: dpe_pb2.Report) -> str:
     return f"<section><h2>Findings</h2>{facts(counts)}{told}</section>"
 
 
-def _session(shown: Shown) -> str:
+def _session(shown: HeldView) -> str:
     if not shown.sessions:
         return "<section><h2>Session</h2><p>It cannot be read now.</p></section>"
     window_id = escape(shown.item.window_id)
@@ -224,7 +224,7 @@ def _session(shown: Shown) -> str:
     )
 
 
-def _rows(shown: Shown) -> Iterator[list[str]]:
+def _rows(shown: HeldView) -> Iterator[list[str]]:
     for one in shown.sessions:
         mine = " (this one)" if one.session_id == shown.item.session_id else ""
         yield [

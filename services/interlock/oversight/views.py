@@ -41,7 +41,7 @@ class View:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedView:
     """A view with the bearer that stands for it; only the bearer's hash is kept."""
 
     view: View
@@ -73,7 +73,7 @@ class Views:
         self._challenges[text] = (reviewer, expires_us)
         return text, expires_us
 
-    def sign_in(self, reviewer: str, challenge: str, signature: bytes, public_key: str | None) -> Opened:
+    def sign_in(self, reviewer: str, challenge: str, signature: bytes, public_key: str | None) -> OpenedView:
         """Open a view for a challenge that was signed in time, once. Refused with SIGN_IN_INVALID, whatever is wrong."""
         drawn_for, expires_us = self._challenges.pop(challenge, ("", 0))
         known = drawn_for == reviewer and self._clock() < expires_us
@@ -83,7 +83,7 @@ class Views:
         view = View(reviewer, public_key, self._clock() + self._life_us, _word(self._entropy(_ENTROPY_BYTES)))
         _make_room(self._views, MOST_VIEWS)
         self._views[_hashed(bearer)] = view
-        return Opened(view, bearer)
+        return OpenedView(view, bearer)
 
     def of(self, bearer: str) -> View:
         """Return the view of a bearer. Refused with SIGN_IN_REQUIRED."""

@@ -21,7 +21,7 @@ from interlock.runtime.settings.model import Settings
 
 
 @dataclass(frozen=True)
-class Oversight:
+class OpenedOversight:
     """The opened service: its gRPC side and its page."""
 
     service: Service
@@ -35,7 +35,7 @@ def open_oversight(
     *,
     http_port: int,
     clock: Clock = system_clock,
-) -> Oversight:
+) -> OpenedOversight:
     """Open the service over *mesh*; *http_port* is the one that its page listens on.
 
     Refused with OVERSIGHT_URL_INVALID for a base URL with a path: what follows the host is this page's own.
@@ -55,7 +55,7 @@ def open_oversight(
         missing=readiness,
         close=_nothing,
     )
-    return Oversight(service, make_app(site, readiness))
+    return OpenedOversight(service, make_app(site, readiness))
 
 
 async def _nothing() -> None:

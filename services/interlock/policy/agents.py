@@ -18,7 +18,7 @@ IDENTIFIED = Counter(
 )
 
 
-class Agents:
+class AgentRegistry:
     """The registry of *file*; ``None``: there is none, and no agent is registered."""
 
     def __init__(self, file: WatchedFile[Registry] | None, *, required: bool) -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Repetition, Tier
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.risk.risk import RiskLevel, classify
 
 ATTRIBUTION, FABRICATION, ENTAILMENT = "2", "3a", "4"
@@ -92,10 +92,10 @@ def _score(report: dpe_pb2.Report, field: str, *, ran: bool) -> float | None:
     return value if 0.0 <= value <= 1.0 else math.nan
 
 
-def _attributions(claims: Iterable[dpe_pb2.Claim]) -> frozenset[Attribution]:
+def _attributions(claims: Iterable[dpe_pb2.Claim]) -> frozenset[ClaimBasis]:
     """Return the attributions of the checked claims; a factual claim without one rests on nothing that is known."""
     return frozenset(
-        member(Attribution, claim.attribution) or Attribution.UNVERIFIABLE
+        member(ClaimBasis, claim.attribution) or ClaimBasis.UNVERIFIABLE
         for claim in claims
         if claim.attribution != dpe_pb2.ATTRIBUTION_UNSPECIFIED or claim.claim_type not in _UNCHECKED
     )

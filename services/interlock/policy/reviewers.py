@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain import approval
-from interlock.domain.approval import Approval, Presented
+from interlock.domain.approval import Approval, ApprovalToken
 from interlock.domain.errors import Refused, conflict, forbidden, invalid, unauthenticated
 from interlock.policy.watched import content_of, document_of
 
@@ -80,7 +80,7 @@ class Reviewers:
         return presented.approval
 
 
-def _signed_by(key: Ed25519PublicKey, presented: Presented) -> bool:
+def _signed_by(key: Ed25519PublicKey, presented: ApprovalToken) -> bool:
     try:
         key.verify(presented.signature, presented.signed)
     except InvalidSignature:

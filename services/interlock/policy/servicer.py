@@ -24,7 +24,7 @@ from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
 from interlock.domain.policy.remedies import Progress
 from interlock.domain.risk.risk import RiskLevel
-from interlock.policy.agents import Agents
+from interlock.policy.agents import AgentRegistry
 from interlock.policy.report import findings_of, member
 from interlock.policy.reviewers import NOBODY, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
@@ -52,11 +52,11 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         self,
         default: Policy,
         *,
-        agents: Agents | None = None,
+        agents: AgentRegistry | None = None,
         reviewers: Registered | None = None,
         clock: Clock = system_clock,
     ) -> None:
-        self._default, self._agents = default, agents or Agents(None, required=False)
+        self._default, self._agents = default, agents or AgentRegistry(None, required=False)
         self._reviewers = reviewers or Registered(lambda: NOBODY, by_rpc=False)
         self._clock = clock
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)

@@ -11,7 +11,7 @@ from interlock.domain.agents import Registry, read_registry
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy.directives import NOTHING, Policy
 from interlock.domain.policy.policy_text import parse
-from interlock.policy.agents import Agents
+from interlock.policy.agents import AgentRegistry
 from interlock.policy.reviewers import NOBODY, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
@@ -27,7 +27,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     """
     agents, reviewers = await asyncio.to_thread(_files, settings)
     watches = [asyncio.create_task(file.watch()) for file in (agents, reviewers) if file is not None]
-    registry = Agents(agents, required=settings.require_registered_agents)
+    registry = AgentRegistry(agents, required=settings.require_registered_agents)
     return Service(
         name="policy",
         full_name=policy_pb2.DESCRIPTOR.services_by_name["PolicyService"].full_name,

@@ -102,15 +102,15 @@ def _otlp(endpoint: str) -> SpanExporter:
     return exporter
 
 
-def span(name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None, **attributes: Any) -> Block:
+def span(name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None, **attributes: Any) -> SpanBlock:
     """Return a context manager that runs its block inside a span.
 
     An exception marks the span as failed by type or reason, never by its text.
     """
-    return Block(name, kind, parent, attributes)
+    return SpanBlock(name, kind, parent, attributes)
 
 
-class Block:
+class SpanBlock:
     """A block of code inside a span. Written out, because every call of the mesh goes through it several times."""
 
     __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")

@@ -24,7 +24,7 @@ from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
 from interlock.runtime.keys.derivation import GRANT
 from interlock.session import metrics
-from interlock.session.ledger import Ledger, Wanted
+from interlock.session.ledger import Ledger, NewSession
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
 
@@ -58,7 +58,7 @@ class Inherited:
 
 
 @dataclass(frozen=True)
-class Asked:
+class DelegationCommand:
     """What the holder of a session's token asks a grant for; ``lifetime_s`` 0 is the deployment's."""
 
     token: str
@@ -70,7 +70,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Result:
+class SubAgentAnswer:
     """An answer of a sub-agent: which one is asked for, and what is known of it."""
 
     session_id: SessionId
@@ -79,14 +79,14 @@ class Result:
     node: Node
 
 
-class Delegation:
+class TreeUseCases:
     """Mints and reads grants, starts children and looks after what they answer; sessions are the ledger's."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self._store = ledger.store
 
-    async def delegate(self, asked: Asked) -> tuple[str, Inherited]:
+    async def delegate(self, asked: DelegationCommand) -> tuple[str, Inherited]:
         """Mint a grant for one child of the session of a token; everything is looked at again when it is used."""
         token = self._ledger.verify(asked.token, asked.scope)
         root = tokens.root_of(token)
@@ -137,7 +137,7 @@ class Delegation:
         check_delegation(view, approved=bool(grant.approval_id))
         return Inherited(grant, view)
 
-    async def start(self, text: str, wanted: Wanted, *, parent_policy_hash: str) -> tuple[SessionState, str, Grant]:
+    async def start(self, text: str, wanted: NewSession, *, parent_policy_hash: str) -> tuple[SessionState, str, Grant]:
         """Create the child that a grant is for, and return it with the token of its first window."""
         inherited = await self.read(text, agent_type=wanted.agent.agent_type)
         grant, parent = inherited.grant, inherited.parent.terms
@@ -192,7 +192,7 @@ class Delegation:
 
     async def results(
         self, root: SessionId, session: SessionId, wanted: Sequence[tuple[SessionId, str]]
-    ) -> list[Result]:
+    ) -> list[SubAgentAnswer]:
         """Return what is known of results that a session wants to consume.
 
         Refused with RESULT_NOT_LINKED unless each is a COMPLETED window of a child of it, named once (AGT-4). Sessions of
@@ -207,7 +207,7 @@ class Delegation:
             if any(state is None and child in parent.children for child, state in zip(ids, states, strict=True)):
                 raise refusal("SESSION_STATE_LOST")
         found = dict(zip(ids, states, strict=True))
-        results: list[Result] = []
+        results: list[SubAgentAnswer] = []
         for place, (child, hmac) in enumerate(wanted):
             state = found[child]
             if (child, hmac) in wanted[:place]:
@@ -219,7 +219,7 @@ class Delegation:
                 raise _unlinked(child, "UNKNOWN_WINDOW")
             if node.seal.status != COMPLETED:
                 raise _unlinked(child, node.seal.status)
-            results.append(Result(child, hmac, state, node))
+            results.append(SubAgentAnswer(child, hmac, state, node))
         return results
 
     async def tree(self, top: SessionState) -> list[SessionState]:

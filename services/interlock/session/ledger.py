@@ -28,7 +28,7 @@ from interlock.domain.session.state import (
     Committed,
     CommitWindow,
     FailWindow,
-    Opened,
+    OpenedWindow,
     OpenWindow,
     PolicyText,
     SessionState,
@@ -49,7 +49,7 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class Rules:
+class SessionRules:
     """What a deployment sets for all of its sessions."""
 
     limits: Limits
@@ -64,7 +64,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Presented:
+class OpenCommand:
     """What a caller presents to go on: its token and the headers beside it."""
 
     token: str
@@ -78,7 +78,7 @@ class Presented:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NewSession:
     """What the session that is asked for shall be: its owner, policy, agent, and a ceiling on its budget."""
 
     scope: str
@@ -94,7 +94,7 @@ class Ledger:
     """Starts sessions, opens and settles their windows, and signs what the client carries from one to the next."""
 
     def __init__(
-        self, store: Store, keyring: Keyring, rules: Rules, *, clock: Clock, entropy: Callable[[int], bytes]
+        self, store: Store, keyring: Keyring, rules: SessionRules, *, clock: Clock, entropy: Callable[[int], bytes]
     ) -> None:
         self.rules = rules
         self.store = store
@@ -103,7 +103,7 @@ class Ledger:
         self.entropy = entropy
         self._returning: set[asyncio.Task[None]] = set()
 
-    async def start(self, wanted: Wanted) -> tuple[SessionState, str]:
+    async def start(self, wanted: NewSession) -> tuple[SessionState, str]:
         """Create a root session with a full budget, or its ceiling, and return it with the token of its first window."""
         if wanted.ceiling <= OPEN_AT:
             raise refusal("BUDGET_DEPLETED", wanted.ceiling)
@@ -117,7 +117,7 @@ class Ledger:
         log.info("session.started", session_id=state.terms.session_id, safety_budget_micros=state.budget)
         return state, token
 
-    def terms(self, wanted: Wanted, parent: Terms | None) -> Terms:
+    def terms(self, wanted: NewSession, parent: Terms | None) -> Terms:
         """Return the terms of a new session, below *parent* or as a root."""
         session = SessionId(self.mint("crp_sess_"))
         root = parent.root_session_id if parent else session
@@ -144,7 +144,7 @@ class Ledger:
             safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
         )
 
-    async def open(self, presented: Presented) -> tuple[WindowId, Opened]:
+    async def open(self, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         """Verify a token and take the lease of the next window."""
         token = self.verify(presented.token, presented.scope)
         if presented.nonce and presented.nonce != token.nonce:
@@ -301,7 +301,7 @@ class Ledger:
             ask = replace(ask, policy=tightened(view.policy, asked), policy_base=view.policy.hash)
         raise refusal("POLICY_MOVED")
 
-    async def _leased(self, ask: OpenWindow) -> Opened:
+    async def _leased(self, ask: OpenWindow) -> OpenedWindow:
         """Take a lease; when nobody is left to use it, or nobody knows whether it was taken, give it back."""
         try:
             try:

@@ -13,7 +13,7 @@ import orjson
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.ids import SessionId, check
-from interlock.domain.session.restore import Created
+from interlock.domain.session.restore import SessionBegan
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.domain.session.state import PolicyText, SessionState, Terms
 from interlock.runtime.keys.derivation import RECORD, Keyring
@@ -40,7 +40,7 @@ def record_of(state: SessionState, keyring: Keyring, *, grant_id: str = "", appr
     return _text({**said, "mac": _mac(said, terms, keyring).hex()})
 
 
-def created_from(session: SessionId, text: str, keyring: Keyring) -> Created:
+def created_from(session: SessionId, text: str, keyring: Keyring) -> SessionBegan:
     """Return what the record of *session* says. Refused with RECORD_INVALID for any that was not made here."""
     try:
         found: dict[str, Any] = json.loads(text) if len(text) <= LIMIT else {}
@@ -49,7 +49,7 @@ def created_from(session: SessionId, text: str, keyring: Keyring) -> Created:
         vouched = found.keys() == _FIELDS and hmac.compare_digest(_mac(said, terms, keyring).hex(), found["mac"])
         if not vouched or terms.session_id != session or not 0 <= found["budget"] <= FULL:
             raise _unknown(session)
-        return Created(
+        return SessionBegan(
             terms, PolicyText(found["policy"], found["policy_hash"]), Micros(found["budget"]), found["grant"],
             found["approval"],
         )  # fmt: skip

@@ -8,7 +8,7 @@ from typing import Any
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.domain.session.state import SessionState
 from interlock.runtime.rpc.errors import answers_refusals
-from interlock.session.delegation import Delegation
+from interlock.session.delegation import TreeUseCases
 from interlock.session.ledger import Ledger
 from interlock.session.messages import answers, requests, tree_requests
 from interlock.session.recording import record_of
@@ -20,7 +20,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
-        self._delegation = Delegation(ledger)
+        self._delegation = TreeUseCases(ledger)
         self._restoring = Restoring(ledger)
 
     @answers_refusals(session_pb2.StartSessionResponse)

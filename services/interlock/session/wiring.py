@@ -13,7 +13,7 @@ from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
-from interlock.session.ledger import Ledger, Rules
+from interlock.session.ledger import Ledger, SessionRules
 from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import TIMEOUT_S, Batcher
 from interlock.session.store.clock import StoreClock
@@ -51,9 +51,9 @@ async def open_service(settings: Settings) -> Service:
     )
 
 
-def rules_of(settings: Settings) -> Rules:
+def rules_of(settings: Settings) -> SessionRules:
     """Return what the settings say of every session."""
-    return Rules(
+    return SessionRules(
         limits=Limits(settings.max_windows, settings.max_dag_nodes, settings.max_fan_out),
         decrements=Decrements(
             low=micros(settings.decrement_low),

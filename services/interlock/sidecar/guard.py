@@ -23,7 +23,7 @@ from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
@@ -31,10 +31,10 @@ from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.call.deadline import Deadline, insist
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
-from interlock.sidecar.requests import Judged
+from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.rounds import Rounds
 from interlock.sidecar.trail import events, response_headers, trace_events
 from interlock.sidecar.trail.response_headers import word
@@ -53,13 +53,13 @@ class Governed:
     """A call that was decided, sealed and settled. Only ``released`` gives its answer away."""
 
     opened: session_pb2.OpenedWindow
-    judged: Judged
+    judged: DecidedAnswer
     settled: session_pb2.CommitWindowResponse
     integrity: common_pb2.ChainIntegrity.ValueType
     refusal: Refused | None
     """Why the answer may not be released; ``None`` when it may."""
 
-    def released(self) -> Answer:
+    def released(self) -> Completion:
         """Return the answer, or raise why it is not released."""
         if self.refusal is not None:
             raise self.refusal
@@ -185,7 +185,7 @@ class Guard:
         return True
 
     async def _seal(
-        self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+        self, run: Run, admitted: Admitted, judged: DecidedAnswer, commit: session_pb2.CommitWindowRequest
     ) -> audit_pb2.AppendResponse:
         """Make the window's record durable, its charge in it.
 
@@ -198,14 +198,14 @@ class Guard:
 
         async def attempt() -> audit_pb2.AppendResponse:
             try:
-                return await ask("audit", self._mesh.audit.Append(record, timeout=self._rpc(run)))
+                return await call_service("audit", self._mesh.audit.Append(record, timeout=self._rpc(run)))
             except Refused as refused:
                 doubts.append(refused.reason in _IN_DOUBT)
                 raise
 
         try:
             with span("crp.seal"):
-                sealed = await insist(attempt)
+                sealed = await retry_idempotent(attempt)
         except Refused as refused:
             if refused.reason == "CHAIN_BROKEN":
                 known.learn({"CRP-Provenance-Chain-Integrity": "BROKEN"})
@@ -220,7 +220,7 @@ class Guard:
         return sealed
 
     def _events(
-        self, run: Run, admitted: Admitted, judged: Judged, commit: session_pb2.CommitWindowRequest
+        self, run: Run, admitted: Admitted, judged: DecidedAnswer, commit: session_pb2.CommitWindowRequest
     ) -> list[audit_pb2.NewEvent]:
         facts = trace_events.facts_retrieved(judged.context.envelope.facts, judged.report)
         tools = trace_events.tool_calls(judged.answer, run.call.body)
@@ -239,8 +239,8 @@ class Guard:
     ) -> session_pb2.CommitWindowResponse:
         """Charge the sealed window, once per window id, and write down what that moved. Only then may it be released."""
         with span("crp.settle"):
-            settled = await insist(
-                lambda: ask("session", self._mesh.session.CommitWindow(commit, timeout=self._rpc(run)))
+            settled = await retry_idempotent(
+                lambda: call_service("session", self._mesh.session.CommitWindow(commit, timeout=self._rpc(run)))
             )
         run.call.known.learn(response_headers.of_settlement(settled, commit.window_number, admitted.opened.max_windows))
         await failpoints.reached("sidecar.after_settle")
@@ -250,10 +250,10 @@ class Guard:
     async def _outspent(
         self,
         run: Run,
-        judged: Judged,
+        judged: DecidedAnswer,
         commit: session_pb2.CommitWindowRequest,
         settled: session_pb2.CommitWindowResponse,
-    ) -> Judged:
+    ) -> DecidedAnswer:
         """Stop an answer that the settled budget no longer covers, whatever was decided before it was settled (I2)."""
         if not judged.delivered or settled.session_budget_micros > OPEN_AT:
             return judged

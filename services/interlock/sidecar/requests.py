@@ -16,11 +16,11 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import held
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.context.packing import Packed
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
@@ -31,10 +31,10 @@ _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HE
 
 
 @dataclass(frozen=True)
-class Judged:
+class DecidedAnswer:
     """An answer, how it was come by, what was found in it and what happens to it."""
 
-    answer: Answer
+    answer: Completion
     strategy: str
     report: dpe_pb2.Report
     decision: policy_pb2.Decision
@@ -53,7 +53,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Tried:
+class RemedyState:
     """What was tried for a window so far, and whether anything more can be."""
 
     remediable: bool
@@ -108,7 +108,7 @@ def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
 
 
 def to_decide(
-    admitted: Admitted, asked: Asked, report: dpe_pb2.Report, *, tried: Tried, strategy: str
+    admitted: Admitted, asked: RequestHeaders, report: dpe_pb2.Report, *, tried: RemedyState, strategy: str
 ) -> policy_pb2.DecideRequest:
     """Ask for the decision about a report."""
     opened = admitted.opened
@@ -144,7 +144,7 @@ def charge(admitted: Admitted, report: dpe_pb2.Report) -> int:
     }.get(report.risk_level, cost.critical_micros)
 
 
-def to_settle(admitted: Admitted, call: Call, judged: Judged) -> session_pb2.CommitWindowRequest:
+def to_settle(admitted: Admitted, call: Call, judged: DecidedAnswer) -> session_pb2.CommitWindowRequest:
     """Ask for the settlement; HMAC and time come from the seal. Halted and held responses are charged too (reading 3)."""
     opened, report = admitted.opened, judged.report
     status = _STATUSES.get(judged.decision.action, "HALTED")
@@ -188,7 +188,7 @@ def _cost_to_the_parent(admitted: Admitted, report: dpe_pb2.Report, status: str)
 
 def to_seal(
     admitted: Admitted,
-    judged: Judged,
+    judged: DecidedAnswer,
     commit: session_pb2.CommitWindowRequest,
     noted: Sequence[audit_pb2.NewEvent],
     hold: Mapping[str, Any] = MappingProxyType({}),
@@ -218,7 +218,7 @@ def to_seal(
     )
 
 
-def to_hold(admitted: Admitted, call: Call, judged: Judged, *, seconds: int) -> Mapping[str, Any]:
+def to_hold(admitted: Admitted, call: Call, judged: DecidedAnswer, *, seconds: int) -> Mapping[str, Any]:
     """Return the fields of a seal whose answer is held: what it would be released as, for how long, under which policy."""
     if judged.decision.action != policy_pb2.ACTION_HOLD:
         return {}
@@ -234,7 +234,7 @@ def to_hold(admitted: Admitted, call: Call, judged: Judged, *, seconds: int) -> 
     return {"held": held.packed(kept), "hold_s": seconds, "policy_hash": admitted.policy.policy_hash}
 
 
-def _evidence(judged: Judged) -> dict[str, str]:
+def _evidence(judged: DecidedAnswer) -> dict[str, str]:
     """Return the facts that the report names, for the reviewer to read."""
     report = judged.report
     named = {claim.fact_id for claim in report.claims} | {omission.fact_id for omission in report.omissions}

@@ -24,7 +24,7 @@ from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
@@ -33,13 +33,13 @@ from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.context import packing, synthesis
 from interlock.sidecar.context.packing import Packed
-from interlock.sidecar.context.synthesis import Earlier
+from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
 from interlock.sidecar.openai import completion
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import remediation, strategies
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
-from interlock.sidecar.requests import Judged, Tried
+from interlock.sidecar.requests import DecidedAnswer, RemedyState
 from interlock.sidecar.trail import events, response_headers, trace_events
 from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.verdict import checked_report
@@ -76,11 +76,11 @@ class Rounds:
         self._prior: tuple[dpe_pb2.PriorWindow, ...] = ()
         self._context = Packed(run.call.body, run.call.envelope)
         self._instructions = remediation.Instructions()
-        self._tried = Tried(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
+        self._tried = RemedyState(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
         self._number = self._iteration = 0
         self._analysis_s = 0.0
 
-    async def judged(self) -> Judged:
+    async def judged(self) -> DecidedAnswer:
         """Return the last round's answer with its report and its decision. Refused when there is none to decide about."""
         last = await self._first()
         while last.decision.action in _ONCE_MORE and self._has_left(last.decision.action):
@@ -88,7 +88,7 @@ class Rounds:
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
-        return Judged(answer, last.produced.strategy, last.report, last.decision, self._context)
+        return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _has_left(self, action: int) -> bool:
         """Tell whether a remedy is left, whatever policy says: what is not, ends as an answer that is not released."""
@@ -127,7 +127,7 @@ class Rounds:
             self._run.noted.append(events.strategy_upgraded(PUSH, strategy, trigger))
         return strategy
 
-    async def _prepare(self, make: Pass, earlier: Earlier) -> None:
+    async def _prepare(self, make: Pass, earlier: EarlierAnswers) -> None:
         """Make the window's context of what was said before it. No summary of it is charged (BUD-5)."""
         call, opened = self._call, self._admitted.opened
         transfers = Transfers(make, self._fidelity, call.body, self._run.noted)
@@ -140,9 +140,9 @@ class Rounds:
         request = dpe_pb2.CheckSummaryRequest(source=source, summary=summary)
         with span("crp.check_summary"):
             timeout = self._within(self._settings.dpe_timeout_s)
-            return (await ask("dpe", self._mesh.dpe.CheckSummary(request, timeout=timeout))).fidelity_score
+            return (await call_service("dpe", self._mesh.dpe.CheckSummary(request, timeout=timeout))).fidelity_score
 
-    async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Answer:
+    async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Completion:
         """Make one provider call and note it. A caller that leaves cuts it short, unless an answer is there to charge."""
         run, call = self._run, self._call
         dispatch = _dispatch_of(call.dispatch, strategy, body)
@@ -185,7 +185,7 @@ class Rounds:
         )  # fmt: skip
         with span("crp.analyse"):
             timeout = self._within(self._settings.dpe_timeout_s)
-            report = (await ask("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
+            report = (await call_service("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
         known.learn(
@@ -200,11 +200,11 @@ class Rounds:
         request = requests.to_decide(self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy)
         with span("crp.decide"):
             timeout = self._within(self._settings.rpc_timeout_s)
-            decision = (await ask("policy", self._mesh.policy.Decide(request, timeout=timeout))).decision
+            decision = (await call_service("policy", self._mesh.policy.Decide(request, timeout=timeout))).decision
         self._call.known.learn(response_headers.of_decision(decision))
         return _Round(produced, report, decision)
 
-    def _possible(self, answer: Answer) -> Tried:
+    def _possible(self, answer: Completion) -> RemedyState:
         """Return what was tried; what this answer, its caller or the time does not allow counts as tried."""
         run, tried = self._run, self._tried
         left_s = run.deadline.left_s - self._reserve_s
@@ -212,7 +212,7 @@ class Rounds:
             self._tried = replace(tried, remediable=False)
             return self._tried
         joinable = remediation.joinable(answer, self._context.body) is not None
-        return Tried(
+        return RemedyState(
             remediable=True,
             redispatches=tried.redispatches if left_s >= PASSES * run.slowest_s else MOST_REDISPATCHES,
             continuations=tried.continuations if joinable else MOST_CONTINUATIONS,

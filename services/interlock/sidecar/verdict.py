@@ -12,9 +12,9 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict, halted, unavailable
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail.events import directive_of
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 NEW_SESSION = "new-session-required"
 OVERSIGHT = "oversight-required"
@@ -27,7 +27,7 @@ _MESSAGES = {
 }
 
 
-def checked_report(report: dpe_pb2.Report, answer: Answer) -> dpe_pb2.Report:
+def checked_report(report: dpe_pb2.Report, answer: Completion) -> dpe_pb2.Report:
     """Return *report* when it can be decided upon.
 
     Refused with DPE_REPORT_INVALID for a class that is not set, a number that is none, or a choice that was left out: an
@@ -69,7 +69,7 @@ def refusal_of(
     decision: policy_pb2.Decision,
     settled: session_pb2.CommitWindowResponse,
     integrity: common_pb2.ChainIntegrity.ValueType,
-    known: Known,
+    known: ResponseHeaders,
     base_url: str = "",
 ) -> Refused | None:
     """Return why an answer is not released; ``None`` when it is. The headers learn when a retry can help."""
@@ -91,7 +91,7 @@ def held_uri(base_url: str, session_id: str, window_id: str) -> str:
     return f"{base_url}/crp/v3/session/{session_id}/held/{window_id}"
 
 
-def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, known: Known) -> Refused:
+def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, known: ResponseHeaders) -> Refused:
     known.learn({"CRP-Safety-Retry-After": _retry(decision, settled)})
     reason = decision.reason or _REASONS.get(decision.action, "SAFETY_HALT")
     return halted(
@@ -113,7 +113,7 @@ def _retry(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespo
     return OVERSIGHT if decision.oversight_required else AT_ONCE
 
 
-def as_halt(refused: Refused, known: Known, *, now: str) -> dict[str, object]:
+def as_halt(refused: Refused, known: ResponseHeaders, *, now: str) -> dict[str, object]:
     """Return the JSON object that a 451 carries (SPEC-002 §13.2), for a halt of any origin. *now* is ISO 8601."""
     retry = known.headers.get("CRP-Safety-Retry-After", NEW_SESSION)
     return {

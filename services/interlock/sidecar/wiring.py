@@ -24,7 +24,7 @@ from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
 from interlock.sidecar.provider.upstream import Upstream
-from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
@@ -50,7 +50,7 @@ async def open_sidecar(
     """
     base_url = _base_url(settings)
     # Whatever asks for a session here has it rebuilt where the store lost it.
-    recovering = Recovering.over(settings, mesh)
+    recovering = Recovery.over(settings, mesh)
     mesh = replace(mesh, session=cast("Any", recovering))
     upstream = Upstream(settings)
     admission = Admission(settings, mesh, base_url)

@@ -18,7 +18,7 @@ from interlock.domain.errors import Refused
 from interlock.dpe.inference.models import manifest
 from interlock.dpe.inference.serving import served
 from interlock.dpe.wiring import open_service
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from tests.support.dpe import own_model
@@ -49,7 +49,7 @@ async def service(server: TritonServer) -> AsyncIterator[Service]:
 @pytest_asyncio.fixture
 async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket."""
-    front = Server([service], Settings(), port=0)
+    front = RpcServer([service], Settings(), port=0)
     port = await front.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

@@ -23,7 +23,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.failpoints import POINTS
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.processes import Process, Processes
 from tests.support.servers.provider import Provider, RunningProvider
@@ -74,8 +74,8 @@ def _dpe(folder: Path) -> Iterator[int]:
     loop, started = asyncio.new_event_loop(), threading.Event()
     port: list[int] = []
 
-    async def serve() -> Server:
-        server = Server([_dpe_service()], Settings(state_dir=folder / "dpe"), port=0)
+    async def serve() -> RpcServer:
+        server = RpcServer([_dpe_service()], Settings(state_dir=folder / "dpe"), port=0)
         port.append(await server.start())
         return server
 

@@ -284,7 +284,7 @@ async def _services(cluster: Cluster, settings: Mapping[str, Any]) -> dict[str, 
 
 
 async def _triton(cluster: Cluster) -> dict[str, Any]:
-    from interlock.dpe.inference.models import Manifest  # noqa: F401 - the models are needed from here on
+    from interlock.dpe.inference.models import ModelManifest  # noqa: F401 - the models are needed from here on
     from interlock.dpe.inference.serving import served
     from tests.support.servers.triton import server_of
 

@@ -12,7 +12,7 @@ import os
 import signal
 
 from interlock.runtime import logging
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.sidecar.world import _dpe_service as told_dpe
 
@@ -20,7 +20,7 @@ from tests.support.sidecar.world import _dpe_service as told_dpe
 async def main() -> None:
     settings = Settings()
     logging.configure(settings.log_level)
-    server = Server([told_dpe()], settings, port=settings.dpe_port)
+    server = RpcServer([told_dpe()], settings, port=settings.dpe_port)
     ended = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, ended.set)
     port = await server.start()

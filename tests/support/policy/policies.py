@@ -7,7 +7,7 @@ import string
 from hypothesis import strategies as st
 
 from interlock.domain.policy.directives import Oversight, Policy, Repetition, Source, Strategy, Tier
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.risk.risk import RiskLevel
 
 LEVELS = [RiskLevel.MEDIUM, RiskLevel.HIGH, RiskLevel.CRITICAL]
@@ -50,7 +50,7 @@ def findings() -> st.SearchStrategy[Findings]:
     return st.builds(
         Findings,
         risk=st.sampled_from(RiskLevel),
-        attributions=st.none() | st.frozensets(st.sampled_from(Attribution)),
+        attributions=st.none() | st.frozensets(st.sampled_from(ClaimBasis)),
         **dict.fromkeys(SCORES, score),
         undefined=st.frozensets(st.sampled_from(["grounding", "flow"])),
         fabrications=st.none() | st.integers(0, 3),

@@ -11,7 +11,7 @@ import grpc
 import numpy as np
 from tritonclient.grpc import model_config_pb2, service_pb2, service_pb2_grpc
 
-from interlock.dpe.inference.models import Manifest, manifest
+from interlock.dpe.inference.models import ModelManifest, manifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH
 from interlock.dpe.inference.tokenizing import INPUTS
 
@@ -22,7 +22,7 @@ class FakeTriton(service_pb2_grpc.GRPCInferenceServiceServicer):
     """Answers every pair with entailment, every word with B-PERSON, and every token with ones; *spoil* may change the reply."""
 
     def __init__(self) -> None:
-        self.models: dict[str, Manifest] = {slot: manifest(slot) for slot in ("nli", "embed", "ner")}
+        self.models: dict[str, ModelManifest] = {slot: manifest(slot) for slot in ("nli", "embed", "ner")}
         self.spoil: Spoil = lambda reply: None
         self.spoil_config: Spoil = lambda config: None
         self.wait_s = 0.0

@@ -14,7 +14,7 @@ from cryptography import x509
 from interlock.cli.keys import certificates
 from interlock.cli.keys.certificates import make
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import dns_name, spiffe_id
 
@@ -65,7 +65,7 @@ def replace(folder: Path, name: str, other: str) -> None:
 @asynccontextmanager
 async def serving(services: Sequence[Any], **settings: Any):
     """Serve *services* on one port of this machine, and yield the port."""
-    server = Server(services, Settings(**{"drain_s": 0.2, **settings}), port=0)
+    server = RpcServer(services, Settings(**{"drain_s": 0.2, **settings}), port=0)
     yield await server.start()
     await server.drain()
 

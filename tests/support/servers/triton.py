@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from interlock.cli.local.tritonserver import TritonServer
-from interlock.dpe.inference.models import Manifest, manifest
-from interlock.dpe.inference.serving import Profile, lay_out, served
+from interlock.dpe.inference.models import ModelManifest, manifest
+from interlock.dpe.inference.serving import ServingProfile, lay_out, served
 from interlock.dpe.inference.triton import TritonInference
 
 THREADS = 2
@@ -36,14 +36,14 @@ def address() -> str:
     return found
 
 
-def server_of(folder: Path, models: list[Manifest]) -> TritonServer:
+def server_of(folder: Path, models: list[ModelManifest]) -> TritonServer:
     """Return an unstarted server of *models* below *folder*."""
-    lay_out(folder / "repository", models, Profile.CPU, threads=THREADS, link=True)
+    lay_out(folder / "repository", models, ServingProfile.CPU, threads=THREADS, link=True)
     return TritonServer(folder / "repository", folder)
 
 
 @contextmanager
-def running(folder: Path, models: list[Manifest] | None = None) -> Iterator[TritonServer]:
+def running(folder: Path, models: list[ModelManifest] | None = None) -> Iterator[TritonServer]:
     """Give a server of one's own that may be killed and started again on its port."""
     server = server_of(folder, served() if models is None else models)
     server.start()
@@ -53,7 +53,7 @@ def running(folder: Path, models: list[Manifest] | None = None) -> Iterator[Trit
         server.kill()
 
 
-def client(url: str, *, nli: Manifest | None = None, timeout_s: float = 30.0, **fields: object) -> TritonInference:
+def client(url: str, *, nli: ModelManifest | None = None, timeout_s: float = 30.0, **fields: object) -> TritonInference:
     """Return the port over *url*, for the bundled models unless told otherwise."""
     return TritonInference(
         nli=nli or manifest("nli"), embed=manifest("embed"), ner=manifest("ner"), url=url, timeout_s=timeout_s, **fields

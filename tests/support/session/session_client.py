@@ -17,8 +17,8 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2 as pb
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.domain.errors import Refused
-from interlock.runtime.rpc.client import ask
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from interlock.session.wiring import open_service
 
@@ -40,7 +40,7 @@ class Client:
         self.stub = stub
 
     async def call(self, method: str, request: Any) -> Any:
-        return await ask("session", getattr(self.stub, method)(request, timeout=10))
+        return await call_service("session", getattr(self.stub, method)(request, timeout=10))
 
     async def refused(self, method: str, request: Any) -> Refused:
         with pytest.raises(Refused) as caught:
@@ -116,7 +116,7 @@ class Clock:
 async def serving(settings: Settings) -> AsyncIterator[str]:
     """Run the service as it is run, wiring, server and a real port, and give its address."""
     service = await open_service(settings)
-    server = Server([service], settings, port=0)
+    server = RpcServer([service], settings, port=0)
     try:
         yield f"127.0.0.1:{await server.start()}"
     finally:

@@ -17,7 +17,7 @@ from interlock.domain.session.state import (
     Committed,
     CommitWindow,
     Delegated,
-    Opened,
+    OpenedWindow,
     OpenWindow,
     PolicyText,
     SessionState,
@@ -170,7 +170,7 @@ def next_ask(window: int, committed: Committed, *, session: int = 1, **changed: 
     return first_ask(window, session=session, **{**token, **changed})
 
 
-def settle(window: int, opened: Opened | None = None, *, session: int = 1, **changed: Any) -> CommitWindow:
+def settle(window: int, opened: OpenedWindow | None = None, *, session: int = 1, **changed: Any) -> CommitWindow:
     """Return the commit of a window on its parent; without one it is the root."""
     values: dict[str, Any] = {
         "session_id": opened.terms.session_id if opened else session_id(session),

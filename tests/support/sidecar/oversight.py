@@ -23,7 +23,7 @@ from interlock.domain.approval import Approval
 from interlock.oversight.wiring import open_oversight
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.http.server import WebServer, listen
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from tests.support.policy import agents
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar
@@ -139,7 +139,7 @@ async def running_oversight(sidecar: RunningSidecar, **overrides: Any) -> AsyncI
         port = listener.getsockname()[1]
         clock = Shifted()
         opened = open_oversight(settings, sidecar.mesh, ready, http_port=port, clock=clock)
-        web, server = WebServer(opened.http_app, settings, listener), Server([opened.service], settings, port=0)
+        web, server = WebServer(opened.http_app, settings, listener), RpcServer([opened.service], settings, port=0)
         await web.start()
         ends.push_async_callback(web.drain)
         grpc_port = await server.start()

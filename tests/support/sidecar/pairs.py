@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.processes import Process, Processes
 from tests.support.sidecar.world import CALM, ToldDpe, _dpe_service
@@ -32,7 +32,7 @@ async def two_pairs(
     """Start them all. *own* is the environment of one process by its name: session-0, session-1, sidecar-0, audit …"""
     async with AsyncExitStack() as ends:
         double = _dpe_service()
-        dpe = Server([double], Settings(), port=0)
+        dpe = RpcServer([double], Settings(), port=0)
         shared = {**CALM, "upstream_base_url": upstream, "redis_url": redis_url, **settings}
         shared["dpe_address"] = f"127.0.0.1:{await dpe.start()}"
         ends.push_async_callback(dpe.drain)

@@ -19,7 +19,7 @@ from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from interlock.runtime.http.server import WebServer, listen
 from interlock.runtime.rpc.errors import answers_refusals
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.wiring import open_sidecar
 
@@ -207,7 +207,7 @@ async def running_sidecar(
             settings = settings.model_copy(update={"public_base_url": http})
         sidecar = await open_sidecar(settings, mesh, readiness)
         ends.push_async_callback(sidecar.close)
-        web, server = WebServer(sidecar.http_app, settings, listener), Server([sidecar.service], settings, port=0)
+        web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
         await web.start()
         ends.push_async_callback(web.drain)
         port = await server.start()

@@ -26,7 +26,7 @@ from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceStub
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from interlock.runtime.rpc.errors import answers_refusals
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.provider.prompts import FINDINGS_FORM
@@ -140,7 +140,7 @@ async def four_sidecars(
 ) -> AsyncIterator[World]:
     """Session, policy and audit as processes, four sidecars before them, and the analysis of this process."""
     async with AsyncExitStack() as ends:
-        dpe = Server([_dpe_service()], Settings(sidecar_http_port=0), port=0)
+        dpe = RpcServer([_dpe_service()], Settings(sidecar_http_port=0), port=0)
         dpe_port = await dpe.start()
         ends.push_async_callback(dpe.drain)
         processes = ends.enter_context(Processes(folder, {**CALM, "upstream_base_url": upstream, **settings}))

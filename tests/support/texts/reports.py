@@ -12,20 +12,20 @@ from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Distortion, NliScores, PiiFinding
-from interlock.dpe.grounding.attribution import Attribution, Evidence
+from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.omission import Omission
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.completeness import completeness
 from interlock.dpe.quality.cross_agent import CrossAgent
-from interlock.dpe.quality.flow import Signals, flow
+from interlock.dpe.quality.flow import FlowSignals, flow
 from interlock.dpe.quality.quality import Quality
 from interlock.dpe.quality.queries import Need
 from interlock.dpe.quality.repetition import Repeated, Repetitions
 from interlock.dpe.regulatory import classify
 from interlock.dpe.report import Choice, Context, report
 from interlock.dpe.request import LinkedResult, Request
-from interlock.dpe.risk import Findings, assess
+from interlock.dpe.risk import RiskFindings, assess
 from tests.support.dpe import claim
 
 SCORES = NliScores(0.75, 0.25, 0.0)
@@ -35,10 +35,10 @@ def choice() -> Choice:
     """Two claims: one that is bent, one that contradicts the other and an earlier window."""
     claims = [claim("Acme had 5 plants.", 1), claim("Acme had 6 plants.", 2)]
     evidence = {
-        c.claim_id: Evidence("f1", 0.5, "Acme had 5 plants.", SCORES, "Acme had 5 plants.", SCORES) for c in claims
+        c.claim_id: ClaimEvidence("f1", 0.5, "Acme had 5 plants.", SCORES, "Acme had 5 plants.", SCORES) for c in claims
     }
     attributions = {"c1": Attribution.CONTEXT_GROUNDED, "c2": Attribution.MIXED}
-    findings = Findings(
+    findings = RiskFindings(
         empty=False,
         attributions=attributions,
         fabrications=1,
@@ -68,7 +68,7 @@ def sample(*linked: LinkedResult, crossed: CrossAgent | None = None) -> dpe_pb2.
     """A report with a value in every field that is no fan-in's."""
     covered = completeness((Need("plants", "plants"),), np.eye(1), ["five plants"], np.array([[0.5]]), method="nli")
     quality = Quality(
-        cross_window=(), completeness=covered, flow=flow(Signals(0.5, 0.25, 1.0, 0.0)), coherence=0.5, score=0.5,
+        cross_window=(), completeness=covered, flow=flow(FlowSignals(0.5, 0.25, 1.0, 0.0)), coherence=0.5, score=0.5,
         repetitions=Repetitions(0.125, 0.0, Repetition.MINOR, (Repeated("Acme had 5 plants.", "w1", 0.9375, 0),)),
     )  # fmt: skip
     context = Context(

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.demo.agent import Window
+from interlock.demo.agent import DemoWindow
 from interlock.demo.promises import broken
 from interlock.demo.recording import load
 
@@ -19,25 +19,25 @@ REMEDIED = next(turn for turn in load().turns if turn.again != turn.answer)
 def window(
     number: int, budget: int, *, answer: str | None = TURN.answer, chain: str = "VALID", turn=TURN,
     stage=dpe_pb2.STAGE_STATUS_RAN, judged: bool = True,
-) -> Window:  # fmt: skip
+) -> DemoWindow:  # fmt: skip
     halted = answer is None
     report = dpe_pb2.Report(
         stages=[dpe_pb2.Stage(number="1", status=stage)], models=[dpe_pb2.Model(slot="nli", name="m")] if judged else []
     )
-    return Window(
+    return DemoWindow(
         number=number, turn=turn, status=451 if halted else 200, answer=answer,
         headers={"crp-provenance-chain-integrity": chain}, body={"crp_halt_reason": "X"} if halted else None,
         report=report, session=session_pb2.Session(safety_budget_micros=budget),
     )  # fmt: skip
 
 
-def kept() -> list[Window]:
+def kept() -> list[DemoWindow]:
     first = window(1, 1_000_000, chain="UNVERIFIED")
     second = window(2, 900_000, turn=REMEDIED, answer=REMEDIED.again)
     return [first, second, *(window(n, 1_000_000 - n * 50_000) for n in range(3, 5)), window(5, 100_000, answer=None)]
 
 
-def said(windows: list[Window], *, calls: int = 5, crp: frozenset[str] = frozenset()) -> list[str]:
+def said(windows: list[DemoWindow], *, calls: int = 5, crp: frozenset[str] = frozenset()) -> list[str]:
     return list(broken(windows, provider_calls=calls, recorded_calls=5, crp_headers=set(crp)))
 
 

@@ -12,22 +12,22 @@ from interlock.dpe.grounding.attribution import Attribution
 from interlock.dpe.grounding.entailment import weakest
 from interlock.dpe.grounding.envelope import Envelope, cut
 from interlock.dpe.grounding.omission import omissions
-from interlock.dpe.risk import Findings, amplifiers_for, assess
+from interlock.dpe.risk import RiskFindings, amplifiers_for, assess
 from tests.support.dpe import WordInference
 
 GROUNDED, PARAMETRIC, MIXED, UNVERIFIABLE = Attribution
 SURE = NliScores(1.0, 0.0, 0.0)
 
 
-def findings(*kinds: Attribution, scores: NliScores | None = SURE, **fields) -> Findings:
+def findings(*kinds: Attribution, scores: NliScores | None = SURE, **fields) -> RiskFindings:
     values = {
         "empty": False, "fabrications": 0, "distortions": 0, "contradictions": 0, "hidden_characters": 0, **fields,
     }  # fmt: skip
     attributions = {f"c{n}": kind for n, kind in enumerate(kinds, 1)}
-    return Findings(attributions=attributions, weakest=scores if kinds else None, **values)
+    return RiskFindings(attributions=attributions, weakest=scores if kinds else None, **values)
 
 
-def risk(found: Findings, *amplifiers: Amplifier):
+def risk(found: RiskFindings, *amplifiers: Amplifier):
     return assess(found, amplifiers, Calibration())
 
 

@@ -12,7 +12,7 @@ from interlock.domain.risk.regulatory import (
     DOMAINS,
     NIST_TIERS,
     AiActClass,
-    Evidence,
+    ControlEvidence,
     ai_act_class,
     canonical_domain,
     controls,
@@ -100,10 +100,10 @@ def test_the_class_of_the_domain_amplifies_the_risk(domain):
 
 
 @pytest.mark.req("DPE-12")
-@pytest.mark.parametrize("evidence", list(Evidence))
+@pytest.mark.parametrize("evidence", list(ControlEvidence))
 def test_every_control_depends_on_its_evidence(evidence):
     """Taking one piece of evidence away takes exactly the controls away that need it."""
-    without = set(Evidence) - {evidence}
+    without = set(ControlEvidence) - {evidence}
     found_ = controls(without, ai_class=HIGH, personal_data=True)
     lost = {c for c in CONTROLS if evidence in c.needs}
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from interlock.domain.errors import Refused
-from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Distortion, NliScores, Sentence
-from interlock.dpe.grounding.attribution import Evidence
+from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import MAX_FACT_CHARS
 from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.summary import FLAWED_AT_MOST, USED_FROM, check, source_facts
@@ -32,7 +32,7 @@ def checked(
     claims = [
         replace(claim(f"Claim {number}.", number), sentence_index=number - 1) for number, _ in enumerate(scores, 1)
     ]
-    made = Reading(
+    made = ChoiceReading(
         0,
         claims=claims,
         checked=claims,
@@ -41,7 +41,7 @@ def checked(
         **reading,
     )
     evidence = {
-        c.claim_id: Evidence("s1", 0.0, source, score, source, score, plain_scores=score)
+        c.claim_id: ClaimEvidence("s1", 0.0, source, score, source, score, plain_scores=score)
         for c, score in zip(claims, scores, strict=True)
     }
     return check([made], evidence, flaws, [inside], method="nli")
@@ -103,10 +103,10 @@ def test_nothing_to_score_scores_nothing():
 def test_the_worst_reading_counts():
     """A masked summary is what it is without its mask."""
     made = [
-        Reading(0, claims=[c], checked=[c], sentences=[Sentence(1, c.text, 0, 1, 0)] * 2)
+        ChoiceReading(0, claims=[c], checked=[c], sentences=[Sentence(1, c.text, 0, 1, 0)] * 2)
         for c in (claim("A.", 1), claim("B.", 2))
     ]
-    evidence = {f"c{n}": Evidence("s1", 0.0, "", score, "", score) for n, score in ((1, HOLDS), (2, FOREIGN))}
+    evidence = {f"c{n}": ClaimEvidence("s1", 0.0, "", score, "", score) for n, score in ((1, HOLDS), (2, FOREIGN))}
     for reading in made:
         reading.sentences = [Sentence(n, "x", 0, 1, 0) for n in range(3)]
 

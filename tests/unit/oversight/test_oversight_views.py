@@ -10,7 +10,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.errors import Refused
 from interlock.domain.held import Held
-from interlock.oversight.console import Shown
+from interlock.oversight.console import HeldView
 from interlock.oversight.pages import held_page
 from interlock.oversight.views import MOST_CHALLENGES, MOST_VIEWS, Views
 from interlock.policy.reviewers import key_text
@@ -86,7 +86,7 @@ def test_who_decides_faster_than_one_reads_is_told(views, clock):
     clock.now_us += 120_000_000
     later = views.pace(agents.REVIEWER)
     item = audit_pb2.HeldItem(window_id="crp_win_" + "0" * 32, status=audit_pb2.HELD_STATUS_PENDING)
-    shown = Shown(item, Held("text", False, {}, b"x", b"", "", {}), dpe_pb2.Report(), ())
+    shown = HeldView(item, Held("text", False, {}, b"x", b"", "", {}), dpe_pb2.Report(), ())
     view = opened(views).view
 
     assert (fast, later) == ((5, 5), (0, 5))

@@ -9,7 +9,7 @@ import pytest
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Repetition, Tier
-from interlock.domain.policy.findings import Attribution
+from interlock.domain.policy.findings import ClaimBasis
 from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.report import findings_of
 
@@ -44,7 +44,7 @@ def test_reads_every_signal():
     """A whole report gives its values as they are."""
     found = findings_of(report(fabrication_count=2))
 
-    assert (found.risk, found.attributions) == (RiskLevel.LOW, {Attribution.CONTEXT_GROUNDED})
+    assert (found.risk, found.attributions) == (RiskLevel.LOW, {ClaimBasis.CONTEXT_GROUNDED})
     assert (found.grounding, found.entailment, found.flow, found.completeness) == (1.0, 0.9, 0.8, 0.7)
     assert (found.fabrications, found.repetition, found.pii) == (2, Repetition.MINOR, False)
     assert (found.tier, found.prohibited, found.undefined) == (Tier.A, False, frozenset())
@@ -138,14 +138,14 @@ def test_flow_is_undefined_only_when_its_stage_ran():
 @pytest.mark.parametrize(
     ("attribution", "claim_type", "expected"),
     [
-        (1, dpe_pb2.CLAIM_TYPE_FACTUAL, {Attribution.CONTEXT_GROUNDED}),
-        (2, dpe_pb2.CLAIM_TYPE_OPINION, {Attribution.PARAMETRIC}),
+        (1, dpe_pb2.CLAIM_TYPE_FACTUAL, {ClaimBasis.CONTEXT_GROUNDED}),
+        (2, dpe_pb2.CLAIM_TYPE_OPINION, {ClaimBasis.PARAMETRIC}),
         (0, dpe_pb2.CLAIM_TYPE_OPINION, set()),
         (0, dpe_pb2.CLAIM_TYPE_PROCEDURAL, set()),
         (0, dpe_pb2.CLAIM_TYPE_META, set()),
-        (0, dpe_pb2.CLAIM_TYPE_FACTUAL, {Attribution.UNVERIFIABLE}),
-        (0, dpe_pb2.CLAIM_TYPE_UNSPECIFIED, {Attribution.UNVERIFIABLE}),
-        (99, dpe_pb2.CLAIM_TYPE_META, {Attribution.UNVERIFIABLE}),
+        (0, dpe_pb2.CLAIM_TYPE_FACTUAL, {ClaimBasis.UNVERIFIABLE}),
+        (0, dpe_pb2.CLAIM_TYPE_UNSPECIFIED, {ClaimBasis.UNVERIFIABLE}),
+        (99, dpe_pb2.CLAIM_TYPE_META, {ClaimBasis.UNVERIFIABLE}),
     ],
 )
 def test_a_claim_without_a_known_attribution_is_unverifiable(attribution, claim_type, expected):

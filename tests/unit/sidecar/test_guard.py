@@ -13,14 +13,14 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
-from interlock.sidecar.call.deadline import DELAYS_S, Deadline, insist
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.call.deadline import DELAYS_S, Deadline, retry_idempotent
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import response_headers
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 from interlock.sidecar.verdict import as_halt, checked_report, depleted, refusal_of
 from tests.support.sidecar.sidecar import a_report
 
-ANSWER = Answer(b"x", {}, (dpe_pb2.Output(choice_index=0, text="x", kind="content"),), None)
+ANSWER = Completion(b"x", {}, (dpe_pb2.Output(choice_index=0, text="x", kind="content"),), None)
 DECREMENTS = session_pb2.Decrements(low_micros=0, medium_micros=50_000, high_micros=150_000, critical_micros=350_000)
 VALID = common_pb2.CHAIN_INTEGRITY_VALID
 
@@ -85,7 +85,7 @@ def test_a_report_that_cannot_be_read_is_no_report(report):
 
 def test_every_choice_must_have_been_judged():
     """A report about one of two choices does not release the other (A-26)."""
-    two = Answer(b"", {}, tuple(dpe_pb2.Output(choice_index=i, text="x") for i in (0, 1)), None)
+    two = Completion(b"", {}, tuple(dpe_pb2.Output(choice_index=i, text="x") for i in (0, 1)), None)
     report = a_report(choices=[dpe_pb2.ChoiceRisk(choice_index=0)])
 
     with pytest.raises(Refused, match="DPE_REPORT_INVALID"):
@@ -94,8 +94,8 @@ def test_every_choice_must_have_been_judged():
     assert checked_report(report, two) is report
 
 
-def verdict(action, **more) -> tuple[Refused | None, Known]:
-    known = Known(session_id="s", window_id="w")
+def verdict(action, **more) -> tuple[Refused | None, ResponseHeaders]:
+    known = ResponseHeaders(session_id="s", window_id="w")
     settled = session_pb2.CommitWindowResponse(**more.pop("settled", {"breaker": common_pb2.BREAKER_STATE_CLOSED}))
     decision = policy_pb2.Decision(action=action, **more)
     return refusal_of(decision, settled, VALID, known), known
@@ -142,7 +142,9 @@ def test_rejected_quality_is_no_safety_verdict():
 def test_a_broken_chain_releases_nothing():
     """An answer whose record does not verify is not released (SPEC-004 §16.4)."""
     decision = policy_pb2.Decision(action=policy_pb2.ACTION_DELIVER)
-    refused = refusal_of(decision, session_pb2.CommitWindowResponse(), common_pb2.CHAIN_INTEGRITY_BROKEN, Known())
+    refused = refusal_of(
+        decision, session_pb2.CommitWindowResponse(), common_pb2.CHAIN_INTEGRITY_BROKEN, ResponseHeaders()
+    )
 
     assert refused is not None
     assert (refused.kind, refused.reason) == (Kind.CONFLICT, "CHAIN_BROKEN")
@@ -180,7 +182,7 @@ def test_a_stage_that_did_not_run_has_no_header():
     report = a_report(stages=[dpe_pb2.Stage(number="5", status=dpe_pb2.STAGE_STATUS_RAN)])
     for name in ("grounding_pct", "fidelity_score", "entailment_score", "gdpr_pii_detected"):
         report.ClearField(name)
-    known = Known()
+    known = ResponseHeaders()
     known.learn(response_headers.of_report(report))
 
     assert {name for name in known.headers if name.startswith(("CRP-Safety", "CRP-Provenance"))} == {
@@ -192,7 +194,7 @@ def test_a_stage_that_did_not_run_has_no_header():
 @pytest.mark.req("HDR-4")
 def test_a_full_report_fills_the_headers_of_the_specification():
     """Stage by stage the table of SPEC-005 §20, as far as the stages exist."""
-    known = Known()
+    known = ResponseHeaders()
     known.learn(
         response_headers.of_report(
             a_report(
@@ -230,7 +232,7 @@ def test_a_full_report_fills_the_headers_of_the_specification():
 def test_hostile_report_texts_reach_no_header():
     """A claim, an entity or a scope that the model wrote cannot become a header, nor split one (A-16)."""
     hostile = "LOW\r\nset-cookie: a=b"
-    known = Known()
+    known = ResponseHeaders()
     known.learn(
         response_headers.of_report(
             a_report(
@@ -258,7 +260,7 @@ def test_hostile_report_texts_reach_no_header():
 )
 def test_a_settled_budget_is_written_with_its_warning(micros, warning):
     """At and around every boundary of SPEC-012 §2.3; a warning that no longer holds is taken back."""
-    known = Known(headers={"CRP-Safety-Budget-Warning": "caution"})
+    known = ResponseHeaders(headers={"CRP-Safety-Budget-Warning": "caution"})
     settled = session_pb2.CommitWindowResponse(safety_budget_micros=micros, session_budget_micros=micros, token="a.b")
     known.learn(response_headers.of_settlement(settled, 1, 5))
 
@@ -268,7 +270,7 @@ def test_a_settled_budget_is_written_with_its_warning(micros, warning):
 
 def test_trailing_metadata_is_in_lower_case_and_short():
     """gRPC metadata has the same headers; what is long is in the message alone."""
-    known = Known()
+    known = ResponseHeaders()
     known.learn({"CRP-Safety-Policy-Applied": "x" * 2049, "CRP-Agent-Safety-Budget": "1.00"})
 
     assert known.metadata() == (("crp-agent-safety-budget", "1.00"),)
@@ -285,7 +287,7 @@ async def test_a_write_is_tried_again_while_the_service_is_away():
             raise unavailable("X_UNAVAILABLE", "x")
         return 42
 
-    assert await insist(attempt) == 42
+    assert await retry_idempotent(attempt) == 42
     assert len(tries) == 3
 
 
@@ -298,7 +300,7 @@ async def test_a_definite_no_is_not_tried_again():
         raise conflict("CHAIN_CONFLICT", "x")
 
     with pytest.raises(Refused, match="CHAIN_CONFLICT"):
-        await insist(attempt)
+        await retry_idempotent(attempt)
     assert len(tries) == 1
 
 
@@ -311,7 +313,7 @@ async def test_an_outage_that_lasts_is_told():
         raise unavailable("X_UNAVAILABLE", "x")
 
     with pytest.raises(Refused, match="X_UNAVAILABLE"):
-        await insist(attempt)
+        await retry_idempotent(attempt)
     assert len(tries) == len(DELAYS_S) + 1
 
 

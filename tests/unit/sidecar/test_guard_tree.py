@@ -18,21 +18,21 @@ from interlock.domain.held import unpacked
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.envelope import Envelope, Wanted
+from interlock.sidecar.call.envelope import CallEvidence, ContextOptions
 from interlock.sidecar.call.identity import ANONYMOUS, Caller
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.fronts import batch, hierarchy
 from interlock.sidecar.fronts.batch import Item
 from interlock.sidecar.fronts.hierarchy import token_in
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
-from interlock.sidecar.requests import Judged
+from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.trail import events
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 from tests.support.sidecar.sidecar import a_report
 
 DECREMENTS = session_pb2.Decrements(low_micros=0, medium_micros=50_000, high_micros=150_000, critical_micros=350_000)
-ANSWER = Answer(b"x", {}, (dpe_pb2.Output(choice_index=0, text="x", kind="content"),), None)
+ANSWER = Completion(b"x", {}, (dpe_pb2.Output(choice_index=0, text="x", kind="content"),), None)
 ACTIONS = policy_pb2.Action.Value
 FACT = common_pb2.Fact(id="f", content="It is.", importance=0.5)
 LINKED = dpe_pb2.LinkedResult(session_id="s2", window_id="w2", hmac="h2", chain_tip="t2", agent_type="legal")
@@ -41,8 +41,8 @@ LINKED = dpe_pb2.LinkedResult(session_id="s2", window_id="w2", hmac="h2", chain_
 def a_call(shape: str = "", **asked) -> Call:
     fields = [(name.replace("_", "-"), value) for name, value in asked.items()]
     dispatch = events.Dispatch("host", "m", "push", None, None, None, 1)
-    return Call("http", Caller(ANONYMOUS, None), headers.read(fields), Envelope((), "", ""), dispatch, {"model": "m"},
-                None, Known(), shape=shape, accumulate=shape == "batch")  # fmt: skip
+    return Call("http", Caller(ANONYMOUS, None), headers.read(fields), CallEvidence((), "", ""), dispatch, {"model": "m"},
+                None, ResponseHeaders(), shape=shape, accumulate=shape == "batch")  # fmt: skip
 
 
 def an_admitted(budget: int = 1_000_000, **more) -> Admitted:
@@ -52,9 +52,9 @@ def an_admitted(budget: int = 1_000_000, **more) -> Admitted:
     return Admitted(opened, policy_pb2.ResolveResponse(), Micros(budget))
 
 
-def judged(risk: str = "LOW", action: str = "ACTION_DELIVER", context: Packed | None = None) -> Judged:
-    context = context or Packed({}, Envelope((), "", ""), deferred=(FACT,), facts_used=("ab" * 8,))
-    return Judged(ANSWER, "push", a_report(risk), policy_pb2.Decision(action=ACTIONS(action)), context)
+def judged(risk: str = "LOW", action: str = "ACTION_DELIVER", context: Packed | None = None) -> DecidedAnswer:
+    context = context or Packed({}, CallEvidence((), "", ""), deferred=(FACT,), facts_used=("ab" * 8,))
+    return DecidedAnswer(ANSWER, "push", a_report(risk), policy_pb2.Decision(action=ACTIONS(action)), context)
 
 
 @pytest.mark.req("BRK-4", "BUD-7")
@@ -88,7 +88,7 @@ def test_a_fan_out_child_settles_from_its_own_path():
 def test_the_settlement_says_how_the_window_hangs_together():
     """Pattern, edges and facts go into the same write as the charge."""
     edge = session_pb2.Edge(source_id="w1", target_id="w")
-    context = Packed({}, Envelope((), "", ""), edges=(edge,), facts_used=("ab" * 8,))
+    context = Packed({}, CallEvidence((), "", ""), edges=(edge,), facts_used=("ab" * 8,))
     commit = requests.to_settle(an_admitted(pattern="FAN_OUT"), a_call("batch"), judged(context=context))
 
     assert (commit.pattern, list(commit.edges), list(commit.facts_used)) == ("FAN_OUT", [edge], ["ab" * 8])
@@ -130,19 +130,21 @@ def test_the_seal_keeps_the_pattern_and_what_was_deferred():
 @pytest.mark.req("PRV-3")
 def test_the_sealed_report_names_the_results_that_were_verified_here():
     """Whatever the analysis echoes: none, another, or the same; what another part made is not changed."""
-    context = Packed({}, Envelope((), "", ""), linked=(LINKED,))
+    context = Packed({}, CallEvidence((), "", ""), linked=(LINKED,))
     silent, forged = a_report(), a_report(linked_results=[dpe_pb2.LinkedResult(session_id="other")])
 
     assert [list(requests.with_links(one, context).linked_results) for one in (silent, forged)] == [[LINKED], [LINKED]]
     assert list(silent.linked_results) == []
-    assert list(requests.with_links(forged, Packed({}, Envelope((), "", ""))).linked_results) == []
+    assert list(requests.with_links(forged, Packed({}, CallEvidence((), "", ""))).linked_results) == []
 
 
 @pytest.mark.req("DPE-19")
 def test_the_analysis_gets_what_was_merged_and_the_sub_queries():
     """Coherence and completeness are told between them."""
     merged = dpe_pb2.MergedAnswer(source_id="w1", text="It is.")
-    context = Packed({}, Envelope((), "", "", Wanted(sub_queries=("a?", "b?"))), merged=(merged,), linked=(LINKED,))
+    context = Packed(
+        {}, CallEvidence((), "", "", ContextOptions(sub_queries=("a?", "b?"))), merged=(merged,), linked=(LINKED,)
+    )
     asked = requests.to_analyse(an_admitted(), context, ANSWER.outputs, prior=(), domain="", flow_remediation="")
 
     assert (list(asked.merged), list(asked.sub_queries), list(asked.linked_results)) == (
@@ -158,7 +160,7 @@ def test_the_analysis_gets_what_was_merged_and_the_sub_queries():
 def test_only_a_window_that_goes_on_must_flow_from_the_one_before(pattern, continues):
     """A part of a task does not read on from its plan (SPEC-005 §11.3)."""
     asked = headers.read([("crp-context-continuation-id", "crp_cont_" + "0" * 32)])
-    tried = requests.Tried(remediable=True, redispatches=0, continuations=0, stitched=False)
+    tried = requests.RemedyState(remediable=True, redispatches=0, continuations=0, stitched=False)
     request = requests.to_decide(an_admitted(pattern=pattern), asked, a_report(), tried=tried, strategy="push")
 
     assert request.continues is continues
@@ -256,7 +258,9 @@ async def test_a_batch_is_checked_before_any_of_it_begins(ids, more, reason):
     front = SimpleNamespace(settings=SimpleNamespace(max_fan_out=2))
     items = [Item(one, None) for one in ids]
     with pytest.raises(Refused) as caught:
-        await batch.govern_batch(front, Caller(ANONYMOUS, None), headers.read(list(more.items())), items, Known())
+        await batch.govern_batch(
+            front, Caller(ANONYMOUS, None), headers.read(list(more.items())), items, ResponseHeaders()
+        )
 
     assert caught.value.reason == reason
 
@@ -273,6 +277,6 @@ def test_a_wish_that_may_not_be_granted_gives_way_to_the_next(wished, next_one):
 
 def test_a_token_is_read_from_the_header_that_carries_it():
     """A first item that failed has begun the session all the same; the next goes on in it."""
-    known = Known(headers={"CRP-Set-Session": "token=abc.def; Path=/; Signed"})
+    known = ResponseHeaders(headers={"CRP-Set-Session": "token=abc.def; Path=/; Signed"})
 
-    assert (token_in(known), token_in(Known())) == ("abc.def", "")
+    assert (token_in(known), token_in(ResponseHeaders())) == ("abc.def", "")

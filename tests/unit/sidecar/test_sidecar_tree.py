@@ -12,7 +12,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.headers import headers
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.sidecar.admission.delegation import headers_of, may_begin_below
 from interlock.sidecar.admission.policies import check_layers, stricter
 from interlock.sidecar.admission.start_session import check_depth, check_residency
@@ -23,7 +23,7 @@ CONTINUATION = "crp_cont_" + "0c" * 16
 HALF_OPEN, OPEN = common_pb2.BREAKER_STATE_HALF_OPEN, common_pb2.BREAKER_STATE_OPEN
 
 
-def asked(*fields: tuple[str, str]) -> Asked:
+def asked(*fields: tuple[str, str]) -> RequestHeaders:
     return headers.read(fields, delegating=True)
 
 
@@ -222,7 +222,7 @@ def test_only_a_call_that_goes_on_from_no_window_may_start_a_child(fields, below
 def test_a_falling_quality_is_told_with_what_helps(pattern, header):
     """The four patterns of SPEC-004 §13.2; a quality that does not fall has no header."""
     number = session_pb2.Degradation.Value(f"DEGRADATION_{pattern}")
-    known = response_headers.Known()
+    known = response_headers.ResponseHeaders()
     known.learn(response_headers.of_opened(session_pb2.OpenedWindow(degradation=number)))
 
     assert known.headers.get("CRP-Quality-Degradation") == header

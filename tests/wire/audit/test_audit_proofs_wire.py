@@ -16,7 +16,7 @@ from interlock.domain.merkle.entries import LOG_SESSION
 from interlock.domain.merkle.entry import event_of
 from interlock.domain.merkle.note import open_note, verifier_key
 from interlock.domain.merkle.tree import leaf_hash, root_of, verify_consistency, verify_inclusion
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from tests.support.audit.audit import Attacker, serving, session_id
 from tests.support.audit.auditors import Audited, audited, settings_of
 
@@ -37,7 +37,7 @@ async def test_every_entry_is_proved_to_be_under_the_signed_root(tmp_path):
     for number in range(9):
         await audit.seal(session=1 + number % 2)
     await audit.notary.round()
-    server = Server([service], settings, port=0)
+    server = RpcServer([service], settings, port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = audit_pb2_grpc.AuditServiceStub(channel)

@@ -20,7 +20,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit.wiring import open_service
 from interlock.domain.chain.chain import content_hash, unchained_window_hmac, window_hmac
 from interlock.runtime.keys.derivation import HMAC, load_keyring
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.audit import Attacker, Ticking, event, hash_of, report, session_id, window, window_id
 
@@ -58,7 +58,7 @@ class Wire:
 async def wire(tmp_path: Path) -> AsyncIterator[Wire]:
     """The service as ``interlock serve audit`` runs it."""
     settings = Settings(state_dir=tmp_path, master_key=bytes(range(32)).hex())
-    server = Server([await open_service(settings, clock=Ticking())], settings, port=0)
+    server = RpcServer([await open_service(settings, clock=Ticking())], settings, port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield Wire(audit_pb2_grpc.AuditServiceStub(channel), tmp_path / "audit.db", settings)

@@ -23,7 +23,7 @@ from interlock.cli.oversight import commands as oversight
 from interlock.domain.merkle.note import VerifierKey, checkpoint_in
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.policy.wiring import open_service as open_policy
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.audit import session_id
 from tests.support.audit.auditors import Audited, audited, settings_of
@@ -48,7 +48,7 @@ async def serving(settings: Settings, *, windows: int = 4) -> AsyncIterator[Audi
         await running.seal()
     if windows:
         await running.notary.round()
-    server = Server([running.service, await open_policy(settings)], settings, port=0)
+    server = RpcServer([running.service, await open_policy(settings)], settings, port=0)
     address = f"127.0.0.1:{await server.start()}"
     ours = {
         "INTERLOCK_AUDIT_ADDRESS": address, "INTERLOCK_POLICY_ADDRESS": address,

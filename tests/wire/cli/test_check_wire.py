@@ -13,7 +13,7 @@ import redis
 
 from interlock.cli.check.command import examine
 from interlock.cli.local.embedded import EmbeddedValkey
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.probe import Dependency, PolicyProbe, policy_service
 from tests.support.servers.processes import environment, run
@@ -232,7 +232,7 @@ async def test_peers_that_hang_do_not_hang_the_check(monkeypatch):
 async def test_service_by_its_health(monkeypatch):
     """A service that runs is OK; one that misses something fails with that thing's name; a stranger fails as such."""
     dependency = Dependency()
-    server = Server([policy_service(PolicyProbe(), dependency)], Settings(), port=0)
+    server = RpcServer([policy_service(PolicyProbe(), dependency)], Settings(), port=0)
     port = await server.start()
     monkeypatch.setenv("INTERLOCK_POLICY_ADDRESS", f"127.0.0.1:{port}")
     monkeypatch.setenv("INTERLOCK_DPE_ADDRESS", f"127.0.0.1:{port}")

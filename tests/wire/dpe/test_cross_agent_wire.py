@@ -11,7 +11,7 @@ import pytest_asyncio
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.dpe.wiring import open_service
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.texts import merged
 from tests.support.texts.merged import FanIn
@@ -34,7 +34,7 @@ async def stub() -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     service = await open_service(
         Settings(max_prior_bytes=20_000, max_prior_windows=4, max_text_bytes=15_000, max_claims=40, max_choices=2)
     )
-    server = Server([service], Settings(), port=0)
+    server = RpcServer([service], Settings(), port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

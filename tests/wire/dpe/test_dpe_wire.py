@@ -17,7 +17,7 @@ from interlock.dpe.report import STAGES
 from interlock.dpe.servicer import WAITING, DpeServicer
 from interlock.dpe.wiring import FULL_NAME, open_service
 from interlock.runtime.rpc.channel import LocalContext
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from tests.support.dpe import own_model, pipeline
@@ -43,7 +43,7 @@ async def service() -> AsyncIterator[Service]:
 async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket."""
     settings = Settings()
-    server = Server([service], settings, port=0)
+    server = RpcServer([service], settings, port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

@@ -13,7 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.dpe.quality.completeness import completeness
 from interlock.dpe.quality.decomposition import decomposed
 from interlock.dpe.wiring import open_service
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.dpe import pipeline
 from tests.support.texts.needs import HELD_BACK, QUERIES, cases
@@ -33,7 +33,7 @@ COMPARE = (
 async def stub() -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket, of a service as a process opens it."""
     service = await open_service(Settings(max_prior_bytes=20_000, max_prior_windows=4))
-    server = Server([service], Settings(), port=0)
+    server = RpcServer([service], Settings(), port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

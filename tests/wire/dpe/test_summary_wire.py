@@ -15,7 +15,7 @@ from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.dpe.servicer import WAITING, DpeServicer
 from interlock.dpe.wiring import open_service
 from interlock.runtime.rpc.channel import LocalContext
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.dpe import own_model, pipeline
 from tests.support.texts import merged, summaries
@@ -30,7 +30,7 @@ USED_FROM = 0.80
 async def stub() -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket, of a service as a process opens it."""
     service = await open_service(Settings(max_text_bytes=15_000, max_claims=40))
-    server = Server([service], Settings(), port=0)
+    server = RpcServer([service], Settings(), port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

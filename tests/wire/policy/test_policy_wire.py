@@ -14,7 +14,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.domain.errors import Kind, Refused
 from interlock.policy.wiring import open_service
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.settings.model import Settings
 
 TV_020 = (
@@ -88,9 +88,9 @@ async def test_tv_021_is_a_refusal_in_the_answer(policy):
 
 
 async def test_a_refusal_is_raised_to_a_caller_that_asks(policy):
-    """``ask`` turns the value back into the refusal that it was."""
+    """``call_service`` turns the value back into the refusal that it was."""
     with pytest.raises(Refused) as caught:
-        await ask("policy", policy.Parse(policy_pb2.ParseRequest(text="halt-on LOW"), timeout=5))
+        await call_service("policy", policy.Parse(policy_pb2.ParseRequest(text="halt-on LOW"), timeout=5))
 
     assert (caught.value.kind, caught.value.reason) == (Kind.INVALID, "POLICY_BAD_VALUE")
 

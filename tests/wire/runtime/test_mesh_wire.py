@@ -11,9 +11,9 @@ from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceServicer
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceServicer
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import NAMES, Mesh
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
 from tests.support.servers.valkey import free_port
@@ -30,9 +30,9 @@ class Peers:
         ours = {f"{name}_address": f"127.0.0.1:{self.port}" for name in ("policy", "audit")}
         self.settings = Settings(**addresses, **ours, drain_s=0.1)
 
-    async def start(self) -> Server:
+    async def start(self) -> RpcServer:
         services = [policy_service(PolicyProbe(), self.redis), audit_service(AuditProbe())]
-        server = Server(services, self.settings, port=self.port)
+        server = RpcServer(services, self.settings, port=self.port)
         await server.start()
         return server
 
@@ -92,7 +92,7 @@ async def test_another_service_at_the_address_is_told(mesh, peers):
 async def test_absent_service_is_refused_with_its_name(mesh):
     """A call to a service that is not there is UNAVAILABLE with that service's reason."""
     with pytest.raises(Refused) as raised:
-        await ask("policy", mesh.policy.Parse(parse("hello"), timeout=5))
+        await call_service("policy", mesh.policy.Parse(parse("hello"), timeout=5))
 
     assert (raised.value.kind, raised.value.reason) == (Kind.UNAVAILABLE, "POLICY_UNAVAILABLE")
     assert raised.value.retry_after_ms > 0
@@ -102,7 +102,7 @@ async def test_absent_service_is_refused_with_its_name(mesh):
 async def test_channel_recovers_by_itself(mesh, peers):
     """A channel made before its peer, and one that outlived its peer, both find it when it is there."""
     with pytest.raises(Refused):
-        await ask("policy", mesh.policy.Parse(parse("early"), timeout=5))
+        await call_service("policy", mesh.policy.Parse(parse("early"), timeout=5))
     for text in ("first", "second"):
         server = await peers.start()
         async with asyncio.timeout(10):
@@ -115,7 +115,7 @@ async def test_channel_recovers_by_itself(mesh, peers):
 
 async def _answer(mesh: Mesh, text: str):
     try:
-        return (await ask("policy", mesh.policy.Parse(parse(text), timeout=5))).canonical_text
+        return (await call_service("policy", mesh.policy.Parse(parse(text), timeout=5))).canonical_text
     except Refused:
         return None
 
@@ -123,8 +123,8 @@ async def _answer(mesh: Mesh, text: str):
 async def test_large_messages_pass_between_services(mesh, peers):
     """A message beyond gRPC's own default of 4 MiB passes in both directions."""
     server = await peers.start()
-    back = await ask("policy", mesh.policy.Parse(parse("large"), timeout=10))
-    there = await ask("policy", mesh.policy.Parse(parse("x" * 5_000_000), timeout=10))
+    back = await call_service("policy", mesh.policy.Parse(parse("large"), timeout=10))
+    there = await call_service("policy", mesh.policy.Parse(parse("x" * 5_000_000), timeout=10))
     await server.drain()
 
     assert len(back.canonical_text) == len(there.canonical_text) == 5_000_000
@@ -136,7 +136,7 @@ async def test_environment_proxy_is_not_used(peers, monkeypatch):
     monkeypatch.setenv("no_proxy", "")
     mesh = Mesh.remote(peers.settings)
     server = await peers.start()
-    answer = await ask("policy", mesh.policy.Parse(parse("hello"), timeout=5))
+    answer = await call_service("policy", mesh.policy.Parse(parse("hello"), timeout=5))
     await mesh.close()
     await server.drain()
 
@@ -150,7 +150,7 @@ async def test_local_mesh_takes_services_and_servicers():
     policy, audit = policy_service(PolicyProbe(), dependency), AuditProbe()
     mesh = Mesh.local(session=SessionServiceServicer(), policy=policy, dpe=DpeServiceServicer(), audit=audit)
     dependency.gone = {"files": "put them back"}
-    answer = await ask("policy", mesh.policy.Parse(parse("hello"), timeout=5))
+    answer = await call_service("policy", mesh.policy.Parse(parse("hello"), timeout=5))
     stream = ask_each("audit", mesh.audit.Export(audit_pb2.ExportRequest(session_id="s")))
 
     assert answer.canonical_text == "hello"

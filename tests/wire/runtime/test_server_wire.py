@@ -24,9 +24,9 @@ from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime import logging, telemetry
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.health import MISSING_KEY
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
 from tests.support.streams import ask_each
@@ -46,7 +46,7 @@ class Running:
             policy_service(self.policy_probe, self.redis),
             audit_service(self.audit_probe, self.disk),
         ]
-        self.server = Server(self.services, Settings(**settings), port=0)
+        self.server = RpcServer(self.services, Settings(**settings), port=0)
 
     async def __aenter__(self):
         self.port = await self.server.start()
@@ -299,7 +299,7 @@ async def test_drain_is_bounded():
 @pytest.mark.req("SVC-4")
 async def test_taken_port_is_refused(running):
     """A second server on the same port is refused with a reason; the port is not shared in silence."""
-    second = Server(running.services, Settings(), port=running.port)
+    second = RpcServer(running.services, Settings(), port=running.port)
     with pytest.raises(Refused, match="PORT_IN_USE"):
         await second.start()
 
@@ -370,7 +370,7 @@ async def test_trace_goes_through_the_hop(running, spans, topology):
         LocalChannel(PolicyService=running.policy_probe) if topology == "local" else TracedChannel(running.channel)
     )
     with telemetry.span("caller") as caller:
-        await ask("policy", PolicyServiceStub(channel).Parse(parse("hello"), timeout=5))
+        await call_service("policy", PolicyServiceStub(channel).Parse(parse("hello"), timeout=5))
     await asyncio.sleep(0.05)
 
     hops = [span for span in spans() if span.name == f"{POLICY}/Parse"]
@@ -399,7 +399,7 @@ async def test_local_and_remote_answer_the_same(running, text):
     for channel in (LocalChannel(PolicyService=running.policy_probe), TracedChannel(running.channel)):
         try:
             call = PolicyServiceStub(channel).Parse(parse(text), timeout=0.3 if text == "wait" else 5)
-            answer = await ask("policy", call)
+            answer = await call_service("policy", call)
             results.append(answer.canonical_text)
         except Refused as refused:
             results.append((refused.kind, refused.reason, refused.message, refused.metadata))

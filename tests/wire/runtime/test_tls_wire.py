@@ -14,8 +14,8 @@ from prometheus_client import REGISTRY
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.rpc.client import ask
-from interlock.runtime.rpc.server import Server
+from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.probe import PolicyProbe, policy_service
 from tests.support.servers.tls import (
@@ -50,7 +50,7 @@ def request(text: str = "x") -> policy_pb2.ParseRequest:
 
 
 async def parse(mesh, text: str = "x") -> str:
-    return (await ask("policy", mesh.policy.Parse(request(text), timeout=5))).canonical_text
+    return (await call_service("policy", mesh.policy.Parse(request(text), timeout=5))).canonical_text
 
 
 async def test_a_member_is_served(held):
@@ -94,7 +94,7 @@ async def test_a_caller_of_another_authority_is_not_served(held, tmp_path):
 
 async def test_another_service_is_not_taken_for_the_one_called(held):
     """A rogue that has the certificate of dpe cannot stand in for policy."""
-    rogue = Server([policy_service(PolicyProbe())], Settings(drain_s=0.2), port=0)
+    rogue = RpcServer([policy_service(PolicyProbe())], Settings(drain_s=0.2), port=0)
     credentials = grpc.ssl_server_credentials(
         [((held / "dpe.key").read_bytes(), (held / "dpe.pem").read_bytes())], (held / "ca.pem").read_bytes(), True
     )
@@ -285,15 +285,15 @@ async def test_the_agents_front_is_tls_without_a_certificate_of_the_agents(held)
 async def test_a_service_without_its_name_in_the_certificate_does_not_start(held):
     """A process that was given the certificate of another service refuses to start: no client would take it."""
     with pytest.raises(Refused, match="TLS_IDENTITY_MISMATCH"):
-        Server([policy_service(PolicyProbe())], Settings(**files(held, "dpe")), port=0)
+        RpcServer([policy_service(PolicyProbe())], Settings(**files(held, "dpe")), port=0)
 
 
 async def test_plain_text_beyond_this_machine_is_refused():
     """A port that other machines reach is encrypted, or said to be plain on purpose."""
-    open_ = Server([policy_service(PolicyProbe())], Settings(host="0.0.0.0"), port=0)
+    open_ = RpcServer([policy_service(PolicyProbe())], Settings(host="0.0.0.0"), port=0)
     with pytest.raises(Refused) as raised:
         await open_.start()
-    allowed = Server(
+    allowed = RpcServer(
         [policy_service(PolicyProbe())], Settings(host="0.0.0.0", allow_plaintext=True, drain_s=0.1), port=0
     )
     port = await allowed.start()

@@ -18,7 +18,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.requests import Note
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.seal import Sealer
-from interlock.audit.sealing.verify import require_sound
+from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.store.log import AuditLog, Chain, Erased, Writing
 from interlock.domain import ids
 from interlock.domain.chain.chain import canonical_json
@@ -54,7 +54,7 @@ def erase(
         raise no_session()
     if writing.holds(session_id, CONTENT_ERASED) or writing.holds(session_id, TRUNCATED):
         return False
-    require_sound(chain, session_id, sealer.keyring)
+    require_valid_chain(chain, session_id, sealer.keyring)
     data = {
         "reason": reason, "approval_id": approval_id, "reviewer_id": reviewer_id, "head": chain.head[1],
         "contents": sum(1 for window in chain.windows if window.content_hash), "reports": len(chain.windows),
@@ -76,7 +76,7 @@ def truncate(writing: Writing, sealer: Sealer, session_id: str) -> int:
     chain = writing.chain(session_id)
     if not chain.events or session_id == LOG_SESSION or chain.events[-1].event_type == TRUNCATED:
         return 0
-    found = require_sound(chain, session_id, sealer.keyring)
+    found = require_valid_chain(chain, session_id, sealer.keyring)
     last, head = chain.head
     positions = writing.positions(session_id)
     if any(sequence not in positions for sequence in range(1, last + 1)):

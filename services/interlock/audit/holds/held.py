@@ -20,7 +20,7 @@ from prometheus_client import Counter
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.holds import rule
-from interlock.audit.holds.rule import Claim, Decision, Released
+from interlock.audit.holds.rule import Decision, ReleaseClaim, Released
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.store.log import AuditLog, Chain, HeldRow
@@ -241,8 +241,8 @@ def _decision(request: audit_pb2.DecideHeldRequest) -> Decision:
     )
 
 
-def _claim(request: audit_pb2.ReleaseHeldRequest) -> Claim:
-    return Claim(
+def _claim(request: audit_pb2.ReleaseHeldRequest) -> ReleaseClaim:
+    return ReleaseClaim(
         session_id=ids.check("crp_sess_", request.session_id),
         window_id=ids.check("crp_win_", request.window_id),
         approval_id=request.approval_id,

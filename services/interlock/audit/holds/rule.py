@@ -11,7 +11,7 @@ from typing import cast
 from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Head, Sealed, Sealer
-from interlock.audit.sealing.verify import require_sound
+from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.store.contents import CONTENT_DROPPED
 from interlock.audit.store.log import Decided, HandedOut, HeldRow, Writing
 from interlock.domain import approval, held
@@ -40,7 +40,7 @@ class Decision:
 
 
 @dataclass(frozen=True)
-class Claim:
+class ReleaseClaim:
     """A client that presents an approval; *digest* stands for exactly what it presented."""
 
     session_id: str
@@ -89,7 +89,7 @@ def decide(sealer: Sealer, writing: Writing, *, decision: Decision, verified: He
     return writing.held(row.window_id) or row
 
 
-def release(sealer: Sealer, writing: Writing, *, claim: Claim, verified: Head) -> Released:
+def release(sealer: Sealer, writing: Writing, *, claim: ReleaseClaim, verified: Head) -> Released:
     """Mark an approved response as handed out, write that into the chain, and return it.
 
     Once it is out, the same claim gets it again for a minute: a connection that broke loses no answer, and nobody else can
@@ -165,7 +165,7 @@ def _found(writing: Writing, window_id: str) -> tuple[HeldRow, WindowRecord]:
 
 def _sound(sealer: Sealer, writing: Writing, session_id: str, verified: Head) -> None:
     if writing.head(session_id) != verified:
-        require_sound(writing.chain(session_id), session_id, sealer.keyring)
+        require_valid_chain(writing.chain(session_id), session_id, sealer.keyring)
 
 
 def _require_approved(writing: Writing, row: HeldRow, status: str) -> None:
@@ -203,7 +203,7 @@ def _same_response(window: WindowRecord, response_hash: str) -> None:
         raise conflict("RESPONSE_HASH_MISMATCH", "the hash is not that of the response that is held")
 
 
-def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.Presented:
+def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.ApprovalToken:
     """Return what the decision's token says, when that is this decision; whether it is signed was checked before."""
     signed = approval.read(decision.token)
     said, action = signed.approval, approval.RELEASE if decision.approved else approval.REJECT
@@ -216,7 +216,7 @@ def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.
     return signed
 
 
-def _said(decision: Decision, signed: approval.Presented) -> Mapping[str, object]:
+def _said(decision: Decision, signed: approval.ApprovalToken) -> Mapping[str, object]:
     """Return what the event says: all that an auditor needs to check the reviewer's signature without us."""
     said = signed.approval
     return {
@@ -226,7 +226,7 @@ def _said(decision: Decision, signed: approval.Presented) -> Mapping[str, object
     }  # fmt: skip
 
 
-def _may_repeat(writing: Writing, row: HeldRow, claim: Claim, now_us: int) -> bool:
+def _may_repeat(writing: Writing, row: HeldRow, claim: ReleaseClaim, now_us: int) -> bool:
     """Tell whether this is the claim that a response was handed out to, asked again at once."""
     if not row.sealed or _age_s(row.handed_out_at, now_us) > held.REPEAT_S:
         return False

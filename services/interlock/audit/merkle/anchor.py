@@ -20,7 +20,7 @@ from interlock.audit.merkle.folder import LogFolder, UnusableError
 from interlock.audit.store.fence import CHAIN_TRUNCATED, LOG_FORKED, Lost, generation_in, last_loss
 from interlock.audit.store.log import AuditLog
 from interlock.domain.merkle.entries import LOG_SESSION, Losses
-from interlock.domain.merkle.note import MalformedNoteError, Opened
+from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint
 from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, folder_of, tile_path, tiles_between
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_HEIGHT, TILE_WIDTH, StoredTree, tree_root
 
@@ -92,7 +92,7 @@ class Anchor:
         best = max(opened, key=lambda found: found.checkpoint.size, default=None)
         return Newest(generation, best.checkpoint.size, best.checkpoint.root, best.note) if best else None
 
-    def _opened(self, text: str, generation: int) -> Opened:
+    def _opened(self, text: str, generation: int) -> VerifiedCheckpoint:
         try:
             return self._key.open(text, generation)
         except MalformedNoteError as error:

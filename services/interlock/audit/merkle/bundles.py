@@ -46,7 +46,7 @@ Page = list[tuple[bytes, bytes]]
 """Entries, empty where their bytes are gone, each with its leaf hash as stored."""
 
 
-class Source(Protocol):
+class LogSource(Protocol):
     """Where a log is exported from."""
 
     async def checkpoints(self) -> tuple[str, Sequence[str]]:
@@ -60,7 +60,7 @@ class Source(Protocol):
 
 
 @dataclass(frozen=True)
-class Manifest:
+class BundleManifest:
     """What a bundle says of itself; nothing of it is believed beyond where to look."""
 
     size: int
@@ -94,7 +94,7 @@ def page_of(log: LogReader, start: int, end: int) -> Page:
     return [(entry_of(one.event) if one.event else b"", one.leaf_hash) for one in log.entries(start, end)]
 
 
-async def export(source: Source, out: Path, *, reports: bool) -> Manifest:
+async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManifest:
     """Write the log of *source* to the folder *out*, from where an earlier export of it ended.
 
     Refused with BUNDLE_OF_ANOTHER_LOG when that one was of another log, or of what this log no longer is.
@@ -122,7 +122,7 @@ async def export(source: Source, out: Path, *, reports: bool) -> Manifest:
         os.fsync(file.fileno())
     tiles.end()
     await _write_checkpoints(source, folder, tiles.size)
-    manifest = Manifest(tiles.size, reports)
+    manifest = BundleManifest(tiles.size, reports)
     content = json.dumps({"format": FORMAT, "reports": reports, "size": tiles.size}) + "\n"
     folder.write((MANIFEST,), content.encode(), replace=True)
     return manifest
@@ -139,7 +139,7 @@ def _another() -> Refused:
     )
 
 
-async def _write_checkpoints(source: Source, folder: LogFolder, size: int) -> None:
+async def _write_checkpoints(source: LogSource, folder: LogFolder, size: int) -> None:
     key, notes = await source.checkpoints()
     name = verifier_key(key).name
     for note in notes:
@@ -150,7 +150,7 @@ async def _write_checkpoints(source: Source, folder: LogFolder, size: int) -> No
             folder.write((*home, CHECKPOINT), note.encode(), replace=True)
 
 
-async def _write_report(source: Source, folder: LogFolder, entry: bytes, wanted: bool) -> None:  # noqa: FBT001 - a filter
+async def _write_report(source: LogSource, folder: LogFolder, entry: bytes, wanted: bool) -> None:  # noqa: FBT001 - a filter
     if not wanted or b'"event_type":"WINDOW_SEALED"' not in entry:
         return
     window_id = str(json.loads(entry)["window_id"])
@@ -189,7 +189,7 @@ class _Tiles:
             self._folder.write(path, self._hashes, replace=True)
 
 
-def manifest_in(folder: LogFolder) -> Manifest:
+def manifest_in(folder: LogFolder) -> BundleManifest:
     """Return what a bundle says of itself. Raises ``UnusableError``."""
     text = folder.read((MANIFEST,), LONGEST_MANIFEST)
     try:
@@ -200,7 +200,7 @@ def manifest_in(folder: LogFolder) -> Manifest:
         raise UnusableError(f"{MANIFEST}: not a bundle of an audit log ({FORMAT})")
     if type(found["size"]) is not int or not 0 <= found["size"] < 2**63 or type(found["reports"]) is not bool:
         raise UnusableError(f"{MANIFEST}: not a bundle of an audit log ({FORMAT})")
-    return Manifest(found["size"], found["reports"])
+    return BundleManifest(found["size"], found["reports"])
 
 
 def lines_in(file: BinaryIO) -> Iterator[Line]:

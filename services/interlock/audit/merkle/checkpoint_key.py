@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.merkle import note
-from interlock.domain.merkle.note import Checkpoint, Opened, VerifierKey
+from interlock.domain.merkle.note import Checkpoint, VerifiedCheckpoint, VerifierKey
 from interlock.domain.merkle.tiles import origin_of
 from interlock.runtime.settings.model import Settings
 
@@ -44,7 +44,7 @@ class CheckpointKey:
         key = self.verifier(generation)
         return note.sign(Checkpoint(key.name, size, root), key, self.private.sign, now_s=now_s)
 
-    def open(self, text: str, generation: int) -> Opened:
+    def open(self, text: str, generation: int) -> VerifiedCheckpoint:
         """Return what a checkpoint of that generation says. Raises ``MalformedNoteError`` for one that this key did not sign."""
         return note.open_note(text, self.verifier(generation), holds)
 

@@ -16,7 +16,7 @@ from interlock.audit.store.log import LogReader
 from interlock.domain.chain.chain import content_hash
 from interlock.domain.merkle.bundle import Examined, Examiner, Finding, Head
 from interlock.domain.merkle.entry import entry_of
-from interlock.domain.merkle.note import MalformedNoteError, Opened, VerifierKey, checkpoint_in, open_note
+from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint, VerifierKey, checkpoint_in, open_note
 from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_of, line_of, origin_of
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_WIDTH, complete_root
 
@@ -77,7 +77,7 @@ def heads_in(folder: LogFolder, key: VerifierKey, tell: Tell, *, anchored: bool)
 
 def _opened(  # noqa: PLR0917 - what it looks for, and where
     folder: LogFolder, generation: int, size: int | None, key: VerifierKey, tell: Tell, where: str
-) -> Opened | None:
+) -> VerifiedCheckpoint | None:
     """Return a checkpoint; of the latest, *size* is ``None``."""
     named = key.named(origin_of(key.name, generation))
     try:
@@ -109,7 +109,7 @@ def _opened_heads(notes: Iterable[tuple[int, str]], key: VerifierKey, tell: Tell
         yield _head(opened, generation, anchored=False)
 
 
-def _head(opened: Opened, generation: int, anchored: bool) -> Head:  # noqa: FBT001 - told by its name at every call
+def _head(opened: VerifiedCheckpoint, generation: int, anchored: bool) -> Head:  # noqa: FBT001 - told by its name at every call
     checkpoint = opened.checkpoint
     return Head(checkpoint.size, checkpoint.root, anchored, generation, opened.signed_at)
 

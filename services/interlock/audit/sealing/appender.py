@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from prometheus_client import Histogram
 
-from interlock.audit.store.log import AuditLog, Outcome, StoreFailed, Work
+from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work
 from interlock.domain.errors import exhausted, unavailable
 
 log = structlog.get_logger()
@@ -105,7 +105,7 @@ class Appender:
                     return batch
                 self._changed.wait()
 
-    def _write(self, batch: list[_Waiting]) -> list[Outcome]:
+    def _write(self, batch: list[_Waiting]) -> list[RequestOutcome]:
         BATCH_SIZE.observe(len(batch))
         try:
             outcomes = self._log.commit([request.work for request in batch])
@@ -113,18 +113,18 @@ class Appender:
             if self.failure is None:
                 log.warning("audit.store.failed", reason=failed.reason, hint=failed.hint)
             self.failure = failed
-            return [Outcome(error=failed)] * len(batch)
+            return [RequestOutcome(error=failed)] * len(batch)
         except Exception as error:  # noqa: BLE001 - a defect fails its callers, never the writer for good
-            return [Outcome(error=error)] * len(batch)
+            return [RequestOutcome(error=error)] * len(batch)
         if self.failure is not None:
             log.info("audit.store.recovered")
         self.failure = None
         return outcomes
 
 
-def _deliver(done: Iterable[tuple[_Waiting, Outcome]]) -> None:
+def _deliver(done: Iterable[tuple[_Waiting, RequestOutcome]]) -> None:
     """Hand every outcome to its event loop, one wake-up per loop."""
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Outcome]]] = {}
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], RequestOutcome]]] = {}
     for request, outcome in done:
         by_loop.setdefault(request.loop, []).append((request.future, outcome))
     for loop, outcomes in by_loop.items():
@@ -132,7 +132,7 @@ def _deliver(done: Iterable[tuple[_Waiting, Outcome]]) -> None:
             loop.call_soon_threadsafe(_resolve, outcomes)
 
 
-def _resolve(outcomes: Iterable[tuple[asyncio.Future[Any], Outcome]]) -> None:
+def _resolve(outcomes: Iterable[tuple[asyncio.Future[Any], RequestOutcome]]) -> None:
     for future, outcome in outcomes:
         if future.done():
             continue

@@ -6,7 +6,7 @@ import os
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.export import export
-from interlock.audit.sealing.verify import ChainBroken, require_sound
+from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
 from interlock.audit.store.contents import Vault, require_kept
 from interlock.audit.store.log import AuditLog, StoredReport
 from interlock.domain.chain.chain import Fault, content_hash
@@ -29,7 +29,7 @@ def report_message(stored: StoredReport, log: AuditLog, keyring: Keyring) -> aud
     if not is_sealed(stored):
         if not stored.body:
             chain = log.chain(window.session_id)
-            require_sound(chain, window.session_id, keyring)
+            require_valid_chain(chain, window.session_id, keyring)
             require_kept(chain.events)
         raise ChainBroken(Fault("window", window.window_number, "REPORT_HASH_MISMATCH"))
     plain = open_report(stored, keyring)

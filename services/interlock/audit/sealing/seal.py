@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.requests import Draft, Hold, Note
-from interlock.audit.sealing.verify import ChainBroken, require_sound
+from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
 from interlock.audit.store.contents import CONTENT_DROPPED, HELD, Vault
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
@@ -27,14 +27,14 @@ from interlock.domain.chain.chain import (
     unchained_window_hmac,
     window_hmac,
 )
-from interlock.domain.chain.chain_state import Standing
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.runtime.clock import Clock, iso8601
 from interlock.runtime.keys.derivation import HMAC, Keyring
 
 
-def standing_message(standing: Standing) -> audit_pb2.Standing:
+def standing_message(standing: ChainState) -> audit_pb2.Standing:
     """Return what a chain says of its session, as it is told."""
     return audit_pb2.Standing(
         session_budget_micros=standing.budget, sealed_windows=standing.sealed, started_sessions=standing.started
@@ -55,7 +55,7 @@ class Sealed:
     root_window_id: str
     duplicate: bool
 
-    def message(self, standing: Standing | None = None) -> audit_pb2.AppendResponse:
+    def message(self, standing: ChainState | None = None) -> audit_pb2.AppendResponse:
         """Return what a caller learns of a seal, and of the session when it is to be settled."""
         window = self.window
         return audit_pb2.AppendResponse(
@@ -90,7 +90,7 @@ class Sealer:
         The head is compared inside the transaction; if another request came in between, all is verified again here.
         """
         if writing.head(draft.session_id) != verified:
-            require_sound(writing.chain(draft.session_id), draft.session_id, self.keyring)
+            require_valid_chain(writing.chain(draft.session_id), draft.session_id, self.keyring)
         before = writing.window(draft.window_id)
         if before is not None:
             if before.request_hash != draft.request_hash:

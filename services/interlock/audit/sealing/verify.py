@@ -37,7 +37,7 @@ def examine(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
     return verify_chain(chain.windows, chain.events, key_of(keyring, session_id))
 
 
-def require_sound(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
+def require_valid_chain(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
     """Return what checking *chain* finds, or raise ``ChainBroken``.
 
     A session with a recorded break stays refused even if its bytes are put back: it cannot be continued.

@@ -35,7 +35,7 @@ _WITH_FACTS = b"\xff"
 
 
 @dataclass(frozen=True)
-class Said:
+class WindowContent:
     """What is kept of a window: its text, and each fact that did not fit as it was sent, in order."""
 
     text: str
@@ -50,12 +50,12 @@ class Said:
         return content_hash("|".join(map(content_hash, self.facts)).encode())
 
 
-def said(text: str, facts: Iterable[common_pb2.Fact]) -> Said:
+def said(text: str, facts: Iterable[common_pb2.Fact]) -> WindowContent:
     """Return what is kept of a window that says *text* and defers *facts* (SPEC-004 §5.2)."""
-    return Said(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
+    return WindowContent(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
 
 
-def _packed(kept: Said) -> bytes:
+def _packed(kept: WindowContent) -> bytes:
     if not kept.facts:
         return kept.text.encode()
     facts = [common_pb2.Fact.FromString(fact) for fact in kept.facts]
@@ -82,7 +82,7 @@ class Vault:
     keyring: Keyring
     entropy: Callable[[int], bytes]
 
-    def seal(self, writing: Writing, session_id: str, window_id: str, kept: Said) -> bytes:
+    def seal(self, writing: Writing, session_id: str, window_id: str, kept: WindowContent) -> bytes:
         """Return *kept* encrypted under the session's data key, which is made at its first use."""
         return self._locked(self._key(writing, session_id), _packed(kept), f"{session_id}|{window_id}")
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from interlock.audit.store.log import AuditLog, Outcome, StoreFailed, Work, Writing
+from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work, Writing
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.merkle.entries import LOG_SESSION, Losses, loss_of
@@ -138,7 +138,7 @@ class Fenced:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._log, name)
 
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+    def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction; each is refused when the log lost its end."""
         passing = _Passing(self._fence)
         outcomes = self._log.commit([*map(passing.admitted, works), _last])

@@ -259,7 +259,7 @@ Work = Callable[[Writing], Any]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RequestOutcome:
     """What became of one request of a transaction: its value, or why it alone was undone."""
 
     value: Any = None
@@ -342,7 +342,7 @@ class LogReader(Protocol):
 class AuditLog(LogReader, Protocol):
     """A durable, append-only log."""
 
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+    def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction and return after it is durable.
 
         A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.

@@ -18,7 +18,7 @@ from interlock.audit.store.log import (
     Erased,
     HandedOut,
     HeldRow,
-    Outcome,
+    RequestOutcome,
     StoredReport,
     Work,
 )
@@ -247,7 +247,7 @@ class MemoryLog:
     def __init__(self) -> None:
         self._state, self._lock = _State(), threading.RLock()
 
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+    def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         with self._lock:
             before = self._state
             try:
@@ -259,14 +259,14 @@ class MemoryLog:
             failpoints.reached_sync("audit.after_commit")
             return outcomes
 
-    def _one(self, work: Work) -> Outcome:
+    def _one(self, work: Work) -> RequestOutcome:
         writing = _MemoryWriting(self._state.copy())
         try:
             value = work(writing)
         except Exception as error:  # noqa: BLE001 - one request's failure is that request's outcome
-            return Outcome(error=error)
+            return RequestOutcome(error=error)
         self._state = writing.state
-        return Outcome(value)
+        return RequestOutcome(value)
 
     def chain(self, session_id: str) -> Chain:
         return self._read(lambda state: state.chain(session_id))

@@ -17,9 +17,9 @@ import psycopg
 
 from interlock.audit.store import statements
 from interlock.audit.store.database_postgres import Timed, connect, ensure_schema, store_failed
-from interlock.audit.store.log import Outcome, StoreFailed, Work
+from interlock.audit.store.log import RequestOutcome, StoreFailed, Work
 from interlock.audit.store.reading import SqlReader
-from interlock.audit.store.writing import Connection, SqlWriting
+from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
 
@@ -81,12 +81,12 @@ class PostgresReader(SqlReader):
             self._idle.pop().close()
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[SqlConnection]:
         with self._borrowed() as connection:
             yield _Lent(connection)
 
     @contextlib.contextmanager
-    def _snapshot(self) -> Iterator[Connection]:
+    def _snapshot(self) -> Iterator[SqlConnection]:
         with self._borrowed() as connection:
             connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
             yield _Lent(connection)
@@ -143,7 +143,7 @@ class PostgresLog(PostgresReader):
         self._led: set[str] = set()
         self._lock = threading.Lock()
 
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+    def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction and return after the server has it on its disk. Raises ``StoreFailed``."""
         try:
             connection = self._writing()
@@ -212,7 +212,7 @@ class PostgresLog(PostgresReader):
             self._leader = None
 
 
-def _transaction(connection: Timed, works: Iterable[Work]) -> list[Outcome]:
+def _transaction(connection: Timed, works: Iterable[Work]) -> list[RequestOutcome]:
     connection.execute(_BEGIN)
     try:
         lent = _Lent(connection)
@@ -230,10 +230,10 @@ def _transaction(connection: Timed, works: Iterable[Work]) -> list[Outcome]:
     return outcomes
 
 
-def _in_savepoint(connection: _Lent, work: Work) -> Outcome:
+def _in_savepoint(connection: _Lent, work: Work) -> RequestOutcome:
     """Run a work; the savepoint before it is there, and the one for the next is made in the same round trip."""
     try:
-        outcome = Outcome(work(SqlWriting(connection)))
+        outcome = RequestOutcome(work(SqlWriting(connection)))
     except (psycopg.IntegrityError, psycopg.DataError) as error:
         outcome = _undone(connection, error)
     except psycopg.Error:
@@ -244,7 +244,7 @@ def _in_savepoint(connection: _Lent, work: Work) -> Outcome:
     return outcome
 
 
-def _undone(connection: _Lent, error: Exception) -> Outcome:
+def _undone(connection: _Lent, error: Exception) -> RequestOutcome:
     connection.execute("ROLLBACK TO SAVEPOINT request")
     connection.size = None
-    return Outcome(error=error)
+    return RequestOutcome(error=error)

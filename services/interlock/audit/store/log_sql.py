@@ -11,9 +11,9 @@ from typing import Any
 
 from interlock.audit.store import statements
 from interlock.audit.store.database import forget, open_reader, open_writer, store_failed
-from interlock.audit.store.log import Outcome, Work
+from interlock.audit.store.log import RequestOutcome, Work
 from interlock.audit.store.reading import SqlReader
-from interlock.audit.store.writing import Connection, SqlWriting
+from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
 
@@ -57,7 +57,7 @@ class SqliteReader(SqlReader):
             self._idle.pop()[1].close()
 
     @contextlib.contextmanager
-    def _snapshot(self) -> Iterator[Connection]:
+    def _snapshot(self) -> Iterator[SqlConnection]:
         with self._reading() as connection:
             connection.execute("BEGIN")
             try:
@@ -66,7 +66,7 @@ class SqliteReader(SqlReader):
                 connection.execute("ROLLBACK")
 
     @contextlib.contextmanager
-    def _reading(self) -> Iterator[Connection]:
+    def _reading(self) -> Iterator[SqlConnection]:
         """Lend a connection; one that failed, or whose file is no longer the one of that name, is closed."""
         connection: sqlite3.Connection | None = None
         try:
@@ -105,7 +105,7 @@ class SqliteLog(SqliteReader):
         self._writer: sqlite3.Connection | None = None
         self._opened_on: tuple[int, int] | None = None
 
-    def commit(self, works: Sequence[Work]) -> list[Outcome]:
+    def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction and return after it is on the disk. Raises ``StoreFailed``."""
         try:
             connection = self._writing()
@@ -151,7 +151,7 @@ class SqliteLog(SqliteReader):
             self._writer = None
 
 
-def _transaction(lent: _Lent, works: Iterable[Work]) -> list[Outcome]:
+def _transaction(lent: _Lent, works: Iterable[Work]) -> list[RequestOutcome]:
     connection = lent.connection
     connection.execute("BEGIN IMMEDIATE")
     try:
@@ -168,10 +168,10 @@ def _transaction(lent: _Lent, works: Iterable[Work]) -> list[Outcome]:
     return outcomes
 
 
-def _in_savepoint(connection: Connection, work: Work) -> Outcome:
+def _in_savepoint(connection: SqlConnection, work: Work) -> RequestOutcome:
     connection.execute("SAVEPOINT request")
     try:
-        outcome = Outcome(work(SqlWriting(connection)))
+        outcome = RequestOutcome(work(SqlWriting(connection)))
     except sqlite3.IntegrityError as error:
         outcome = _undone(connection, error)
     except sqlite3.Error:
@@ -182,7 +182,7 @@ def _in_savepoint(connection: Connection, work: Work) -> Outcome:
     return outcome
 
 
-def _undone(connection: Connection, error: Exception) -> Outcome:
+def _undone(connection: SqlConnection, error: Exception) -> RequestOutcome:
     connection.execute("ROLLBACK TO request")
     connection.size = None
-    return Outcome(error=error)
+    return RequestOutcome(error=error)

@@ -16,7 +16,7 @@ from interlock.audit.store.log import (
     HeldRow,
     StoredReport,
 )
-from interlock.audit.store.writing import Connection
+from interlock.audit.store.writing import SqlConnection
 from interlock.domain.chain.chain import EventRecord
 
 SESSIONS_AT_ONCE = 5_000
@@ -26,11 +26,11 @@ SESSIONS_AT_ONCE = 5_000
 class SqlReader:
     """Reads the log; cannot write. Several threads may use it at a time."""
 
-    def _reading(self) -> AbstractContextManager[Connection]:
+    def _reading(self) -> AbstractContextManager[SqlConnection]:
         """Lend a connection for one statement. Raises ``StoreFailed``."""
         raise NotImplementedError
 
-    def _snapshot(self) -> AbstractContextManager[Connection]:
+    def _snapshot(self) -> AbstractContextManager[SqlConnection]:
         """Lend a connection for several statements that see one state."""
         raise NotImplementedError
 

@@ -14,7 +14,7 @@ from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_roo
 ADOPT_AT_ONCE = 1_000
 
 
-class Connection(Protocol):
+class SqlConnection(Protocol):
     """A connection to a database, as SQLite's and psycopg's are."""
 
     size: int | None
@@ -33,25 +33,25 @@ class Connection(Protocol):
         """Write something that means nothing."""
 
 
-def chain(connection: Connection, session_id: str) -> Chain:
+def chain(connection: SqlConnection, session_id: str) -> Chain:
     """Return all records of a session, with report hashes taken from the stored bytes."""
     windows = tuple(map(rows.window, connection.execute(statements.WINDOWS, (session_id,))))
     return Chain(windows, tuple(map(rows.event, connection.execute(statements.ALL_EVENTS, (session_id,)))))
 
 
-def content_key(connection: Connection, session_id: str) -> ContentKey | None:
+def content_key(connection: SqlConnection, session_id: str) -> ContentKey | None:
     """Return a session's wrapped data key."""
     row = connection.execute(statements.CONTENT_KEY, (session_id,)).fetchone()
     return (rows.number(row[0]), rows.blob(row[1])) if row else None
 
 
-def checkpoint(connection: Connection) -> Checkpoint | None:
+def checkpoint(connection: SqlConnection) -> Checkpoint | None:
     """Return the checkpoint that was added last."""
     row = connection.execute(statements.CHECKPOINT).fetchone()
     return (rows.number(row[0]), rows.text(row[1])) if row else None
 
 
-def held(connection: Connection, window_id: str) -> HeldRow | None:
+def held(connection: SqlConnection, window_id: str) -> HeldRow | None:
     """Return a held response."""
     row = connection.execute(statements.HELD, (window_id,)).fetchone()
     return rows.held(row) if row else None
@@ -60,7 +60,7 @@ def held(connection: Connection, window_id: str) -> HeldRow | None:
 class SqlWriting:
     """A transaction on the writing connection."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: SqlConnection) -> None:
         self._connection = connection
 
     def head(self, session_id: str) -> tuple[int, str]:

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.export.export import text, to_message
-from interlock.audit.tree.walk import Link, Tree
+from interlock.audit.tree.walk import Tree, TreeLink
 from interlock.domain.chain.chain import Verification
 from interlock.domain.chain.provenance import Trail
 
@@ -47,7 +47,7 @@ def _session(trail: Trail) -> audit_pb2.VerifiedSession:
     )
 
 
-def _link(link: Link) -> audit_pb2.Link:
+def _link(link: TreeLink) -> audit_pb2.Link:
     return audit_pb2.Link(
         kind=link.kind,
         parent_session_id=text(link.parent_session_id),

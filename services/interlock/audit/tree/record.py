@@ -16,7 +16,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.export.export import text
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Sealer
-from interlock.audit.sealing.verify import require_sound
+from interlock.audit.sealing.verify import require_valid_chain
 from interlock.audit.store.log import AuditLog, Chain, Writing
 from interlock.domain import ids
 from interlock.domain.chain import provenance
@@ -159,7 +159,7 @@ class RecordHandlers:
         chain = self._log.chain(session_id)
         if not chain.events and not chain.windows:
             return None
-        require_sound(chain, session_id, self._keyring)
+        require_valid_chain(chain, session_id, self._keyring)
         if any(event.event_type == TRUNCATED for event in chain.events):
             raise conflict("SESSION_TRUNCATED", "retention removed the record of this session; it cannot be rebuilt")
         # Positions after the events: an event that is there has its position (both are of one transaction).

@@ -18,7 +18,7 @@ from interlock.audit.store.log import Chain, StoredReport
 from interlock.domain.chain import provenance
 from interlock.domain.chain.chain import WINDOW_SEALED, Fault, Integrity, content_hash
 from interlock.domain.chain.marks import is_truncated
-from interlock.domain.chain.provenance import Created, Result, Started, Trail
+from interlock.domain.chain.provenance import ConsumedResult, SessionOrigin, Started, Trail
 from interlock.domain.errors import Refused, exhausted, invalid, not_found
 from interlock.runtime.keys.derivation import Keyring
 
@@ -26,7 +26,7 @@ MOST_SESSIONS = 10_000
 _LINKED = "linked_results"
 
 
-class Trails(Protocol):
+class TrailSource(Protocol):
     """Where trails are read from."""
 
     def chain(self, session_id: str) -> Chain:
@@ -40,7 +40,7 @@ class Trails(Protocol):
 
 
 @dataclass(frozen=True)
-class Link:
+class TreeLink:
     """One step of the walk: a delegation, or a result that was consumed in a window. ``fault`` is empty when it holds."""
 
     kind: str
@@ -57,7 +57,7 @@ class Tree:
 
     root_id: str
     trails: list[Trail] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    links: list[TreeLink] = field(default_factory=list)
     broken: str = ""
     walked: set[str] = field(default_factory=set)
 
@@ -88,10 +88,10 @@ Walk = Generator[Ask, Any, Tree]
 
 
 @dataclass(frozen=True)
-class Reader:
+class TreeReader:
     """Reads what a walk asks for."""
 
-    log: Trails
+    log: TrailSource
     keyring: Keyring
 
     def trail(self, session_id: str) -> Trail | None:
@@ -108,7 +108,7 @@ class Reader:
         """Return the sessions that may name this root."""
         return self.log.naming(root_session_id)
 
-    def _covered(self, chain: Chain) -> Iterator[tuple[str, Result]]:
+    def _covered(self, chain: Chain) -> Iterator[tuple[str, ConsumedResult]]:
         """Yield the results in the reports, of those whose bytes are the ones that were sealed."""
         for window in chain.windows:
             stored = self.log.report(window_id=window.window_id)
@@ -135,7 +135,7 @@ def walked(walk: Walk) -> Tree:
         answer = read(name)
 
 
-def walk_tree(reader: Reader, root_id: str) -> Walk:
+def walk_tree(reader: TreeReader, root_id: str) -> Walk:
     """Walk the tree of *root_id*.
 
     Refused with SESSION_NOT_FOUND, with NOT_A_ROOT for a session that was delegated to, naming its root, and with
@@ -158,12 +158,14 @@ def walk_tree(reader: Reader, root_id: str) -> Walk:
             parent = yield from _read(reader, orphan.created.parent_session_id, known)
             if fault == provenance.NOT_LINKED or parent is None or session_id not in parent.started:
                 told = "" if parent is not None and is_truncated(parent.found.marks) else fault
-                _add(tree, Link(provenance.DELEGATED, orphan.created.parent_session_id, session_id, "", "", told))
+                _add(tree, TreeLink(provenance.DELEGATED, orphan.created.parent_session_id, session_id, "", "", told))
                 yield from _below(tree, reader, orphan, known)
     return tree
 
 
-def _orphan(tree: Tree, reader: Reader, session_id: str, known: dict[str, Trail]) -> Generator[Ask, Any, Trail | None]:
+def _orphan(
+    tree: Tree, reader: TreeReader, session_id: str, known: dict[str, Trail]
+) -> Generator[Ask, Any, Trail | None]:
     """Return the trail of a session that says it is of this tree and that the walk has not come to."""
     if session_id in tree.walked:
         return None
@@ -171,7 +173,7 @@ def _orphan(tree: Tree, reader: Reader, session_id: str, known: dict[str, Trail]
     return found if found is not None and found.created.root_session_id == tree.root_id else None
 
 
-def _below(tree: Tree, reader: Reader, top: Trail, known: dict[str, Trail]) -> Generator[Ask, Any, None]:
+def _below(tree: Tree, reader: TreeReader, top: Trail, known: dict[str, Trail]) -> Generator[Ask, Any, None]:
     """Add *top* and all that it leads to, each session after its parent."""
     waiting = [top]
     while waiting:
@@ -194,7 +196,7 @@ def _below(tree: Tree, reader: Reader, top: Trail, known: dict[str, Trail]) -> G
         waiting.extend(reversed(children))
 
 
-def _read(reader: Reader, session_id: str, known: dict[str, Trail]) -> Generator[Ask, Any, Trail | None]:
+def _read(reader: TreeReader, session_id: str, known: dict[str, Trail]) -> Generator[Ask, Any, Trail | None]:
     if session_id not in known:
         if len(known) >= MOST_SESSIONS:
             raise exhausted("TREE_TOO_LARGE", f"a tree of at most {MOST_SESSIONS} sessions is walked at a time")
@@ -205,16 +207,18 @@ def _read(reader: Reader, session_id: str, known: dict[str, Trail]) -> Generator
     return known[session_id]
 
 
-def _link(trail: Trail, window_id: str, step: Started | Result, child: Trail | None, root_id: str) -> Link:
+def _link(trail: Trail, window_id: str, step: Started | ConsumedResult, child: Trail | None, root_id: str) -> TreeLink:
     if isinstance(step, Started):
         fault = provenance.delegation_fault(trail, step, child, root_id=root_id)
-        return Link(provenance.DELEGATED, trail.session_id, step.session_id, "", "", fault)
+        return TreeLink(provenance.DELEGATED, trail.session_id, step.session_id, "", "", fault)
     fault = provenance.result_fault(trail, window_id, step, child, root_id=root_id)
     return _result_link(trail, window_id, step, fault)
 
 
-def _result_link(trail: Trail, window_id: str, result: Result, fault: str) -> Link:
-    return Link(provenance.SUB_AGENT_RESULT, trail.session_id, result.session_id, result.chain_tip, window_id, fault)
+def _result_link(trail: Trail, window_id: str, result: ConsumedResult, fault: str) -> TreeLink:
+    return TreeLink(
+        provenance.SUB_AGENT_RESULT, trail.session_id, result.session_id, result.chain_tip, window_id, fault
+    )
 
 
 def _add_session(tree: Tree, trail: Trail) -> None:
@@ -228,7 +232,7 @@ def _told(fault: Fault) -> str:
     return f"{fault.what} {fault.index}: {fault.reason}" + (f" ({fault.window_id})" if fault.window_id else "")
 
 
-def _add(tree: Tree, link: Link, child: Trail | None = None) -> None:
+def _add(tree: Tree, link: TreeLink, child: Trail | None = None) -> None:
     tree.links.append(link)
     if link.fault and not tree.broken:
         where = f" in window {link.window_id}" if link.window_id else ""
@@ -239,19 +243,19 @@ def _add(tree: Tree, link: Link, child: Trail | None = None) -> None:
         )
 
 
-def _not_a_root(created: Created) -> Refused:
+def _not_a_root(created: SessionOrigin) -> Refused:
     return invalid(
         "NOT_A_ROOT", "that session was delegated to; verify the tree from its root",
         root_session_id=created.root_session_id, hint=f"its root is {created.root_session_id}",
     )  # fmt: skip
 
 
-def _created(chain: Chain) -> Created:
+def _created(chain: Chain) -> SessionOrigin:
     found = (event.data_json for event in chain.events if event.event_type == provenance.SESSION_CREATED)
     return provenance.created_of(_object(next(found, "{}")))
 
 
-def _steps(chain: Chain) -> Iterator[tuple[str, Started | Result]]:
+def _steps(chain: Chain) -> Iterator[tuple[str, Started | ConsumedResult]]:
     for event in chain.events:
         if event.event_type == provenance.SUB_AGENT_STARTED:
             yield event.window_id, provenance.started_of(_object(event.data_json))

@@ -15,7 +15,7 @@ from interlock.audit.export.export import printable
 from interlock.audit.sealing.verify import examine
 from interlock.audit.store.log import StoreFailed
 from interlock.audit.store.opening import open_reader, place
-from interlock.audit.tree.walk import Reader, walk_tree, walked
+from interlock.audit.tree.walk import TreeReader, walk_tree, walked
 from interlock.cli.audit import stream
 from interlock.cli.audit.erase import erase, migrate
 from interlock.cli.audit.export import export
@@ -83,7 +83,7 @@ def _verify_tree(root_id: str, output: Format) -> None:
     with _refusals(as_json=output is Format.JSON):
         settings = load()
         with closing(open_reader(settings)) as log:
-            found = walked(walk_tree(Reader(log, _keyring(settings)), ids.check("crp_sess_", root_id)))
+            found = walked(walk_tree(TreeReader(log, _keyring(settings)), ids.check("crp_sess_", root_id)))
     if output is Format.JSON:
         print_json(tree_as_json(found))
     else:

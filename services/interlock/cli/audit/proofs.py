@@ -18,7 +18,7 @@ import typer
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.audit.export.export import printable
-from interlock.audit.merkle.bundles import LocalSource, Manifest, Page, Source, export
+from interlock.audit.merkle.bundles import BundleManifest, LocalSource, LogSource, Page, export
 from interlock.audit.merkle.checkpoint_key import holds
 from interlock.audit.merkle.folder import UnusableError
 from interlock.audit.sealing.reports import open_report
@@ -29,11 +29,18 @@ from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.domain import approval, ids
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.domain.merkle.entry import event_of
-from interlock.domain.merkle.note import MalformedNoteError, Opened, VerifierKey, checkpoint_in, open_note, verifier_key
+from interlock.domain.merkle.note import (
+    MalformedNoteError,
+    VerifiedCheckpoint,
+    VerifierKey,
+    checkpoint_in,
+    open_note,
+    verifier_key,
+)
 from interlock.domain.merkle.tiles import generation_of
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.runtime.keys.derivation import load_keyring
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.settings.model import Settings, load
 from interlock.runtime.tls.mutual import channel_to
 
@@ -144,16 +151,16 @@ def acknowledge_truncation(token: str = APPROVAL, size: int = LOST, output: Outp
         typer.echo(f"the log goes on behind entry {answer.size}, which says who accepted the loss")
 
 
-def _from_database(settings: Settings, out: Path, reports: bool) -> Manifest:
+def _from_database(settings: Settings, out: Path, reports: bool) -> BundleManifest:
     opened = partial(open_report, keyring=load_keyring(settings)) if reports else None
     with closing(open_reader(settings)) as log:
         return asyncio.run(export(LocalSource(log, str(own_verifier(settings)), opened), out, reports=reports))
 
 
-async def _exported(settings: Settings, out: Path) -> Manifest:
+async def _exported(settings: Settings, out: Path) -> BundleManifest:
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", settings.max_message_bytes))
     async with channel_to("audit", settings, settings.audit_address, options) as channel:
-        source: Source = ServiceSource(audit_pb2_grpc.AuditServiceStub(channel), settings.rpc_timeout_s)
+        source: LogSource = ServiceSource(audit_pb2_grpc.AuditServiceStub(channel), settings.rpc_timeout_s)
         return await export(source, out, reports=False)
 
 
@@ -166,13 +173,13 @@ class ServiceSource:
     async def checkpoints(self) -> tuple[str, Sequence[str]]:
         """Return the verifier key's text, and the latest note: the history is the database's and the anchor's."""
         request = audit_pb2.GetCheckpointRequest()
-        answer = await ask("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))
+        answer = await call_service("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))
         return answer.verifier_key, [answer.note]
 
     async def pages(self, start: int) -> AsyncIterator[Page]:
         """Yield the entries from a position on, up to the latest checkpoint."""
         request = audit_pb2.GetCheckpointRequest()
-        end = (await ask("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))).size
+        end = (await call_service("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))).size
         try:
             async for one in self._stub.ListEntries(audit_pb2.ListEntriesRequest(start=start, end=end)):
                 yield [(one.entry, one.leaf_hash)]
@@ -185,7 +192,9 @@ class ServiceSource:
         return None
 
 
-def _checkpoint(settings: Settings, key: VerifierKey | None) -> tuple[audit_pb2.GetCheckpointResponse, Opened]:
+def _checkpoint(
+    settings: Settings, key: VerifierKey | None
+) -> tuple[audit_pb2.GetCheckpointResponse, VerifiedCheckpoint]:
     request = audit_pb2.GetCheckpointRequest()
     answer = _call(settings, lambda stub: stub.GetCheckpoint(request, timeout=settings.rpc_timeout_s))
     try:
@@ -201,7 +210,7 @@ def _call(settings: Settings, call: Callable[[AuditServiceAsyncStub], Awaitable[
     return asked("audit", settings, lambda channel: call(audit_pb2_grpc.AuditServiceStub(channel)))
 
 
-def _require_proved(proof: audit_pb2.ProveInclusionResponse, opened: Opened) -> bytes:
+def _require_proved(proof: audit_pb2.ProveInclusionResponse, opened: VerifiedCheckpoint) -> bytes:
     """Return the leaf hash, which is that of the entry and leads to the signed root."""
     leaf, signed = leaf_hash(proof.entry), opened.checkpoint
     if not proof.entry:

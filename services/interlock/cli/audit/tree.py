@@ -10,7 +10,7 @@ from rich.text import Text
 from rich.tree import Tree as Drawn
 
 from interlock.audit.export.export import printable
-from interlock.audit.tree.walk import Link, Tree
+from interlock.audit.tree.walk import Tree, TreeLink
 from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.chain.chain import Integrity, Verification
 from interlock.domain.chain.provenance import DELEGATED, MEANING, SUB_AGENT_RESULT, Trail
@@ -125,7 +125,7 @@ def _label(trail: Trail) -> Text:
     return label
 
 
-def _told(link: Link) -> Text:
+def _told(link: TreeLink) -> Text:
     what = "delegated to" if link.kind == DELEGATED else "consumed"
     where = f" in {printable(link.window_id)}" if link.window_id else ""
     tip = f", tip {printable(link.chain_tip)[:19]}" if link.chain_tip else ""

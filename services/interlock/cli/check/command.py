@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from interlock.cli.check import probes
-from interlock.cli.check.probes import Finding, Status
+from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused
@@ -40,7 +40,7 @@ def check(
         if _settled(findings) or time.monotonic() >= until:
             break
         time.sleep(PAUSE_S)
-    failed = any(finding.status is Status.FAIL for finding in findings)
+    failed = any(finding.status is ProbeStatus.FAIL for finding in findings)
     if output is Format.JSON:
         print_json({"ok": not failed, "findings": [asdict(finding) for finding in findings]})
     else:
@@ -50,20 +50,22 @@ def check(
     os._exit(NEGATIVE if failed else OK)
 
 
-def _settled(findings: list[Finding]) -> bool:
+def _settled(findings: list[ProbeFinding]) -> bool:
     return not any(
-        finding.status is Status.FAIL or (finding.group == "services" and finding.status is Status.WARN)
+        finding.status is ProbeStatus.FAIL or (finding.group == "services" and finding.status is ProbeStatus.WARN)
         for finding in findings
     )
 
 
-async def examine() -> list[Finding]:
+async def examine() -> list[ProbeFinding]:
     """Return all findings, group by group. What takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
         settings = load()
     except Refused as refused:
-        problem = Finding("configuration", "settings", Status.FAIL, refused.message, refused.metadata.get("hint", ""))
-        return [problem, Finding("everything else", "all", Status.SKIP, "the settings come first")]
+        problem = ProbeFinding(
+            "configuration", "settings", ProbeStatus.FAIL, refused.message, refused.metadata.get("hint", "")
+        )
+        return [problem, ProbeFinding("everything else", "all", ProbeStatus.SKIP, "the settings come first")]
     running = asyncio.create_task(_bounded("services", _all(probes.services(settings))))
     groups = [
         _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
@@ -80,42 +82,51 @@ async def examine() -> list[Finding]:
     return [finding for group in await asyncio.gather(*groups) for finding in group]
 
 
-async def _ports(settings: Settings, running: Awaitable[list[Finding]]) -> list[Finding]:
+async def _ports(settings: Settings, running: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
     found = {finding.name: finding.status for finding in await running}
     return list(probes.ports(settings, found))
 
 
-async def _all(findings: AsyncIterator[Finding]) -> list[Finding]:
+async def _all(findings: AsyncIterator[ProbeFinding]) -> list[ProbeFinding]:
     return [finding async for finding in findings]
 
 
-async def _blocking(group: str, look: Callable[[], Iterator[Finding]]) -> list[Finding]:
+async def _blocking(group: str, look: Callable[[], Iterator[ProbeFinding]]) -> list[ProbeFinding]:
     return await _bounded(group, probes.in_thread(lambda: list(look())))
 
 
-async def _bounded(group: str, findings: Awaitable[list[Finding]]) -> list[Finding]:
+async def _bounded(group: str, findings: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
     try:
         async with asyncio.timeout(GROUP_LIMIT_S):
             return await findings
     except TimeoutError:
-        return [Finding(group, "time", Status.FAIL, f"no result after {GROUP_LIMIT_S:g} s", "a disk or network hangs")]
+        return [
+            ProbeFinding(
+                group, "time", ProbeStatus.FAIL, f"no result after {GROUP_LIMIT_S:g} s", "a disk or network hangs"
+            )
+        ]
 
 
-def _print(findings: list[Finding]) -> None:
+def _print(findings: list[ProbeFinding]) -> None:
     group = ""
     for finding in findings:
         if finding.group != group:
             group = finding.group
             typer.secho(group, bold=True)
         typer.echo(f"  {_colored(finding.status)} {finding.name:<18} {finding.detail}")
-        if finding.hint and finding.status is not Status.OK:
+        if finding.hint and finding.status is not ProbeStatus.OK:
             typer.echo(f"       hint: {finding.hint}")
-    count = {status: sum(finding.status is status for finding in findings) for status in Status}
+    count = {status: sum(finding.status is status for finding in findings) for status in ProbeStatus}
     typer.echo(", ".join(f"{number} {status}" for status, number in count.items() if number))
 
 
-def _colored(status: Status) -> str:
-    colors: dict[Status, Any] = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "red", Status.SKIP: "cyan"}
+def _colored(status: ProbeStatus) -> str:
+    colors: dict[ProbeStatus, Any] = {
+        ProbeStatus.OK: "green",
+        ProbeStatus.WARN: "yellow",
+        ProbeStatus.FAIL: "red",
+        ProbeStatus.SKIP: "cyan",
+    }
     plain = bool(os.environ.get("NO_COLOR")) or not sys.stdout.isatty()
     text = f"{status.value:<4}"
     return text if plain else typer.style(text, fg=colors[status])

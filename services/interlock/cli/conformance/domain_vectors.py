@@ -11,7 +11,7 @@ from interlock.domain.errors import Refused
 from interlock.domain.policy.decision import Situation, decide
 from interlock.domain.policy.directives import NOTHING, Oversight, Tier, canonical, directives
 from interlock.domain.policy.enforcement import Action
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.policy.policy_layers import Layers, resolve
 from interlock.domain.policy.policy_text import parse
 from interlock.domain.risk.risk import RiskLevel
@@ -127,7 +127,7 @@ def _situation(budget: Any, *, charged: str) -> Situation:
 
 def _findings(risk: str) -> Findings:
     return Findings(
-        risk=RiskLevel[risk], attributions=frozenset({Attribution.CONTEXT_GROUNDED}), grounding=1.0, entailment=1.0,
+        risk=RiskLevel[risk], attributions=frozenset({ClaimBasis.CONTEXT_GROUNDED}), grounding=1.0, entailment=1.0,
         flow=None, completeness=None, undefined=frozenset(), fabrications=0, repetition=None, pii=False, tier=Tier.A,
         prohibited=False,
     )  # fmt: skip

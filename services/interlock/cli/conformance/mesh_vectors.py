@@ -24,7 +24,7 @@ from interlock.audit.store.log import Chain
 from interlock.audit.store.log_sql import SqliteReader
 from interlock.audit.store.opening import database_path
 from interlock.cli.conformance.domain_vectors import Expectations, Vector
-from interlock.demo.mesh import Mesh
+from interlock.demo.mesh import DemoMesh
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, Turn
 from interlock.domain.chain import chain
@@ -46,18 +46,18 @@ MADE_UP = (
 _EXPIRED_ISSUED = 999_996_400
 
 
-class Told(Recording):
+class VectorAnswer(Recording):
     """A recording that answers with whatever a vector set last: a remedy may have changed the question."""
 
     answer = SOUND
 
     def answer_to(self, question: str) -> Turn | None:
         """Return the answer that was set."""
-        return Turn("vector", "SPEC-014", "CC BY 4.0", consistent=True, question=question, answer=Told.answer)
+        return Turn("vector", "SPEC-014", "CC BY 4.0", consistent=True, question=question, answer=VectorAnswer.answer)
 
 
 @dataclass(frozen=True)
-class Front:
+class MeshUnderTest:
     """The running mesh, its provider, and a client that is not the openai one: headers are sent as they are."""
 
     client: httpx.Client
@@ -70,7 +70,7 @@ class Front:
         headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:  # fmt: skip
         """Send one chat request that the provider answers with *answer*."""
-        Told.answer = answer
+        VectorAnswer.answer = answer
         body: dict[str, Any] = {"model": MODEL, "messages": [{"role": "user", "content": question}]}
         if facts:
             body["interlock"] = {"facts": [{"id": f["fact_id"], "content": f["content"]} for f in facts]}
@@ -93,12 +93,12 @@ class Front:
 
 
 @contextmanager
-def front(judging: Settings) -> Iterator[Front]:
+def front(judging: Settings) -> Iterator[MeshUnderTest]:
     """Start a mesh and its provider; both end with the block. Raises ``MeshFailedError``.
 
     Of *judging* it takes what decides who judges and how; ports, stores and policies are the vectors' own.
     """
-    nothing = Told("", "", "", "", "", "", ())
+    nothing = VectorAnswer("", "", "", "", "", "", ())
     replay, master = Replay(nothing), secrets.token_hex(32)
     with tempfile.TemporaryDirectory(prefix="interlock-conformance-") as folder, RunningProvider(replay) as provider:
         settings = {
@@ -111,11 +111,11 @@ def front(judging: Settings) -> Iterator[Front]:
                 if (value := getattr(judging, name)) is not None and value != ""
             },
         }
-        with Mesh(Path(folder), settings) as mesh:
+        with DemoMesh(Path(folder), settings) as mesh:
             mesh.wait_ready(lambda _: None)
             key = {"Authorization": "Bearer conformance"}
             with httpx.Client(base_url=mesh.base_url, headers=key, timeout=90, trust_env=False) as client:
-                yield Front(client, replay, Path(folder), Keyring({1: bytes.fromhex(master)}))
+                yield MeshUnderTest(client, replay, Path(folder), Keyring({1: bytes.fromhex(master)}))
 
 
 def token_of(response: httpx.Response) -> str:
@@ -123,7 +123,7 @@ def token_of(response: httpx.Response) -> str:
     return response.headers["crp-set-session"].split(";", 1)[0].strip().removeprefix("token=")
 
 
-def basic_headers(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def basic_headers(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-001."""
     question = vector["input"]["body"]["messages"][0]["content"]
     response = mesh.chat(SOUND, question=question)
@@ -153,7 +153,7 @@ def _holds(each: Mapping[str, Any], name: str, value: str, expect: Expectations)
         )
 
 
-def headers_stay(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def headers_stay(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-002."""
     given = dict(vector["input"]["headers"])
     given["CRP-Session-Token"] = token_of(mesh.sound())
@@ -164,7 +164,7 @@ def headers_stay(vector: Vector, expect: Expectations, mesh: Front) -> None:
     expect.hold(not mesh.provider.crp_headers, f"the provider saw {sorted(mesh.provider.crp_headers)}")
 
 
-def critical_halts(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def critical_halts(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-003."""
     facts = [{"fact_id": "f1", "content": "The museum opens at nine on weekdays."}]
     response = mesh.chat(MADE_UP, facts=facts, headers=vector["input"]["headers"])
@@ -180,7 +180,7 @@ def critical_halts(vector: Vector, expect: Expectations, mesh: Front) -> None:
         expect.hold(field is None or field in response.json(), f"the body has no {field}")
 
 
-def engine(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def engine(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-010 to TV-013: an answer with its facts, or with the window before it."""
     given = vector["input"]
     headers = {}
@@ -214,7 +214,7 @@ def _field(report: dpe_pb2.Report, name: str) -> int:
     return int(getattr(report, name))
 
 
-def _three_windows(expect: Expectations, mesh: Front) -> tuple[str, Chain, httpx.Response]:
+def _three_windows(expect: Expectations, mesh: MeshUnderTest) -> tuple[str, Chain, httpx.Response]:
     response = mesh.sound()
     for _ in range(2):
         response = mesh.sound(token_of(response))
@@ -224,7 +224,7 @@ def _three_windows(expect: Expectations, mesh: Front) -> tuple[str, Chain, httpx
     return session_id, stored, response
 
 
-def chain_holds(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def chain_holds(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-030."""
     session_id, stored, response = _three_windows(expect, mesh)
     expect.note("the printed key and hashes are cut short (sha256:aaa...); three windows of this mesh stand for them")
@@ -244,7 +244,7 @@ def chain_holds(vector: Vector, expect: Expectations, mesh: Front) -> None:
         previous = [mac]
 
 
-def chain_breaks(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def chain_breaks(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-031."""
     session_id, stored, _ = _three_windows(expect, mesh)
     forged = "sha256:" + "0" * 64
@@ -256,7 +256,7 @@ def chain_breaks(vector: Vector, expect: Expectations, mesh: Front) -> None:
     expect.hold(2 in named, f"window 2 is not among the faults: {sorted(named)}")
 
 
-def token_resumes(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def token_resumes(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-040."""
     first = mesh.sound()
     second = mesh.sound(token_of(first))
@@ -267,7 +267,7 @@ def token_resumes(vector: Vector, expect: Expectations, mesh: Front) -> None:
     del vector
 
 
-def token_expires(vector: Vector, expect: Expectations, mesh: Front) -> None:
+def token_expires(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-041."""
     fresh = token_of(mesh.sound())
     past = replace(

@@ -15,7 +15,7 @@ from importlib import resources
 
 from interlock.cli.conformance import domain_vectors, mesh_vectors
 from interlock.cli.conformance.domain_vectors import Expectations, Vector
-from interlock.cli.conformance.mesh_vectors import Front, front
+from interlock.cli.conformance.mesh_vectors import MeshUnderTest, front
 from interlock.demo.mesh import MeshFailedError
 from interlock.runtime.settings.model import Settings
 
@@ -23,7 +23,7 @@ PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
 
 
 @dataclass(frozen=True)
-class Result:
+class VectorResult:
     """How one vector went. ``notes`` tell what failed, and what stands in for what the text leaves open."""
 
     test_id: str
@@ -49,7 +49,7 @@ DOMAIN: Mapping[str, Callable[[Vector, Expectations], None]] = {
     "TV-050": domain_vectors.budget_falls,
     "TV-051": domain_vectors.budget_halts,
 }
-MESH: Mapping[str, Callable[[Vector, Expectations, Front], None]] = {
+MESH: Mapping[str, Callable[[Vector, Expectations, MeshUnderTest], None]] = {
     "TV-001": mesh_vectors.basic_headers,
     "TV-002": mesh_vectors.headers_stay,
     "TV-003": mesh_vectors.critical_halts,
@@ -68,7 +68,7 @@ LEFT_OUT = {
 }
 
 
-def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[Result]:
+def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[VectorResult]:
     """Run every vector, or those whose id matches *only*, and return the results in the order of the text."""
     chosen = [vector for vector in vectors() if only is None or only.search(vector["test_id"])]
     if not any(vector["test_id"] in MESH for vector in chosen):
@@ -81,7 +81,7 @@ def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[Res
         return [_result(vector, FAIL, (why,)) if vector["test_id"] in MESH else run(vector, None) for vector in chosen]
 
 
-def run(vector: Vector, started: Front | None) -> Result:
+def run(vector: Vector, started: MeshUnderTest | None) -> VectorResult:
     """Run one vector. What it raises is a failure with its type, not the end of the report."""
     name = vector["test_id"]
     if name in LEFT_OUT:
@@ -99,7 +99,7 @@ def run(vector: Vector, started: Front | None) -> Result:
     return _result(vector, FAIL if expect.broken else PASS, (*expect.broken, *expect.notes))
 
 
-def _result(vector: Vector, outcome: str, notes: tuple[str, ...]) -> Result:
-    return Result(
+def _result(vector: Vector, outcome: str, notes: tuple[str, ...]) -> VectorResult:
+    return VectorResult(
         vector["test_id"], vector["conformance_level"], vector["category"], vector["description"], outcome, notes
     )

@@ -25,7 +25,7 @@ from interlock.domain.errors import invalid, unavailable
 from interlock.domain.visible import visible
 from interlock.runtime.clock import system_clock
 from interlock.runtime.pictures import picture
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.settings.model import Settings, load
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ Call = Callable[["OversightServiceAsyncStub", Mapping[str, Any]], Awaitable[A]]
 _CHALLENGE = re.compile(r"interlock-sign-in-v1\n[A-Za-z0-9._@+-]{1,128}\n[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
-class State(StrEnum):
+class HeldState(StrEnum):
     """Which held responses are listed."""
 
     PENDING = "pending"
@@ -57,17 +57,17 @@ class State(StrEnum):
 
 APPROVING = typer.Option(..., "--reason", help=f"Why, for the chain: {', '.join(held.APPROVAL_REASONS)}.")
 REJECTING = typer.Option(..., "--reason", help=f"Why, for the chain: {', '.join(held.REJECTION_REASONS)}.")
-STATE = typer.Option(State.PENDING, "--status", help="Which ones.")
+STATE = typer.Option(HeldState.PENDING, "--status", help="Which ones.")
 
 
 def list_held(
-    key: Path = KEY, status: State = STATE, session: str = SESSION, limit: int = LIMIT, output: Output = Format.TEXT
+    key: Path = KEY, status: HeldState = STATE, session: str = SESSION, limit: int = LIMIT, output: Output = Format.TEXT
 ) -> None:
     """List held responses, the oldest first.
 
     Asks the oversight service at INTERLOCK_OVERSIGHT_ADDRESS. Exit 0: listed. 2: refused, or no answer.
     """
-    number = 0 if status is State.ALL else audit_pb2.HeldStatus.Value(f"HELD_STATUS_{status.name}")
+    number = 0 if status is HeldState.ALL else audit_pb2.HeldStatus.Value(f"HELD_STATUS_{status.name}")
     with refusals(output):
         request = oversight_pb2.ListHeldRequest(
             status=number,  # type: ignore[arg-type] # an enum's number is an int here
@@ -158,10 +158,10 @@ def _decide(window: str, key: Path, action: str, *, reason: str, response_hash: 
         async def decide(stub: OversightServiceAsyncStub, options: Mapping[str, Any]) -> oversight_pb2.DecideResponse:
             nonlocal token
             wanted = oversight_pb2.GetHeldRequest(window_id=window)
-            found = await ask("oversight", stub.GetHeld(wanted, **options))
+            found = await call_service("oversight", stub.GetHeld(wanted, **options))
             token = _signed(found.item, key, action, response_hash)
             request = oversight_pb2.DecideRequest(window_id=window, token=token, reason=reason)
-            return await ask("oversight", stub.Decide(request, **options))
+            return await call_service("oversight", stub.Decide(request, **options))
 
         item = _signed_in(key, decide).item
     if output is Format.JSON:
@@ -202,12 +202,12 @@ def _signed_in(key: Path, call: Call[A]) -> A:
 async def _opened(stub: OversightServiceAsyncStub, key: Path, settings: Settings) -> oversight_pb2.SignInResponse:
     reviewer, private = private_key(key)
     wanted, timeout = oversight_pb2.ChallengeRequest(reviewer_id=reviewer), settings.rpc_timeout_s
-    drawn = await ask("oversight", stub.Challenge(wanted, timeout=timeout))
+    drawn = await call_service("oversight", stub.Challenge(wanted, timeout=timeout))
     if not _CHALLENGE.fullmatch(drawn.challenge):
         raise unavailable("CHALLENGE_INVALID", "what is to be signed is no challenge to sign in", retry_after_ms=0)
     signature = private.sign(drawn.challenge.encode())
     request = oversight_pb2.SignInRequest(reviewer_id=reviewer, challenge=drawn.challenge, signature=signature)
-    return await ask("oversight", stub.SignIn(request, timeout=timeout))
+    return await call_service("oversight", stub.SignIn(request, timeout=timeout))
 
 
 def _lines(found: oversight_pb2.GetHeldResponse) -> list[str]:

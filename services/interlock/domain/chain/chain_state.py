@@ -19,7 +19,7 @@ CASCADED = "SAFETY_BUDGET_CASCADED"
 
 
 @dataclass(frozen=True)
-class Standing:
+class ChainState:
     """The lowest budget that sessions below left, how many windows were sealed, and how many sessions it started."""
 
     budget: Micros
@@ -27,11 +27,11 @@ class Standing:
     started: int = 0
 
 
-WHOLE = Standing(FULL, 0)
+WHOLE = ChainState(FULL, 0)
 """Of a session about which nothing is on record."""
 
 
-def standing_of(events: Iterable[EventRecord], *, besides: str = "") -> Standing:
+def standing_of(events: Iterable[EventRecord], *, besides: str = "") -> ChainState:
     """Return what the events of one session's chain say of it; the window *besides* is left out."""
     budget, sealed, started = FULL, 0, set[str]()
     for event in events:
@@ -41,7 +41,7 @@ def standing_of(events: Iterable[EventRecord], *, besides: str = "") -> Standing
             sealed += 1
         elif event.event_type == SUB_AGENT_STARTED:
             started.add(_session_of(event.data_json))
-    return Standing(budget, sealed, len(started - {""}))
+    return ChainState(budget, sealed, len(started - {""}))
 
 
 def _session_of(data_json: str) -> str:

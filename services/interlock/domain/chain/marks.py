@@ -28,7 +28,7 @@ class Event(Protocol):
 
 
 @dataclass(frozen=True)
-class Marks:
+class ChainMarks:
     """What the marks of a chain say. ``sequence`` and ``head`` are where a truncated chain goes on from; (0, "") elsewhere."""
 
     sequence: int = 0
@@ -42,17 +42,17 @@ class Marks:
     """The marks themselves, in order."""
 
 
-def marks_of(events: Sequence[Event]) -> Marks:
+def marks_of(events: Sequence[Event]) -> ChainMarks:
     """Return what the marks among *events*, ordered by sequence, say. Their HMACs are checked elsewhere."""
     marked = [event for event in events if event.event_type in {CONTENT_ERASED, TRUNCATED}]
     if not marked:
-        return Marks()
+        return ChainMarks()
     erased = max((event.sequence for event in marked if event.event_type == CONTENT_ERASED), default=0)
     kept: dict[str, Any] = {}
     first = events[0]
     if first.event_type == TRUNCATED and first.sequence > 1:
         kept = _kept(first)
-    return Marks(erased_before=erased, found=tuple(marked), **kept)
+    return ChainMarks(erased_before=erased, found=tuple(marked), **kept)
 
 
 def _kept(mark: Event) -> dict[str, Any]:

@@ -52,7 +52,7 @@ OF_THE_CHILD = frozenset({CHILD_BROKEN, CHILD_INCOMPLETE})
 
 
 @dataclass(frozen=True)
-class Result:
+class ConsumedResult:
     """A sub-agent's result as a parent refers to it: in an event of its trail, or in the report of a window."""
 
     session_id: str
@@ -62,7 +62,7 @@ class Result:
 
 
 @dataclass(frozen=True)
-class Created:
+class SessionOrigin:
     """What a session's SESSION_CREATED says of its place in the tree; empty and 0 for a root."""
 
     parent_session_id: str
@@ -91,10 +91,10 @@ class Trail:
 
     session_id: str
     found: Verification
-    created: Created
-    steps: tuple[tuple[str, Started | Result], ...]
+    created: SessionOrigin
+    steps: tuple[tuple[str, Started | ConsumedResult], ...]
     seals: Mapping[str, tuple[int, str]]
-    covered: tuple[tuple[str, Result], ...]
+    covered: tuple[tuple[str, ConsumedResult], ...]
 
     @property
     def started(self) -> frozenset[str]:
@@ -102,10 +102,10 @@ class Trail:
         return frozenset(step.session_id for _, step in self.steps if isinstance(step, Started))
 
 
-def created_of(data: Mapping[str, Any]) -> Created:
+def created_of(data: Mapping[str, Any]) -> SessionOrigin:
     """Return the place in the tree that the data of a SESSION_CREATED event give; what is no such value is empty."""
     depth = data.get("loop_depth", 0)
-    return Created(
+    return SessionOrigin(
         parent_session_id=_text(data, "parent_session_id"),
         root_session_id=_text(data, "root_session_id"),
         agent_type=_text(data, "agent_type"),
@@ -119,9 +119,9 @@ def started_of(data: Mapping[str, Any]) -> Started:
     return Started(_text(data, "session_id"), _text(data, "agent_type"), _text(data, "grant_id"))
 
 
-def result_of(data: Mapping[str, Any], *, prefix: str = "") -> Result:
+def result_of(data: Mapping[str, Any], *, prefix: str = "") -> ConsumedResult:
     """Return the result that a SUB_AGENT_RESULT event (with its *prefix*) or an entry of a report's linked_results names."""
-    return Result(
+    return ConsumedResult(
         session_id=_text(data, f"{prefix}session_id"),
         window_id=_text(data, f"{prefix}window_id"),
         hmac=_text(data, f"{prefix}hmac"),
@@ -147,7 +147,7 @@ def delegation_fault(parent: Trail, started: Started, child: Trail | None, *, ro
     return _own_fault(child)
 
 
-def result_fault(parent: Trail, window_id: str, result: Result, child: Trail | None, *, root_id: str) -> str:
+def result_fault(parent: Trail, window_id: str, result: ConsumedResult, child: Trail | None, *, root_id: str) -> str:
     """Return why a consumed result does not hold; empty when it does (SPEC-012 §8.2, steps 3 to 5)."""
     if child is None:
         return CHILD_MISSING
@@ -161,7 +161,7 @@ def result_fault(parent: Trail, window_id: str, result: Result, child: Trail | N
     return fault or ("" if covered else NOT_COVERED)
 
 
-def _value_fault(result: Result, child: Trail) -> str:
+def _value_fault(result: ConsumedResult, child: Trail) -> str:
     place, hmac = child.seals.get(result.window_id, (0, ""))
     if not hmac or hmac != result.hmac:
         return RESULT_MISMATCH
@@ -170,9 +170,9 @@ def _value_fault(result: Result, child: Trail) -> str:
     return "" if held else TIP_MISMATCH
 
 
-def unrecorded(trail: Trail) -> tuple[tuple[str, Result], ...]:
+def unrecorded(trail: Trail) -> tuple[tuple[str, ConsumedResult], ...]:
     """Return the results that sealed reports cover and no event records, with their windows."""
-    recorded = {(window_id, step) for window_id, step in trail.steps if isinstance(step, Result)}
+    recorded = {(window_id, step) for window_id, step in trail.steps if isinstance(step, ConsumedResult)}
     return tuple(one for one in trail.covered if one not in recorded)
 
 

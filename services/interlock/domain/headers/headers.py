@@ -76,7 +76,7 @@ KNOWN = _ACTIVE | PREFERENCES | set(NOT_SUPPORTED) | RESPONSE_ONLY
 
 
 @dataclass(frozen=True)
-class Asked:
+class RequestHeaders:
     """What a request's CRP headers ask for; ``None`` means that the header was absent."""
 
     session_token: str | None
@@ -112,7 +112,7 @@ class Asked:
     oversight_token: str | None
 
 
-def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Asked:
+def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> RequestHeaders:
     """Return what the header *fields* of a request ask for; fields that are not ours are left alone.
 
     Refused with UNKNOWN_CRP_HEADER, RESPONSE_HEADER_IN_REQUEST, DUPLICATE_HEADER, CONFLICTING_HEADERS, HEADER_TOO_LARGE,
@@ -136,7 +136,7 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Aske
     action = _one_of(one, "crp-session-action", ["terminate", "branch"])
     demanded, preferred = _strategies(one)
     continued = _continued(one, demanded, action)
-    return Asked(
+    return RequestHeaders(
         session_token=_matching(one, "crp-session-token", r"[A-Za-z0-9+/.=_-]+"),
         continuation_id=continued[0] if len(continued) == 1 else None,
         continuation_ids=continued,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from interlock.domain.merkle.alignment import CHANGED, aligned
-from interlock.domain.merkle.entries import FOLLOWING, Losses, Marks, Trails
+from interlock.domain.merkle.entries import FOLLOWING, LogMarks, LogTrails, Losses
 from interlock.domain.merkle.tiles import Line, beyond, runs
 from interlock.domain.merkle.tree import Frontier
 
@@ -83,8 +83,8 @@ class Examiner:
         self._anchored = 0
         self._failed: list[tuple[Head, int]] = []
         self._hidden: list[int] = []
-        self._marks, self._losses = Marks(), Losses()
-        self._trails = Trails(report_hash)
+        self._marks, self._losses = LogMarks(), Losses()
+        self._trails = LogTrails(report_hash)
 
     def add(self, finding: Finding) -> None:
         """Take a finding that was made elsewhere, such as a signature that does not hold."""

@@ -25,7 +25,7 @@ Problem = tuple[str, str]
 """Reason and detail."""
 
 
-class Marks:
+class LogMarks:
     """What retention and erasure said in the log: whose entries lost their bytes, whose contents were erased.
 
     Anybody can write such an entry behind the last checkpoint: only those count that a checkpoint vouches for.
@@ -99,7 +99,7 @@ def loss_of(position: int, event: EventRecord) -> Losses.Loss | None:
     return Losses.Loss(position, *numbers, *texts)  # type: ignore[arg-type]
 
 
-class Trails:
+class LogTrails:
     """Every session's sequence and every sealed window, as entry follows entry."""
 
     def __init__(self, report_hash: Callable[[str], str | None] | None) -> None:
@@ -123,7 +123,7 @@ class Trails:
         """Note that an entry there is not what it was: what follows from that is not told again."""
         self._disturbed = position
 
-    def take(self, position: int, text: bytes, marks: Marks, losses: Losses) -> Iterator[Problem]:
+    def take(self, position: int, text: bytes, marks: LogMarks, losses: Losses) -> Iterator[Problem]:
         """Read an entry and tell what does not fit to those before it."""
         try:
             event = event_of(text)

@@ -74,7 +74,7 @@ class Checkpoint:
 
 
 @dataclass(frozen=True)
-class Opened:
+class VerifiedCheckpoint:
     """A checkpoint whose signature holds, and when it was signed: Unix seconds, 0 when no time is signed."""
 
     checkpoint: Checkpoint
@@ -108,7 +108,7 @@ def sign(checkpoint: Checkpoint, key: VerifierKey, signer: Sign, *, now_s: int) 
     return text + "\n" + _line(key, ED25519, plain) + _line(key, TIMED, stamp + timed)
 
 
-def open_note(note: str, key: VerifierKey, verify: Verify) -> Opened:
+def open_note(note: str, key: VerifierKey, verify: Verify) -> VerifiedCheckpoint:
     """Return what *note* says, if *key* signed it.
 
     Raises ``MalformedNoteError`` for a note that is no checkpoint of this key's log, or whose signature does not hold.
@@ -123,7 +123,7 @@ def open_note(note: str, key: VerifierKey, verify: Verify) -> Opened:
     if not plain or not all(_holds(verify, key, signature, text.encode()) for signature in plain):
         raise MalformedNoteError("the note is not signed by this key")
     stamped = [found[4:] for found in mine if found[:4] == key.key_id(TIMED)]
-    return Opened(checkpoint, max((_time(verify, key, found, text) for found in stamped), default=0), note)
+    return VerifiedCheckpoint(checkpoint, max((_time(verify, key, found, text) for found in stamped), default=0), note)
 
 
 def checkpoint_in(note: str) -> Checkpoint:

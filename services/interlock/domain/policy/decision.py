@@ -37,7 +37,7 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class PolicyOutcome:
     """What happens and why. ``reason`` and ``halt_reason`` are constants and empty when the response is delivered.
 
     ``halt_reason`` is what SPEC-002 §13.2 lists, then HIGH_ or MEDIUM_HALLUCINATION_RISK, or the type of the breach.
@@ -59,7 +59,7 @@ class Outcome:
 class Verdict:
     """The answer to one situation."""
 
-    outcome: Outcome
+    outcome: PolicyOutcome
     oversight: Oversight
     warned: bool
     broken: tuple[Breach, ...]
@@ -157,9 +157,9 @@ def _lasting(situation: Situation, policy: Policy, findings: Findings) -> frozen
     )
 
 
-def _treated(tried: Treatment) -> Outcome:
+def _treated(tried: Treatment) -> PolicyOutcome:
     again = tried.action is Action.REDISPATCH
-    return Outcome(
+    return PolicyOutcome(
         action=tried.action,
         cause="remedy",
         remedies=tried.remedies,
@@ -167,7 +167,7 @@ def _treated(tried: Treatment) -> Outcome:
     )
 
 
-def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> Outcome:
+def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> PolicyOutcome:
     """Return the outcome, named by its most final cause.
 
     First a spent budget, which ends the session; then a prohibited use; then what was found in the response; and only
@@ -184,10 +184,10 @@ def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings
         first = next((breach for breach in broken if breach.action is action), None)
         if first is not None:
             return _kept_back(first)
-    return Outcome(action=Action.DELIVER, cause="none")
+    return PolicyOutcome(action=Action.DELIVER, cause="none")
 
 
-def _halted_by(breach: Breach, risk: RiskLevel) -> Outcome:
+def _halted_by(breach: Breach, risk: RiskLevel) -> PolicyOutcome:
     if breach.missing:
         return _halt(breach.name, SIGNAL_NOT_AVAILABLE, SIGNAL_NOT_AVAILABLE)
     if breach.type == RISK_NOT_ACCEPTED:
@@ -197,15 +197,15 @@ def _halted_by(breach: Breach, risk: RiskLevel) -> Outcome:
     return _halt(breach.name, SAFETY_HALT, breach.type)
 
 
-def _halt(cause: str, reason: str, halt_reason: str, *, oversight_required: bool = False) -> Outcome:
-    return Outcome(
+def _halt(cause: str, reason: str, halt_reason: str, *, oversight_required: bool = False) -> PolicyOutcome:
+    return PolicyOutcome(
         action=Action.HALT, cause=cause, reason=reason, halt_reason=halt_reason, oversight_required=oversight_required
     )
 
 
-def _kept_back(breach: Breach) -> Outcome:
+def _kept_back(breach: Breach) -> PolicyOutcome:
     held = breach.action is Action.HOLD
-    return Outcome(
+    return PolicyOutcome(
         action=breach.action,
         cause=breach.name,
         reason=HELD_FOR_REVIEW if held else QUALITY_NOT_AVAILABLE,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 
 from interlock.domain.policy.directives import Oversight, Policy, Repetition, Source, Tier, kebab, written
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.risk.risk import RiskLevel
 
 
@@ -42,11 +42,11 @@ class Breach:
         return self.directive.partition(" ")[0]
 
 
-NEEDED: dict[Attribution, frozenset[Source]] = {
-    Attribution.CONTEXT_GROUNDED: frozenset({Source.CONTEXT}),
-    Attribution.PARAMETRIC: frozenset({Source.PARAMETRIC}),
-    Attribution.UNVERIFIABLE: frozenset({Source.PARAMETRIC}),
-    Attribution.MIXED: frozenset({Source.CONTEXT, Source.PARAMETRIC}),
+NEEDED: dict[ClaimBasis, frozenset[Source]] = {
+    ClaimBasis.CONTEXT_GROUNDED: frozenset({Source.CONTEXT}),
+    ClaimBasis.PARAMETRIC: frozenset({Source.PARAMETRIC}),
+    ClaimBasis.UNVERIFIABLE: frozenset({Source.PARAMETRIC}),
+    ClaimBasis.MIXED: frozenset({Source.CONTEXT, Source.PARAMETRIC}),
 }
 """Sources that ``default-src`` must list for a claim of each attribution (SPEC-006 §3.1, SPEC-005 §4.2).
 
@@ -54,8 +54,8 @@ No signal tells a fact of the cross-session graph from one of the session, so ``
 nothing.
 """
 
-_UNGROUNDED = frozenset({Attribution.PARAMETRIC, Attribution.UNVERIFIABLE})
-_NOT_ONLY_CONTEXT = frozenset(Attribution) - {Attribution.CONTEXT_GROUNDED}
+_UNGROUNDED = frozenset({ClaimBasis.PARAMETRIC, ClaimBasis.UNVERIFIABLE})
+_NOT_ONLY_CONTEXT = frozenset(ClaimBasis) - {ClaimBasis.CONTEXT_GROUNDED}
 _SCORES = ("grounding", "entailment", "flow", "completeness")
 
 
@@ -92,7 +92,7 @@ def _oversight(mode: Oversight, risk: RiskLevel) -> Iterator[Breach]:
         yield Breach(directive, "OVERSIGHT_REQUIRED", risk.name, Action.HOLD)
 
 
-def _sources(policy: Policy, attributions: frozenset[Attribution] | None) -> Iterator[Breach]:
+def _sources(policy: Policy, attributions: frozenset[ClaimBasis] | None) -> Iterator[Breach]:
     rules = (
         ("default-src", "SOURCE_NOT_TRUSTED", _untrusted(policy.default_src)),
         ("block-ungrounded", "UNGROUNDED_CLAIM", _UNGROUNDED if policy.block_ungrounded else None),
@@ -108,7 +108,7 @@ def _sources(policy: Policy, attributions: frozenset[Attribution] | None) -> Ite
             yield Breach(directive, kind, " ".join(each.name for each in sorted(refused & attributions)), Action.HALT)
 
 
-def _untrusted(trusted: frozenset[Source] | None) -> frozenset[Attribution] | None:
+def _untrusted(trusted: frozenset[Source] | None) -> frozenset[ClaimBasis] | None:
     if trusted is None:  # stands for `context parametric`, which admits every attribution
         return None
     return frozenset(attribution for attribution, needed in NEEDED.items() if not needed <= trusted)

@@ -9,7 +9,7 @@ from interlock.domain.policy.directives import Repetition, Tier
 from interlock.domain.risk.risk import RiskLevel
 
 
-class Attribution(IntEnum):
+class ClaimBasis(IntEnum):
     """What a claim rests on (SPEC-005 §4.2); numbers equal ``interlock.api.dpe.v1.Attribution``."""
 
     CONTEXT_GROUNDED = 1
@@ -28,7 +28,7 @@ class Findings:
     """
 
     risk: RiskLevel
-    attributions: frozenset[Attribution] | None
+    attributions: frozenset[ClaimBasis] | None
     grounding: float | None
     entailment: float | None
     flow: float | None

@@ -54,7 +54,7 @@ class Floor(Enum):
 
 
 @dataclass(frozen=True)
-class Signals:
+class RiskSignals:
     """The four inputs, 0.0 best, 1.0 worst (§7.2)."""
 
     attribution: float
@@ -124,7 +124,11 @@ class Composite:
 
 
 def compose(
-    signals: Signals, *, amplifiers: Iterable[Amplifier] = (), floors: Iterable[Floor] = (), calibration: Calibration
+    signals: RiskSignals,
+    *,
+    amplifiers: Iterable[Amplifier] = (),
+    floors: Iterable[Floor] = (),
+    calibration: Calibration,
 ) -> Composite:
     """Return the composite of one answer.
 

@@ -79,7 +79,7 @@ def ai_act_class(domain: str, *, personal_data_in_decision: bool) -> AiActClass:
     return base
 
 
-class Evidence(Enum):
+class ControlEvidence(Enum):
     """Something that a call can leave behind as evidence."""
 
     ATTRIBUTED = auto()
@@ -110,7 +110,7 @@ class Control:
 
     framework: str
     id: str
-    needs: frozenset[Evidence]
+    needs: frozenset[ControlEvidence]
     classes: frozenset[AiActClass] = frozenset(AiActClass)
     personal_data_only: bool = False
 
@@ -143,7 +143,7 @@ def _controls(
     """Yield the controls of a table: a line for each, its id and the evidence that it needs."""
     for line in table.strip().splitlines():
         name, _, needs = line.strip().partition(": ")
-        evidence = frozenset(Evidence[each] for each in needs.split())
+        evidence = frozenset(ControlEvidence[each] for each in needs.split())
         yield Control(framework, name, evidence, classes, personal_data_only)
 
 
@@ -230,7 +230,7 @@ CONTROLS = (
 """Every control that SPEC-010 §1 to §4 maps. A.7.3 and MAP 3.5 are left out: it says that no protocol covers them."""
 
 
-def controls(evidence: Collection[Evidence], *, ai_class: AiActClass, personal_data: bool) -> Controls:
+def controls(evidence: Collection[ControlEvidence], *, ai_class: AiActClass, personal_data: bool) -> Controls:
     """Return the controls that apply to a system of this class, and those that *evidence* meets (SPEC-002 §7.8).
 
     The articles for high-risk systems apply from HIGH on, the GDPR where personal data was found.

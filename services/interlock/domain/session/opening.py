@@ -14,7 +14,7 @@ from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR,
 from interlock.domain.dag.lineage import closure, history_of, steps_of
 from interlock.domain.ids import ContinuationId, WindowId
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.state import VOID, Lease, Opened, OpenWindow, Parent, SessionState, Status
+from interlock.domain.session.state import VOID, Lease, OpenedWindow, OpenWindow, Parent, SessionState, Status
 
 UNSETTLED_KEPT = 16
 """Expired leases of lines that are remembered. More only wedge a session, never refill it: the audit log refuses a
@@ -26,7 +26,7 @@ FACTS_KEPT = 4096
 Parents = tuple[Node, ...]
 
 
-def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionState, Opened]:
+def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionState, OpenedWindow]:
     """Take the lease of the next window (SPEC-004 §4.2; SPEC-007 §5).
 
     A lease that ran out is taken over, and its window is named as unsettled: it may have been sealed.
@@ -48,10 +48,10 @@ def open_window(state: SessionState | None, ask: OpenWindow) -> tuple[SessionSta
 
 def _opened(
     state: SessionState, ask: OpenWindow, parents: Parents, left_out: tuple[WindowId, ...], lapsed: Lease | None
-) -> Opened:
+) -> OpenedWindow:
     path = Micros(min([ask.token_budget, start_of(state, parents)]))
     places = [at for at, node in enumerate(state.nodes) if node in parents]
-    return Opened(
+    return OpenedWindow(
         terms=state.terms,
         policy=state.policy,
         pattern=ask.pattern,

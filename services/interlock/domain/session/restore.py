@@ -18,10 +18,10 @@ from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.rule import UNTOLD_KEPT, commit_window, fail_window, new_session, terminate
 from interlock.domain.session.session_policy import tightened
 from interlock.domain.session.state import (
+    CommitOutcome,
     CommitWindow,
     FailWindow,
     Lease,
-    Outcome,
     PolicyText,
     SessionState,
     Status,
@@ -32,7 +32,7 @@ INCOMPLETE = "RECORD_INCOMPLETE"
 
 
 @dataclass(frozen=True)
-class Created:
+class SessionBegan:
     """A session began, with its first budget; a child used up a grant, and the approval of that where it needed one."""
 
     terms: Terms
@@ -69,7 +69,7 @@ class Lowered:
     budget: Micros
 
 
-Step = Created | Unrecorded | CommitWindow | FailWindow | Ended | Lowered
+Step = SessionBegan | Unrecorded | CommitWindow | FailWindow | Ended | Lowered
 
 Rebuilt = dict[SessionId, SessionState]
 
@@ -111,7 +111,7 @@ def ended(steps: Iterable[Step]) -> frozenset[SessionId]:
 
 def _after(states: Rebuilt, root: SessionId, step: Step, following: Lease | None) -> Rebuilt:
     """Return the sessions that *step* changes."""
-    if isinstance(step, Created):
+    if isinstance(step, SessionBegan):
         return _created(states, root, step)
     state = states.get(step.session_id)
     if state is None:
@@ -136,7 +136,7 @@ def _lowered(state: SessionState, told: Micros) -> SessionState:
     return replace(state, budget=budget, cap=Micros(min(state.cap, told)), status=status)
 
 
-def _created(states: Rebuilt, root: SessionId, step: Created) -> Rebuilt:
+def _created(states: Rebuilt, root: SessionId, step: SessionBegan) -> Rebuilt:
     """Return a new session and its parent. What a child was checked against is not checked again: it was there."""
     session_id, ancestors = step.session_id, step.terms.ancestors
     first = new_session(step.terms, step.policy, step.budget)
@@ -233,7 +233,7 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
     )
 
 
-def _at(place: int, outcome: Outcome) -> Outcome:
+def _at(place: int, outcome: CommitOutcome) -> CommitOutcome:
     return outcome if outcome.index == place else replace(outcome, index=place)
 
 

@@ -18,12 +18,12 @@ from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, 
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import (
     VOID,
+    CommitOutcome,
     Committed,
     CommitWindow,
     Effect,
     FailWindow,
     Lease,
-    Outcome,
     PolicyText,
     SessionState,
     Status,
@@ -81,7 +81,7 @@ def _set_back(state: SessionState, ask: CommitWindow) -> bool:
     return state.budget > ask.chain.budget or sealed + len(flying) < ask.chain.sealed
 
 
-def _again(state: SessionState, outcome: Outcome, ask: CommitWindow) -> Committed:
+def _again(state: SessionState, outcome: CommitOutcome, ask: CommitWindow) -> Committed:
     if (outcome.hmac, outcome.charge) != (ask.seal.hmac, ask.charge):
         raise refusal("WINDOW_ID_REUSED")
     return _committed(state, outcome, duplicate=True)
@@ -123,7 +123,7 @@ def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
             raise refusal("PARENT_NOT_TIP")
 
 
-def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[Outcome, Micros]:
+def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[CommitOutcome, Micros]:
     """Return what the settlement does to the session, and the cap on what starts after it."""
     summing = state.terms.accumulate or ask.accumulate
     start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
@@ -136,7 +136,7 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
             status = Status.HALTED
         elif index == limits.max_dag_nodes or (last and not _goes_on(state, ask)):
             status = Status.TERMINATED
-    outcome = Outcome(
+    outcome = CommitOutcome(
         index=index,
         path_budget=path,
         session_budget=budget,
@@ -160,7 +160,7 @@ def _goes_on(state: SessionState, ask: CommitWindow) -> bool:
 
 
 def _cascade(
-    states: States, ask: CommitWindow, state: SessionState, outcome: Outcome
+    states: States, ask: CommitWindow, state: SessionState, outcome: CommitOutcome
 ) -> tuple[Changed, tuple[Effect, ...]]:
     """Lower every ancestor to what the session below it has left (SPEC-012 §5.3), from the parent up to the root.
 
@@ -182,7 +182,7 @@ def _cascade(
     return changed, tuple(effects)
 
 
-def _advanced(state: SessionState, ask: CommitWindow, outcome: Outcome, cap: Micros) -> SessionState:
+def _advanced(state: SessionState, ask: CommitWindow, outcome: CommitOutcome, cap: Micros) -> SessionState:
     node = Node(
         window_id=ask.window_id,
         window_number=ask.window_number,
@@ -221,7 +221,7 @@ def _void(lease: Lease, ask: CommitWindow) -> Lease:
     return replace(lease, pattern=VOID) if _lost(lease, ask) else lease
 
 
-def _committed(state: SessionState, outcome: Outcome, *, duplicate: bool) -> Committed:
+def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) -> Committed:
     nodes = state.nodes[: outcome.index]
     return Committed(
         terms=state.terms,
@@ -259,7 +259,7 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
     ended = index == state.terms.limits.max_dag_nodes and state.status is Status.ACTIVE
     status, breaker = Status.TERMINATED if ended else state.status, state_of(state.budget)
     node = Node(ask.window_id, number, lease.parent_ids, None, lease.pattern, path, Micros(0), NO_SEAL, (), ask.reason)
-    outcome = Outcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
+    outcome = CommitOutcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
     return replace(freed, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True
 
 

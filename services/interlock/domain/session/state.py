@@ -7,7 +7,7 @@ from enum import IntEnum
 
 from interlock.domain.breaker import BreakerState, Transition, state_of, transitions
 from interlock.domain.budget import FULL, Micros
-from interlock.domain.chain.chain_state import WHOLE, Standing
+from interlock.domain.chain.chain_state import WHOLE, ChainState
 from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
 from interlock.domain.dag.lineage import History
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
@@ -104,7 +104,7 @@ class Effect:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CommitOutcome:
     """What a commit did. It is stored, so that a repeated commit gets the same answer.
 
     ``ancestors`` holds all of them, from the parent up, when any of them changed.
@@ -151,7 +151,7 @@ class SessionState:
     status: Status
     budget: Micros
     nodes: tuple[Node, ...] = ()
-    outcomes: tuple[Outcome, ...] = ()
+    outcomes: tuple[CommitOutcome, ...] = ()
     leases: tuple[Lease, ...] = ()
     expired: tuple[Lease, ...] = ()
     cap: Micros = FULL
@@ -228,7 +228,7 @@ class Parent:
 
 
 @dataclass(frozen=True)
-class Opened:
+class OpenedWindow:
     """The lease of a window, with what its dispatch needs; ``parents`` are sorted by id."""
 
     terms: Terms
@@ -280,7 +280,7 @@ class CommitWindow:
     facts: tuple[str, ...] = ()
     accumulate: bool = False
     parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
-    chain: Standing = WHOLE
+    chain: ChainState = WHOLE
     """What the audit chain says of the session, this window left out: a store that says more was set back."""
 
 
@@ -290,7 +290,7 @@ class Committed:
 
     terms: Terms
     policy_hash: str
-    outcome: Outcome
+    outcome: CommitOutcome
     duplicate: bool
     pattern: str
     history: History

@@ -11,7 +11,7 @@ from interlock.dpe.claims.clauses import clauses
 from interlock.dpe.claims.leads import points_at_source, presents, under
 from interlock.dpe.claims.wording import BARE_VERBS, META_WORDS, SUBJECTS, means, talks_of_itself, type_of
 from interlock.dpe.document import Claim, ClaimType, Entity
-from interlock.dpe.text.layout import Kind
+from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed, fitted
 from interlock.dpe.text.text import Text
 from interlock.dpe.values.extraction import extract
@@ -20,7 +20,7 @@ TITLE_WORDS = 10
 _NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"})
 
 
-class Standing(Enum):
+class Checkability(Enum):
     """What becomes of a claim: it is checked, it is checked as a title, or it has nothing to check."""
 
     CHECKED = "checked"
@@ -30,7 +30,7 @@ class Standing(Enum):
 
 def claims_of(
     parsed: Parsed, *, limit: int, count: Callable[[Sequence[str]], list[int]], number: int, output_index: int = 0
-) -> Iterator[tuple[Claim, Standing]]:
+) -> Iterator[tuple[Claim, Checkability]]:
     """Yield the claims of a sentence, numbered from *number* on.
 
     No claim has more than *limit* tokens; a longer one comes in parts.
@@ -43,7 +43,7 @@ def claims_of(
                 number += 1
 
 
-def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[Claim, Standing]:
+def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[Claim, Checkability]:
     tokens = _tokens_of(parsed, text)
     own = text
     if parsed.lead and not any(t.dep_ in SUBJECTS for t in tokens):
@@ -64,13 +64,13 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
         choice_index=parsed.sentence.choice_index,
         start=parsed.sentence.start,
         end=parsed.sentence.end,
-        claim_type=_type(own, tokens, checked=checked, borrowed=borrowed, code=parsed.kind is Kind.CODE),
+        claim_type=_type(own, tokens, checked=checked, borrowed=borrowed, code=parsed.kind is BlockKind.CODE),
         specificity=round(specificity, 2),
         entities=tuple(entities),
     )
     if not checked:
-        return claim, Standing.UNCHECKED
-    return claim, Standing.TITLE if not values and _is_title(parsed, text.chars, tokens) else Standing.CHECKED
+        return claim, Checkability.UNCHECKED
+    return claim, Checkability.TITLE if not values and _is_title(parsed, text.chars, tokens) else Checkability.CHECKED
 
 
 def _type(text: Text, tokens: Sequence[Any], *, checked: bool, borrowed: bool, code: bool) -> ClaimType:
@@ -84,7 +84,7 @@ def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
     """Whether the words stand over a text and assert nothing: few, without a verb, marked up or with a colon."""
     if presents(text, tokens):
         return True
-    marked = parsed.kind is Kind.TITLE or text.endswith(":")
+    marked = parsed.kind is BlockKind.TITLE or text.endswith(":")
     return marked and len(tokens) <= TITLE_WORDS and not any(t.pos_ in {"VERB", "AUX"} for t in tokens)
 
 

@@ -16,7 +16,7 @@ from typing import Any
 from interlock.dpe.claims.asides import antecedent, aside, description
 from interlock.dpe.claims.wellformed import finite, has_subject, is_alternative, is_phrase, is_verb, shares_form
 from interlock.dpe.claims.wording import SUBJECTS
-from interlock.dpe.text.layout import Kind
+from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed
 from interlock.dpe.text.text import Text, joined
 
@@ -49,7 +49,7 @@ class _Head:
 
 def clauses(parsed: Parsed) -> list[Clause]:
     """Return the sentence's clauses; the whole sentence when it has one."""
-    if parsed.kind is not Kind.PROSE:
+    if parsed.kind is not BlockKind.PROSE:
         return [Clause(parsed.text)]
     heads = sorted(_heads(parsed.tokens.root), key=lambda head: int(head.token.i))
     if len(heads) == 1:

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from interlock.dpe.claims.reading import Reader
-from interlock.dpe.inference.language import Cancelled, Language, Named, Spent
+from interlock.dpe.claims.reading import OutputReader
+from interlock.dpe.inference.language import Cancelled, Language, NamedLanguage, Spent
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.request import Output
 from interlock.dpe.text.views import viewed
@@ -21,8 +21,14 @@ LONG_CHARS = 32_768
 
 
 async def named(
-    outputs: Sequence[Output], language: Language, inference: Inference, reader: Reader, *, stage: str, spent: Spent
-) -> Named:
+    outputs: Sequence[Output],
+    language: Language,
+    inference: Inference,
+    reader: OutputReader,
+    *,
+    stage: str,
+    spent: Spent,
+) -> NamedLanguage:
     """Return the parser with the names of what it is given.
 
     *reader* takes a long answer apart first, so that one with too many claims is refused before anything is looked for.
@@ -39,7 +45,7 @@ async def named(
         found = await inference.names(texts)
     else:
         found, parses = await _both(inference.names(texts), run(partial(language.parses, texts)))
-    return Named(language, dict(zip(texts, found, strict=True)), parses)
+    return NamedLanguage(language, dict(zip(texts, found, strict=True)), parses)
 
 
 async def _both(names: Any, parses: Any) -> list[Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.claims import Standing, claims_of
+from interlock.dpe.claims.claims import Checkability, claims_of
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
@@ -14,7 +14,7 @@ from interlock.dpe.text.views import Viewed, viewed
 
 
 @dataclass
-class Reading:
+class ChoiceReading:
     """One choice, taken apart. ``checked`` are the claims that later stages look at; ``titles`` are among them."""
 
     index: int
@@ -28,7 +28,7 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Reader:
+class OutputReader:
     """Takes outputs apart, up to a number of claims for each choice."""
 
     language: Language
@@ -36,21 +36,21 @@ class Reader:
     claim_tokens: int
     count: Callable[[Sequence[str]], list[int]]
 
-    def read(self, outputs: Sequence[Output], left: Cancelled) -> list[Reading]:
+    def read(self, outputs: Sequence[Output], left: Cancelled) -> list[ChoiceReading]:
         """Return the choices in the order of their indexes; at least one, empty when there is no output.
 
         A masked choice comes twice or three times: as written, then unmasked.
 
         Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
         """
-        choices: dict[tuple[int, int], Reading] = {}
+        choices: dict[tuple[int, int], ChoiceReading] = {}
         number = 1
         for output in viewed(outputs):
-            reading = choices.setdefault((output.choice_index, output.view), Reading(output.choice_index))
+            reading = choices.setdefault((output.choice_index, output.view), ChoiceReading(output.choice_index))
             number = self._add(reading, output, number, left)
-        return [choices[key] for key in sorted(choices)] or [Reading(0)]
+        return [choices[key] for key in sorted(choices)] or [ChoiceReading(0)]
 
-    def _add(self, reading: Reading, output: Viewed, number: int, left: Cancelled) -> int:
+    def _add(self, reading: ChoiceReading, output: Viewed, number: int, left: Cancelled) -> int:
         parsed, hidden = self.language.parsed(
             output.text, choice_index=output.choice_index, first_index=len(reading.sentences)
         )
@@ -66,9 +66,9 @@ class Reader:
             ):
                 number += 1
                 reading.claims.append(claim)
-                if standing is not Standing.UNCHECKED:
+                if standing is not Checkability.UNCHECKED:
                     reading.checked.append(claim)
-                if standing is Standing.TITLE:
+                if standing is Checkability.TITLE:
                     reading.titles.add(claim.claim_id)
             if len(reading.claims) > self.max_claims:
                 raise exhausted(
@@ -80,6 +80,6 @@ class Reader:
         return number
 
 
-def sentences_of(readings: Sequence[Reading]) -> dict[str, str]:
+def sentences_of(readings: Sequence[ChoiceReading]) -> dict[str, str]:
     """Return the sentence that each checked claim was cut from."""
     return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

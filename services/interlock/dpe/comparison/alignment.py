@@ -11,7 +11,7 @@ from difflib import SequenceMatcher
 from interlock.dpe.text.lexing import SYMBOL
 from interlock.dpe.text.names import plain
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, Sentence, coverage, stem
+from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
 from interlock.dpe.values.quantities import Value, same
 
 # Alignment is quadratic: longer sentences, which no prose has, are left to the comparison by words.
@@ -57,7 +57,7 @@ class Edit:
 class Alignment:
     """A claim's sentence beside the source sentence that it copies best."""
 
-    source: Sentence
+    source: FramedSentence
     edits: tuple[Edit, ...]
     kept: int  # the claim's elements that the source has in the same order
     copied: float  # their share of the claim
@@ -71,7 +71,7 @@ class Alignment:
         return len(self.edits) == 1 and self.kept >= max(2, longest)
 
 
-def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
+def align(sentence: FramedSentence, claim: Frame, fact: Frame) -> Alignment | None:
     """Align a sentence of a claim with the source sentence that it copies best, or None when it copies none."""
     opens = _introduction(sentence, claim)
     mine = [element for element in _elements(sentence, claim, "mine") if element.first >= opens]
@@ -90,7 +90,7 @@ def align(sentence: Sentence, claim: Frame, fact: Frame) -> Alignment | None:
     return best
 
 
-def _aligned(mine: Sequence[Element], source: Sentence, fact: Frame) -> Alignment | None:
+def _aligned(mine: Sequence[Element], source: FramedSentence, fact: Frame) -> Alignment | None:
     its = _elements(source, fact, "its")
     if len(its) > _MOST_ELEMENTS:
         return None
@@ -107,7 +107,7 @@ def _aligned(mine: Sequence[Element], source: Sentence, fact: Frame) -> Alignmen
     return Alignment(source, tuple(edits), copied, copied / max(1, len(mine)))
 
 
-def _elements(sentence: Sentence, frame: Frame, side: str) -> list[Element]:
+def _elements(sentence: FramedSentence, frame: Frame, side: str) -> list[Element]:
     """Return the words and values of a sentence; punctuation says nothing here."""
     elements: list[Element] = []
     values = {value.first: value for value in sentence.values}
@@ -136,7 +136,7 @@ def _written_out(low: str) -> list[str]:
     return [low]
 
 
-def _introduction(sentence: Sentence, frame: Frame) -> int:
+def _introduction(sentence: FramedSentence, frame: Frame) -> int:
     """Return the token behind the words that only introduce a sentence; its first one where there are none."""
     for index in range(sentence.first, min(sentence.last, sentence.first + _LONGEST_INTRODUCTION)):
         token = frame.tokens[index]

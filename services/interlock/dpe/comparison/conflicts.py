@@ -14,7 +14,7 @@ from interlock.dpe.comparison.slots import contradicted_values, replaced_name
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
-from interlock.dpe.values.frames import STOP, Frame, Sentence
+from interlock.dpe.values.frames import STOP, Frame, FramedSentence
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
 
 _FAITHFUL_COPY = 0.85
@@ -26,7 +26,9 @@ _COUNTED = 2  # words behind a number that may be what it counts
 _CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
 
 
-def sentence_conflicts(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+def sentence_conflicts(
+    sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame
+) -> Iterator[Cue]:
     """Yield each value and name of a claim's sentence that its source states otherwise."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
     values = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]

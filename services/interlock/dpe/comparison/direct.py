@@ -6,10 +6,10 @@ from interlock.dpe.comparison.alignment import align
 from interlock.dpe.comparison.conflicts import sentence_conflicts
 from interlock.dpe.comparison.cues import Cue
 from interlock.dpe.comparison.polarity import flips, stripped
-from interlock.dpe.values.frames import Frame, Sentence
+from interlock.dpe.values.frames import Frame, FramedSentence
 
 
-def cues(sentence: Sentence, claim: Frame, fact: Frame) -> Iterator[Cue]:
+def cues(sentence: FramedSentence, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield every cue, certain or not."""
     alignment = align(sentence, claim, fact)
     yield from sentence_conflicts(sentence, alignment, claim, fact)

@@ -7,7 +7,7 @@ infinitive is not asserted (tried to leave, plans to open), a participle with it
 
 from collections.abc import Iterable, Sequence
 
-from interlock.dpe.text.lexing import WORD, Token, at
+from interlock.dpe.text.lexing import WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 
 # By what they limit. A claim that keeps one of a group keeps the limit.
@@ -54,7 +54,7 @@ _CHARGED = {"charged": "with", "suspected": "of", "accused": "of"}
 _PLURALS = word_set("of people men women children who those other others more")
 
 
-def group_at(tokens: Sequence[Token], index: int) -> str:
+def group_at(tokens: Sequence[Lexeme], index: int) -> str:
     """Return what the word at an index limits there, a group of ``HEDGES``; empty when it limits nothing."""
     low, following = at(tokens, index).low, at(tokens, index + 1)
     if following.low == "to" and (low in _TRIED_TO or (low in _SAID_TO and _is_passive(tokens, index))):
@@ -71,13 +71,13 @@ def group_at(tokens: Sequence[Token], index: int) -> str:
     return "" if group == "office" and following.kind != WORD else group
 
 
-def kept(tokens: Sequence[Token], places: Iterable[int]) -> frozenset[str]:
+def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
     """Return the groups that words keep. One doubt stands for another: who may have done it has reportedly done it."""
     found = frozenset(group_at(tokens, place) for place in places) - {""}
     return found | _DOUBTS if found & _DOUBTS else found
 
 
-def is_uncounted(tokens: Sequence[Token], index: int) -> bool:
+def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a word is the some of some cheese: without it, nothing more is said."""
     after = [at(tokens, place) for place in range(index + 1, index + 2 + _BETWEEN)]
     plural = any(
@@ -86,7 +86,7 @@ def is_uncounted(tokens: Sequence[Token], index: int) -> bool:
     return at(tokens, index).low == "some" and after[0].kind == WORD and not plural
 
 
-def _is_passive(tokens: Sequence[Token], index: int) -> bool:
+def _is_passive(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a form of be stands before a participle, with nothing but adverbs between them."""
     for place in range(index - 1, index - 2 - _BETWEEN, -1):
         low = at(tokens, place).low

@@ -11,7 +11,7 @@ from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
-from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, Sentence, coverage
+from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage
 
 NEGATORS = word_set(
     "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
@@ -36,7 +36,7 @@ def is_negator(word: str) -> bool:
     return word in NEGATORS or word.endswith("n't")
 
 
-def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence says the contrary of its source."""
     if alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
@@ -48,7 +48,7 @@ def flips(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: F
             yield Cue(NEGATION_FLIP, " ".join(its) or shown[0], " ".join(mine) or shown[1], certain=False)
 
 
-def _framed(sentence: Sentence, fact: Frame) -> Sentence | None:
+def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
     """Return the source sentence that has nearly all content words of a claim's sentence."""
     if len(sentence.bag) < 2 or not fact.sentences:
         return None
@@ -111,7 +111,7 @@ def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
     return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
 
 
-def _negators_near(sentence: Sentence, frame: Frame, words: frozenset[str]) -> list[str]:
+def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
     """Return the negators of a sentence that stand before a word which both sentences have."""
     found: list[str] = []
     for index in range(sentence.first, sentence.last):
@@ -122,7 +122,9 @@ def _negators_near(sentence: Sentence, frame: Frame, words: frozenset[str]) -> l
     return found
 
 
-def _opposite_words(sentence: Sentence, claim: Frame, source: Sentence, fact: Frame) -> list[tuple[str, str]]:
+def _opposite_words(
+    sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame
+) -> list[tuple[str, str]]:
     """Return words of the claim whose opposite, and not they themselves, the source has in the same family."""
     mine, its = _sides(sentence, claim), _sides(source, fact)
     return [
@@ -132,7 +134,7 @@ def _opposite_words(sentence: Sentence, claim: Frame, source: Sentence, fact: Fr
     ]
 
 
-def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
+def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]:
     """Return for each family of direction words the side that a sentence takes; -1 when it takes both."""
     sides: dict[str, tuple[int, str]] = {}
     for index in range(sentence.first, sentence.last):
@@ -144,7 +146,7 @@ def _sides(sentence: Sentence, frame: Frame) -> dict[str, tuple[int, str]]:
     return sides
 
 
-def stripped(sentence: Sentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
+def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence drops a limit that its source states."""
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))

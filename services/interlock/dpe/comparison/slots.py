@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.names import Name
-from interlock.dpe.values.frames import Frame, Sentence, coverage, nearby, neighbours
+from interlock.dpe.values.frames import Frame, FramedSentence, coverage, nearby, neighbours
 from interlock.dpe.values.quantities import DATE, ORDINAL, Value, comparable
 from interlock.dpe.values.units import TEMPERATURE
 
@@ -19,7 +19,7 @@ _LOCAL = 0.34  # share of the words nearest to the slot
 _REACH = 6
 
 
-def contradicted_values(sentence: Sentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
+def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
     """Yield each value of a sentence that the source states otherwise, with the source's value."""
     missing = [value for value in sentence.values if next(fact.table.equals(value), None) is None]
     strangers = [value for value in missing if _tells_cases_apart(value, fact)]
@@ -39,7 +39,7 @@ def _tells_cases_apart(value: Value, fact: Frame) -> bool:
     return value.kind == DATE or value.unit in fact.units
 
 
-def _in_its_place(value: Value, sentence: Sentence, claim: Frame, fact: Frame) -> Value | None:
+def _in_its_place(value: Value, sentence: FramedSentence, claim: Frame, fact: Frame) -> Value | None:
     """Return the source's value with the same words around it."""
     words = {word for index, word in sentence.stems if not value.first <= index < value.last}
     close = nearby(sentence, value.first, value.last)
@@ -71,7 +71,7 @@ def _may_replace(value: Value, other: Value, claim: Frame) -> bool:
     return next(claim.table.equals(other), None) is None
 
 
-def _sign_lost(value: Value, sentence: Sentence, fact: Frame) -> Value | None:
+def _sign_lost(value: Value, sentence: FramedSentence, fact: Frame) -> Value | None:
     """Return the source's value that has the other sign, unless a word says which way it went."""
     if not value.amount or value.unit == TEMPERATURE or value.vague:
         return None
@@ -82,7 +82,7 @@ def _sign_lost(value: Value, sentence: Sentence, fact: Frame) -> Value | None:
     return None if directed else equal[0]
 
 
-def replaced_name(name: Name, sentence: Sentence, claim: Frame, fact: Frame) -> Name | None:
+def replaced_name(name: Name, sentence: FramedSentence, claim: Frame, fact: Frame) -> Name | None:
     """Return the source's name that has the same words around it as a name of the claim that the source lacks."""
     words = {word for index, word in sentence.stems if not name.first <= index < name.last}
     close = nearby(sentence, name.first, name.last)

@@ -10,7 +10,7 @@ from interlock.dpe.comparison.direct import cues
 from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values import moments
-from interlock.dpe.values.extraction import Reading, extract, read
+from interlock.dpe.values.extraction import ValuesRead, extract, read
 from interlock.dpe.values.frames import Frame, frame
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, same
@@ -135,7 +135,7 @@ def untraced(claim_text: str, envelope: EnvelopeValues) -> tuple[Value, ...]:
     return untraced_in(read(claim_text), envelope)
 
 
-def untraced_in(reading: Reading, envelope: EnvelopeValues) -> tuple[Value, ...]:
+def untraced_in(reading: ValuesRead, envelope: EnvelopeValues) -> tuple[Value, ...]:
     """Return what ``untraced`` does, for a claim that was read before."""
     return tuple(
         value

@@ -65,7 +65,7 @@ class Attribution(IntEnum):
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ClaimEvidence:
     """What the envelope says about one claim.
 
     ``scores`` are those of the best premise, calibrated, ``plain_scores`` as the model gave them; ``source`` is the
@@ -82,12 +82,12 @@ class Evidence:
     others: tuple[tuple[str, str], ...] = ()
     plain_scores: NliScores = NO_EVIDENCE
 
-    def plain(self) -> Evidence:
+    def plain(self) -> ClaimEvidence:
         """Return the evidence as the plain reading of §6 has it: what the model says, uncalibrated."""
         return replace(self, scores=self.plain_scores)
 
 
-NOTHING = Evidence("", 0.0, "", NO_EVIDENCE, "", NO_EVIDENCE)
+NOTHING = ClaimEvidence("", 0.0, "", NO_EVIDENCE, "", NO_EVIDENCE)
 
 
 def limits(inference: Inference) -> tuple[int, int]:
@@ -106,7 +106,7 @@ async def evidence(
     titles: Collection[str],
     query: str,
     sentences: Mapping[str, str] | None = None,
-) -> dict[str, Evidence]:
+) -> dict[str, ClaimEvidence]:
     """Return the evidence on each claim by its id; *vectors* has a row for each claim.
 
     *titles* are the claims that assert nothing: one whose words are all in the envelope or the query rests on it.
@@ -170,14 +170,14 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words)
 
 
-def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> Evidence:
+def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> ClaimEvidence:
     unit = envelope.cut.units[proposed.unit]
     if not scores:
-        return Evidence(
+        return ClaimEvidence(
             envelope.facts[unit.fact].id, proposed.similarity, unit.text, SAID, unit.text, SAID, plain_scores=SAID
         )
     best = max(range(len(scores)), key=lambda n: scores[n].entailment)
-    return Evidence(
+    return ClaimEvidence(
         fact_id=envelope.facts[unit.fact].id,
         similarity=proposed.similarity,
         source=unit.text,
@@ -189,7 +189,7 @@ def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores]
     )
 
 
-def attribute(claim: Claim, found: Evidence, *, flawed: bool, method: Method) -> Attribution:
+def attribute(claim: Claim, found: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
     """Return what *claim* rests on; *flawed* when a value or name of it is made up or conflicts with its source."""
     if method == "cosine":
         grounded, partly = found.similarity >= GROUNDED_COSINE, found.similarity >= MIXED_COSINE

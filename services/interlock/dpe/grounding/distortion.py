@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from interlock.dpe.comparison.cues import NEGATION_FLIP, Cue
 from interlock.dpe.comparison.direct import cues
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
-from interlock.dpe.values.frames import Frame, Sentence, frame
+from interlock.dpe.values.frames import Frame, FramedSentence, frame
 
 _CONTRADICTED = 0.5
 _HALF_CONTRADICTED = 0.3
@@ -23,7 +23,7 @@ def find(claim: Claim, fact: Fact, nli: NliScores) -> tuple[Distortion, ...]:
     return tuple(Distortion(kind, source, said, fact.id) for kind, source, said in dict.fromkeys(found))
 
 
-def _in_sentence(sentence: Sentence, claim: Frame, fact: Frame, nli: NliScores) -> Iterator[tuple[str, str, str]]:
+def _in_sentence(sentence: FramedSentence, claim: Frame, fact: Frame, nli: NliScores) -> Iterator[tuple[str, str, str]]:
     for cue in cues(sentence, claim, fact):
         if cue.certain or _seen_by_model(cue, nli):
             yield cue.type, cue.source_value, cue.claim_value

@@ -18,7 +18,7 @@ from interlock.domain.errors import exhausted, invalid
 from interlock.dpe.document import Fact
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.layout import Kind, layout
+from interlock.dpe.text.layout import BlockKind, layout
 from interlock.dpe.text.segmentation import fitted
 from interlock.dpe.text.text import Text
 
@@ -27,7 +27,7 @@ _COLLECTED_UNITS = 3
 
 
 @dataclass(frozen=True)
-class Unit:
+class EvidenceUnit:
     """One sentence of one fact."""
 
     fact: int
@@ -42,7 +42,7 @@ class Cut:
 
     facts: tuple[Fact, ...]
     texts: tuple[str, ...]
-    units: tuple[Unit, ...]
+    units: tuple[EvidenceUnit, ...]
 
 
 @dataclass(frozen=True)
@@ -116,12 +116,12 @@ def cut(
         blocks = layout(fact.content).blocks
         texts.append("\n".join(block.text.chars for block in blocks))
         for block in blocks:
-            spans = split(block.text.chars) if block.kind is Kind.PROSE else [(0, len(block.text.chars))]
+            spans = split(block.text.chars) if block.kind is BlockKind.PROSE else [(0, len(block.text.chars))]
             sentences = (block.text.cut(start, end) for start, end in spans)
             parts += [(number, part) for sentence in sentences for part in fitted(sentence, limit, count)]
     sizes = count([part.chars for _, part in parts]) if parts else []
     units = (
-        Unit(number, part.chars, content_words(part.chars), size)
+        EvidenceUnit(number, part.chars, content_words(part.chars), size)
         for (number, part), size in zip(parts, sizes, strict=True)
     )
     return Cut(tuple(facts), tuple(texts), tuple(units))

@@ -12,12 +12,12 @@ from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, u
 from interlock.dpe.document import Claim
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
-from interlock.dpe.text.known_names import Evidence
-from interlock.dpe.text.lexing import SYMBOL, WORD, Token, at, lex
+from interlock.dpe.text.known_names import KnownNames
+from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.extraction import Reading, read
+from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.forms import other_forms, tidied
 from interlock.dpe.values.frames import taken_by_values
 from interlock.dpe.values.moments import Moment
@@ -52,7 +52,7 @@ _KINDS_OF_PLACES = word_set("prefecture province county city district region isl
 class EnvelopeIndex:
     """All that an envelope and a query name and state, ready to be searched."""
 
-    evidence: Evidence
+    evidence: KnownNames
     values: EnvelopeValues
     text: str  # folded, in lower case, for addresses and references
     facts: int
@@ -67,7 +67,7 @@ class EnvelopeIndex:
         texts = [*fact_texts, query]
         forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
         readings = [read(form) for form in forms]
-        evidence = Evidence.of([reading.tokens for reading in readings])
+        evidence = KnownNames.of([reading.tokens for reading in readings])
         # A shouted TO is no abbreviation of Tobias Okonjo.
         abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
         text = "\n".join(reading.folded.text for reading in readings).lower()
@@ -150,7 +150,7 @@ def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
     return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
 
 
-def _named(claim: Claim, reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _named(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
     """Yield names that the envelope does not know: what the NER model took for one, and runs of capitals."""
     tokens = reading.tokens
     taken = taken_by_values(reading)
@@ -165,7 +165,7 @@ def _named(claim: Claim, reading: Reading, envelope: EnvelopeIndex) -> Iterator[
             yield _placed(reading, first, last)
 
 
-def _modelled(claim: Claim, reading: Reading) -> list[tuple[int, int]]:
+def _modelled(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
     """Return the tokens of the names that the NER model found, without titles and small words at their ends."""
     spans: list[tuple[int, int]] = []
     place = 0
@@ -181,7 +181,7 @@ def _modelled(claim: Claim, reading: Reading) -> list[tuple[int, int]]:
     return spans
 
 
-def _trimmed(reading: Reading, start: int, end: int) -> tuple[int, int] | None:
+def _trimmed(reading: ValuesRead, start: int, end: int) -> tuple[int, int] | None:
     """Return the tokens of a span of the original text, from the first to the last that can be part of a name."""
     places = reading.folded.places
     inside = [
@@ -196,7 +196,7 @@ def _trimmed(reading: Reading, start: int, end: int) -> tuple[int, int] | None:
     return parts[0], last
 
 
-def _is_name_word(token: Token) -> bool:
+def _is_name_word(token: Lexeme) -> bool:
     return (
         token.kind != SYMBOL
         and token.text[0].isupper()
@@ -205,7 +205,7 @@ def _is_name_word(token: Token) -> bool:
     )
 
 
-def _has_basis(tokens: Sequence[Token], envelope: EnvelopeIndex) -> bool:
+def _has_basis(tokens: Sequence[Lexeme], envelope: EnvelopeIndex) -> bool:
     """Whether the envelope knows a name, or everyone does."""
     for index, token in enumerate(tokens[:-1], start=1):
         if token.low.endswith("'s"):  # the European Union's Commission: two names
@@ -219,7 +219,7 @@ def _has_basis(tokens: Sequence[Token], envelope: EnvelopeIndex) -> bool:
     return _has_basis_in_parts(tokens, words, envelope)
 
 
-def _has_basis_in_parts(tokens: Sequence[Token], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
+def _has_basis_in_parts(tokens: Sequence[Lexeme], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
     """Whether what reads like one name is several that each have a basis, or a known one with its kind behind it.
 
     Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture.
@@ -234,7 +234,7 @@ def _has_basis_in_parts(tokens: Sequence[Token], words: Sequence[str], envelope:
     return any(envelope.evidence.knows(words[size:]) for size in heads)
 
 
-def _joins(tokens: Sequence[Token], index: int) -> bool:
+def _joins(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a token parts two names; in Jean-Claude both sides alone would need a basis."""
     return index + 1 < len(tokens) and (tokens[index].low == "and" or tokens[index].text in {"-", "&", "/", "'", ","})
 
@@ -243,7 +243,7 @@ def _is_known(word: str) -> bool:
     return (word,) in KNOWN or (word.removesuffix("s"),) in KNOWN or word.isdigit()
 
 
-def _defined(tokens: Sequence[Token], first: int, last: int, envelope: EnvelopeIndex) -> bool:
+def _defined(tokens: Sequence[Lexeme], first: int, last: int, envelope: EnvelopeIndex) -> bool:
     """Whether a run is an abbreviation that the claim itself spells out: large language models (LLMs)."""
     if at(tokens, first - 1).text != "(" or at(tokens, last).text != ")" or last - first != 1:
         return False
@@ -254,21 +254,21 @@ def _defined(tokens: Sequence[Token], first: int, last: int, envelope: EnvelopeI
     return spelled and all(token.text.islower() or plain(token.text) in envelope.evidence.words for token in long_form)
 
 
-def _placed(reading: Reading, first: int, last: int) -> _Found:
+def _placed(reading: ValuesRead, first: int, last: int) -> _Found:
     start, end = reading.folded.original(reading.tokens[first].start, reading.tokens[last - 1].end)
     written = reading.text[start:end]
     trimmed = written.removesuffix("'s").removesuffix("’s")
     return _Found(trimmed, start, start + len(trimmed))
 
 
-def _stated(reading: Reading, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _stated(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
         if not _is_put_otherwise(value, reading, envelope):
             yield _Found(value.text, value.start, value.end)
 
 
-def _is_put_otherwise(value: Value, reading: Reading, envelope: EnvelopeIndex) -> bool:
+def _is_put_otherwise(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
     """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
         return envelope.dates_by_today  # Friday may be what "tomorrow" means; 3b and NLI weigh it

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
 from interlock.dpe.grounding import distortion
-from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, Evidence, judged
+from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEvidence, judged
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.values.frames import frame
@@ -36,7 +36,7 @@ class Flaws:
 
 async def distortions(
     claims: Sequence[Claim],
-    evidence: Mapping[str, Evidence],
+    evidence: Mapping[str, ClaimEvidence],
     inference: Inference,
     language: Language,
     *,
@@ -104,13 +104,13 @@ def _stands_in(evidence: str, text: str) -> bool:
     return any(c.isalpha() for c in text) and bool(re.search(rf"(?<!\w){re.escape(_plain(text))}(?!\w)", evidence))
 
 
-def _against(claim: Claim, found: Evidence) -> tuple[Distortion, ...]:
+def _against(claim: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
     if not found.source:
         return ()
     return distortion.find(claim, Fact(found.fact_id, found.source, 0.0), found.source_scores)
 
 
-def _turned(sentence: Claim, found: Evidence) -> tuple[Distortion, ...]:
+def _turned(sentence: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
     """Return what a copied sentence turns round or leaves out; what would take the model to see it is left to the claims."""
     if not found.source:
         return ()
@@ -125,7 +125,7 @@ def _told_by(parts: Sequence[Claim], source: str, found: Distortion) -> Claim:
     return max(parts, key=lambda claim: len(set(about) & set(_plain(claim.text).split())))
 
 
-def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Evidence) -> bool:
+def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: ClaimEvidence) -> bool:
     fact_id, text = other
     if scores.entailment < max(GROUNDED_ENTAILMENT, nearest.source_scores.contradiction):
         return False

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding.envelope import Envelope, Unit
+from interlock.dpe.grounding.envelope import Envelope, EvidenceUnit
 from interlock.dpe.inference.port import Floats
 
 Pair = tuple[str, str]
@@ -57,7 +57,7 @@ def unweighed(vector: Floats, envelope: Envelope) -> Proposal:
     return Proposal(unit, (), similarity, ())
 
 
-def around(units: Sequence[Unit], unit: int, room: int) -> str:
+def around(units: Sequence[EvidenceUnit], unit: int, room: int) -> str:
     """Return a unit with its neighbours in the same fact, on both sides by turns, as many as fit."""
     first, last, total = unit, unit + 1, units[unit].tokens
     grew = True

@@ -164,7 +164,7 @@ class Language:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedLanguage:
     """A language whose parses bear the names that were found beforehand; some texts may be parsed already."""
 
     language: Language

@@ -19,7 +19,7 @@ import onnxruntime
 
 from interlock.domain.errors import unavailable
 from interlock.dpe.document import Entity
-from interlock.dpe.inference.models import LABELS, Manifest, contents
+from interlock.dpe.inference.models import LABELS, ModelManifest, contents
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
 from interlock.dpe.inference.tokenizing import (
     INPUTS,
@@ -40,7 +40,7 @@ T = TypeVar("T")
 class LocalInference:
     """Embeddings, NLI and names on *threads* workers; vectors of recent texts are kept."""
 
-    def __init__(self, *, nli: Manifest, embed: Manifest, ner: Manifest, threads: int) -> None:
+    def __init__(self, *, nli: ModelManifest, embed: ModelManifest, ner: ModelManifest, threads: int) -> None:
         self._nli, self._nli_tokens = _Model(nli), Tokens(nli)
         self._embed, self._embed_tokens = _Model(embed), Tokens(embed)
         self._ner, self._ner_tokens = _Model(ner), Tokens(ner)
@@ -138,7 +138,7 @@ class LocalInference:
 class _Model:
     """One ONNX session, made from verified bytes."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: ModelManifest) -> None:
         self.manifest = manifest
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = 1

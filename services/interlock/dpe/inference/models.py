@@ -26,7 +26,7 @@ MAX_MANIFEST_BYTES = 1_048_576
 
 
 @dataclass(frozen=True)
-class Manifest:
+class ModelManifest:
     """What a slot holds and what each file must hash to."""
 
     slot: str
@@ -58,7 +58,7 @@ class Manifest:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ModelVerdict:
     """Whether a slot may be used, and what to do when not."""
 
     slot: str
@@ -66,7 +66,7 @@ class Verdict:
     hint: str
 
 
-def manifest(slot: str, folder: Path | None = None) -> Manifest:
+def manifest(slot: str, folder: Path | None = None) -> ModelManifest:
     """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``; *folder* holds an own model.
 
     Refused with MODEL_MISSING or MODEL_MANIFEST_INVALID.
@@ -84,13 +84,13 @@ def manifest(slot: str, folder: Path | None = None) -> Manifest:
     return found
 
 
-def _parsed(slot: str, home: Path, raw: Any) -> Manifest:
+def _parsed(slot: str, home: Path, raw: Any) -> ModelManifest:
     files = {str(name): str(entry["sha256"]) for name, entry in raw["files"].items()}
     if not files or any(Path(name).is_absolute() or ".." in Path(name).parts for name in files):
         raise ValueError("files must name at least one file, each below the folder")
     if raw["slot"] != slot:
         raise ValueError(f"slot is {raw['slot']}, expected {slot}")
-    result = Manifest(
+    result = ModelManifest(
         slot=slot,
         name=str(raw["name"]),
         version=str(raw["version"]),
@@ -127,7 +127,7 @@ def _package_folder() -> Path:
     return Path(spec.origin).parent
 
 
-def contents(found: Manifest, name: str) -> bytes:
+def contents(found: ModelManifest, name: str) -> bytes:
     """Return a file of the slot; refused with MODEL_HASH_MISMATCH when it is not the pinned one.
 
     The caller builds its session from these bytes, so that what was checked is what runs.
@@ -146,7 +146,7 @@ def contents(found: Manifest, name: str) -> bytes:
     return data
 
 
-def check(found: Manifest) -> None:
+def check(found: ModelManifest) -> None:
     """Hash every file of the slot; refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
 
     The parser is a package of its own: nothing may be in it that its own record does not name.
@@ -170,24 +170,24 @@ def check_code() -> str:
 
 def verify(
     nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
-) -> list[Verdict]:
+) -> list[ModelVerdict]:
     """Return one verdict for each slot and for the code; never raises. For the doctor."""
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir, PARSER: None}
     verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:
         unverified = check_code()
     except Refused as refused:
-        return [*verdicts, Verdict("code", ok=False, hint=f"reinstall interlock: {refused}")]
-    return [*verdicts, Verdict("code", ok=True, hint=unverified)]
+        return [*verdicts, ModelVerdict("code", ok=False, hint=f"reinstall interlock: {refused}")]
+    return [*verdicts, ModelVerdict("code", ok=True, hint=unverified)]
 
 
-def _verdict(slot: str, folder: Path | None) -> Verdict:
+def _verdict(slot: str, folder: Path | None) -> ModelVerdict:
     try:
         check(manifest(slot, folder))
     except Refused as refused:
         where = f"the folder in INTERLOCK_{slot.upper()}_MODEL_DIR" if folder else "pip install 'interlock[dpe]'"
-        return Verdict(slot, ok=False, hint=f"{refused.reason}: {refused.message}; see {where}")
-    return Verdict(slot, ok=True, hint="")
+        return ModelVerdict(slot, ok=False, hint=f"{refused.reason}: {refused.message}; see {where}")
+    return ModelVerdict(slot, ok=True, hint="")
 
 
 def _missing(slot: str, why: str) -> Refused:

@@ -22,7 +22,7 @@ Span = tuple[int, int, str]
 
 
 @dataclass(frozen=True)
-class Window:
+class TokenWindow:
     """One run of the model: for each token its word (``None`` for special tokens), its place, and its scores.
 
     Words are numbered through the whole text.
@@ -55,7 +55,7 @@ def token_types(text: str, words: Sequence[int | None], offsets: Sequence[Offset
     return [PLAIN if word is None else cases[word] for word in words]
 
 
-def names_in(windows: Sequence[Window], labels: Sequence[str]) -> list[Span]:
+def names_in(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[Span]:
     """Return where the model sees names and of which kind, such as PERSON, in order.
 
     Raises ValueError when the scores do not fit the tokens or the labels.
@@ -74,7 +74,7 @@ def names_in(windows: Sequence[Window], labels: Sequence[str]) -> list[Span]:
     return found
 
 
-def _read(windows: Sequence[Window], labels: Sequence[str]) -> list[tuple[Offset, str]]:
+def _read(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[Offset, str]]:
     """Return the place and the label of each word of the text, in order."""
     best: dict[int, tuple[int, str]] = {}
     places: dict[int, Offset] = {}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interlock.dpe.document import Entity
-from interlock.dpe.inference.models import Manifest
+from interlock.dpe.inference.models import ModelManifest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ class ModelInfo:
     runtime: str
 
     @classmethod
-    def of(cls, manifest: Manifest, runtime: str) -> ModelInfo:
+    def of(cls, manifest: ModelManifest, runtime: str) -> ModelInfo:
         """Return what a report says of a pinned model."""
         return cls(manifest.slot, f"{manifest.name} {manifest.version}", manifest.hash, runtime)
 

@@ -31,14 +31,14 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 
 @dataclass(frozen=True)
-class Rules:
+class PullRules:
     """What may be fetched: https only, and so many bytes a file; *local* adds loopback and file:// for tests."""
 
     most_bytes: int = MOST_BYTES
     local: bool = False
 
 
-def pull(url: str, sha256: str, *, slot: str, folder: Path, rules: Rules) -> list[Path]:
+def pull(url: str, sha256: str, *, slot: str, folder: Path, rules: PullRules) -> list[Path]:
     """Fetch a slot, or one file of it, to *folder* and return what was written.
 
     Refused with URL_REFUSED, SHA256_INVALID, MODEL_HASH_MISMATCH, MODEL_TOO_LARGE, MODEL_MANIFEST_INVALID, PULL_FAILED or
@@ -77,7 +77,7 @@ def _beside(folder: Path) -> Iterator[Path]:
         shutil.rmtree(place, ignore_errors=True)
 
 
-def _fetch(url: str, path: Path, sha256: str, slot: str, rules: Rules) -> None:
+def _fetch(url: str, path: Path, sha256: str, slot: str, rules: PullRules) -> None:
     digest, size = hashlib.sha256(), 0
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -99,7 +99,7 @@ def _fetch(url: str, path: Path, sha256: str, slot: str, rules: Rules) -> None:
         )  # fmt: skip
 
 
-def _chunks(url: str, rules: Rules) -> Iterator[bytes]:
+def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
     _allow(url, rules)
     if urlsplit(url).scheme == "file":
         with Path(unquote(urlsplit(url).path)).open("rb") as file:
@@ -119,7 +119,7 @@ def _chunks(url: str, rules: Rules) -> Iterator[bytes]:
     raise unavailable("PULL_FAILED", "too many redirects", retry_after_ms=0)
 
 
-def _allow(url: str, rules: Rules) -> None:
+def _allow(url: str, rules: PullRules) -> None:
     parts = urlsplit(url)
     local = parts.scheme == "file" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if parts.scheme != "https" and not (rules.local and local):

@@ -12,7 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from interlock.domain.errors import invalid, unavailable
-from interlock.dpe.inference.models import Manifest, contents, manifest
+from interlock.dpe.inference.models import ModelManifest, contents, manifest
 
 SLOTS = ("nli", "embed", "ner")
 MODEL_FILE = "model.onnx"
@@ -25,7 +25,7 @@ _PLACES = (_HERE.parents[2] / "_deploy" / "triton", _HERE.parents[4] / "deploy" 
 _ELEMENTS = {"tensor(int64)": "TYPE_INT64", "tensor(float)": "TYPE_FP32"}
 
 
-class Profile(StrEnum):
+class ServingProfile(StrEnum):
     """Where Triton runs the models."""
 
     CPU = "cpu"
@@ -34,14 +34,14 @@ class Profile(StrEnum):
 
 def served(
     nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
-) -> list[Manifest]:
+) -> list[ModelManifest]:
     """Return the manifests of the slots that a server has: every model but the parser."""
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir}
     return [manifest(slot, folders[slot]) for slot in SLOTS]
 
 
 def lay_out(
-    folder: Path, models: Iterable[Manifest], profile: Profile, *, threads: int, link: bool = False
+    folder: Path, models: Iterable[ModelManifest], profile: ServingProfile, *, threads: int, link: bool = False
 ) -> list[Path]:
     """Write a model repository to *folder* and return its models' folders; a model that is there is replaced.
 
@@ -52,7 +52,7 @@ def lay_out(
     return [_placed(folder, model, None if link else data, config) for model, data, config in ready]
 
 
-def _placed(folder: Path, model: Manifest, data: bytes | None, config: str) -> Path:
+def _placed(folder: Path, model: ModelManifest, data: bytes | None, config: str) -> Path:
     """Write one model beside its place, then move it there; without *data* the pinned file is linked."""
     home, fresh = folder / model.slot, folder / f".{model.slot}.new"
     if home.exists() and not (home / "config.pbtxt").is_file():
@@ -75,11 +75,11 @@ def _placed(folder: Path, model: Manifest, data: bytes | None, config: str) -> P
     return home
 
 
-def _config(model: Manifest, profile: Profile, data: bytes, threads: int) -> str:
+def _config(model: ModelManifest, profile: ServingProfile, data: bytes, threads: int) -> str:
     """Return the slot's configuration with what only the file knows: its hash and, on a GPU, its tensors."""
     path = _asset(f"model_repository/{model.slot}/configs/{profile}.pbtxt")
     lines = [path.read_text(encoding="utf-8").rstrip(), _parameter("sha256", model.hash.removeprefix("sha256:"))]
-    if profile is Profile.CPU:
+    if profile is ServingProfile.CPU:
         lines.append(_parameter("threads", str(threads)))
     else:
         lines += _tensors(model, data)
@@ -90,7 +90,7 @@ def _parameter(key: str, value: str) -> str:
     return f'parameters {{ key: "{key}", value {{ string_value: "{value}" }} }}'
 
 
-def _tensors(model: Manifest, data: bytes) -> list[str]:
+def _tensors(model: ModelManifest, data: bytes) -> list[str]:
     """Return the inputs and the output as the file names them; ONNX Runtime wants its own names."""
     if SCALED_BY_BATCH in data:
         raise invalid(

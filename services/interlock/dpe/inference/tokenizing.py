@@ -17,8 +17,8 @@ from tokenizers import Encoding, Tokenizer
 
 from interlock.domain.errors import Refused, exhausted, unavailable
 from interlock.dpe.document import Entity
-from interlock.dpe.inference.models import LABELS, Manifest, contents
-from interlock.dpe.inference.ner import OVERLAP, Offset, Window, names_in, token_types
+from interlock.dpe.inference.models import LABELS, ModelManifest, contents
+from interlock.dpe.inference.ner import OVERLAP, Offset, TokenWindow, names_in, token_types
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class Spelled:
 class Tokens:
     """The tokenizer of one slot, made from verified bytes."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: ModelManifest) -> None:
         self.slot, self.max_length = manifest.slot, manifest.max_length
         raw = contents(manifest, manifest.tokenizer)
         try:
@@ -131,7 +131,7 @@ class Remembered:
                 self._known.popitem(last=False)
 
 
-def label_order(manifest: Manifest) -> list[int]:
+def label_order(manifest: ModelManifest) -> list[int]:
     """Return the model's column for entailment, neutral and contradiction."""
     return [manifest.labels.index(label) for label in LABELS]
 
@@ -167,7 +167,7 @@ def names(text: str, windows: Sequence[Spelled], outputs: Sequence[Any], labels:
         fits = scores.shape == (len(window.row), len(labels))
         if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # not true of NaN either
             raise no_result("ner")
-        seen.append(Window(window.words, window.offsets, scores.tolist()))
+        seen.append(TokenWindow(window.words, window.offsets, scores.tolist()))
     return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(seen, labels))
 
 
@@ -176,7 +176,7 @@ def no_result(slot: str) -> Refused:
     return unavailable("MODEL_OUTPUT_INVALID", f"slot {slot} answered with something that is not a result", slot=slot)
 
 
-def unusable(manifest: Manifest, why: str) -> Refused:
+def unusable(manifest: ModelManifest, why: str) -> Refused:
     """The files are the pinned ones and cannot be used all the same."""
     return unavailable("MODEL_UNUSABLE", f"slot {manifest.slot}: {why}", retry_after_ms=0, slot=manifest.slot)
 

@@ -22,7 +22,7 @@ from tritonclient.grpc import service_pb2, service_pb2_grpc
 from interlock.domain.errors import Refused, invalid
 from interlock.dpe.document import Entity
 from interlock.dpe.inference import triton_wire as wire
-from interlock.dpe.inference.models import LABELS, Manifest
+from interlock.dpe.inference.models import LABELS, ModelManifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
 from interlock.dpe.inference.tokenizing import Remembered, Row, Tokens, label_order, names, probabilities, vector
 from interlock.dpe.inference.triton_wire import Served
@@ -42,7 +42,14 @@ class TritonInference:
     """Embeddings, NLI and names by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
 
     def __init__(
-        self, *, nli: Manifest, embed: Manifest, ner: Manifest, url: str, timeout_s: float, ca_file: Path | None = None
+        self,
+        *,
+        nli: ModelManifest,
+        embed: ModelManifest,
+        ner: ModelManifest,
+        url: str,
+        timeout_s: float,
+        ca_file: Path | None = None,
     ) -> None:
         self._nli, self._embed, self._ner = nli, embed, ner
         self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
@@ -121,7 +128,7 @@ class _Server:
         self._stub: Any = None
         self._served: dict[str, Served] = {}
 
-    async def run(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
+    async def run(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
         """Return the model's output for each row, in order; the first request that fails twice ends the others."""
         if not rows:
             return []
@@ -134,7 +141,7 @@ class _Server:
         # on nothing but its rows, so it is asked once more, after the failure has it verified again.
         return await self._asked(manifest, rows)
 
-    async def _asked(self, manifest: Manifest, rows: Sequence[Row]) -> list[Floats]:
+    async def _asked(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
         served = await self._ready(manifest)
         parts = wire.slices(served, rows)
         outputs = await _all([self._infer(served, [rows[n] for n in part]) for part in parts])
@@ -145,7 +152,7 @@ class _Server:
         }
         return [done[n] for n in range(len(rows))]
 
-    async def verify(self, manifest: Manifest) -> Served:
+    async def verify(self, manifest: ModelManifest) -> Served:
         """Ask the server what it serves and compare it with the manifest."""
         slot = manifest.slot
         asked = service_pb2.ModelConfigRequest(name=slot)
@@ -169,7 +176,7 @@ class _Server:
         if not _on_a_loop():
             ending.result(CHECK_S)
 
-    async def _ready(self, manifest: Manifest) -> Served:
+    async def _ready(self, manifest: ModelManifest) -> Served:
         """Return the verified model; what was verified over a connection that is gone is verified again."""
         self._connect()
         if self._channel.get_state() != grpc.ChannelConnectivity.READY:

@@ -1,7 +1,7 @@
 """Triton's tensors: requests made, answers checked before anyone reads them (reliability.md A-39).
 
 An answer is believed when it names the model and the version that were asked for, has the type, the rows and the sizes
-that were asked for, and holds numbers only. The version is made of the file's hash (``Manifest.served_version``), so every
+that were asked for, and holds numbers only. The version is made of the file's hash (``ModelManifest.served_version``), so every
 answer says from which bytes it comes.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from tritonclient.grpc import service_pb2
 
 from interlock.domain.errors import Kind, Refused, unavailable
-from interlock.dpe.inference.models import Manifest
+from interlock.dpe.inference.models import ModelManifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
 from interlock.dpe.inference.tokenizing import INPUTS, Row, no_result
 
@@ -33,7 +33,7 @@ STEP = 16
 class Served:
     """One model as a server has it, verified against its manifest."""
 
-    manifest: Manifest
+    manifest: ModelManifest
     inputs: tuple[str, ...]
     output: str
     most_rows: int
@@ -44,7 +44,7 @@ class Served:
         return self.manifest.slot
 
 
-def verified(manifest: Manifest, config: Any) -> Served:
+def verified(manifest: ModelManifest, config: Any) -> Served:
     """Return the model that a server's configuration describes.
 
     Refused with MODEL_HASH_MISMATCH when it publishes another hash, or none; MODEL_UNUSABLE when its tensors are not ours.

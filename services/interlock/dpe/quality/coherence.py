@@ -18,18 +18,18 @@ from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
-from interlock.dpe.quality.profile import Heard
+from interlock.dpe.quality.profile import EmbeddedProfile
 
 RULED_NEIGHBOURS = 20
 _WORST_FIRST = {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 2, "LOW": 3}
 
 
 @dataclass(frozen=True)
-class Window:
+class EarlierWindow:
     """An earlier window, read."""
 
     window_id: str
-    heard: Heard
+    heard: EmbeddedProfile
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class CrossWindow(Contradiction):
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierClaims:
     """All claims of the earlier windows, each wording once, the oldest window first."""
 
     claims: tuple[Claim, ...]
@@ -48,7 +48,7 @@ class Earlier:
     windows: tuple[str, ...]
 
 
-def earlier(windows: Sequence[Window], width: int) -> Earlier:
+def earlier(windows: Sequence[EarlierWindow], width: int) -> EarlierClaims:
     """Return the claims of the earlier windows with ids of their own."""
     rows: dict[str, tuple[Claim, Floats, str]] = {}
     for window in windows:
@@ -57,20 +57,20 @@ def earlier(windows: Sequence[Window], width: int) -> Earlier:
     return stacked(rows.values(), width)
 
 
-def claims_of(window_id: str, heard: Heard) -> Iterator[tuple[Claim, Floats]]:
+def claims_of(window_id: str, heard: EmbeddedProfile) -> Iterator[tuple[Claim, Floats]]:
     """Yield the claims of a window, with ids of their own, and their vectors."""
     for claim, vector in zip(heard.profile.claims, heard.claims, strict=True):
         yield replace(claim, claim_id=f"{window_id}:{claim.claim_id}"), vector
 
 
-def stacked(rows: Collection[tuple[Claim, Floats, str]], width: int) -> Earlier:
+def stacked(rows: Collection[tuple[Claim, Floats, str]], width: int) -> EarlierClaims:
     """Return claims, each with its vector and its window, as one."""
     vectors = np.stack([row[1] for row in rows]) if rows else np.zeros((0, width), dtype=np.float32)
-    return Earlier(tuple(row[0] for row in rows), vectors, tuple(row[2] for row in rows))
+    return EarlierClaims(tuple(row[0] for row in rows), vectors, tuple(row[2] for row in rows))
 
 
 async def contradictions(
-    claims: Sequence[Claim], vectors: Floats, before: Earlier, *, inference: Inference, language: Language
+    claims: Sequence[Claim], vectors: Floats, before: EarlierClaims, *, inference: Inference, language: Language
 ) -> list[CrossWindow]:
     """Return the contradictions of an answer with earlier windows, the worst of each claim first."""
     if not claims or not before.claims:

@@ -24,7 +24,7 @@ from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
 from interlock.dpe.quality.completeness import ABOUT_FROM, NEAREST_WITHIN, Completeness, Coverage, completeness, level
 from interlock.dpe.quality.decomposition import decomposed
-from interlock.dpe.quality.profile import Heard
+from interlock.dpe.quality.profile import EmbeddedProfile
 from interlock.dpe.quality.queries import MAX_NEEDS, TOKEN_CHARS, Need, tokenised
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
@@ -75,7 +75,7 @@ _ADMITS = pattern(
 
 
 @dataclass(frozen=True)
-class Part:
+class SubQuery:
     """A sub-query with its needs."""
 
     text: str
@@ -89,11 +89,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Said:
+class AgentAnswer:
     """An answer: its source, the sub-query that it was to answer, and what was read of it."""
 
     source_id: str
-    heard: Heard
+    heard: EmbeddedProfile
     asked: str = ""
 
 
@@ -123,11 +123,11 @@ class _Sentence:
 class _Spoken:
     """All sentences of the answers, with a row of vectors for each."""
 
-    said: Sequence[Said]
+    said: Sequence[AgentAnswer]
     sentences: tuple[_Sentence, ...]
     vectors: Floats
 
-    def source(self, row: int) -> Said:
+    def source(self, row: int) -> AgentAnswer:
         """Return whose sentence it is."""
         return self.said[self.sentences[row].answer]
 
@@ -141,7 +141,7 @@ class _Met:
     source_id: str
 
 
-def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[Part, ...]:
+def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[SubQuery, ...]:
     """Return the sub-queries taken apart; refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
     found = [decomposed(text, language)[0] or (Need(" ".join(text.split())),) for text in sub_queries]
     if (total := sum(map(len, found))) > MAX_NEEDS:
@@ -149,10 +149,14 @@ def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[Part, ...]
             "SUB_QUERY_LIMIT_EXCEEDED", "the sub-queries ask for too much", limit=str(MAX_NEEDS), found=str(total)
         )
     named = iter(tokenised([need for needs in found for need in needs]))
-    return tuple(Part(text, tuple(next(named) for _ in needs)) for text, needs in zip(sub_queries, found, strict=True))
+    return tuple(
+        SubQuery(text, tuple(next(named) for _ in needs)) for text, needs in zip(sub_queries, found, strict=True)
+    )
 
 
-def coverage(parts: Sequence[Part], vectors: Floats, said: Sequence[Said], *, method: Method) -> tuple[Covered, ...]:
+def coverage(
+    parts: Sequence[SubQuery], vectors: Floats, said: Sequence[AgentAnswer], *, method: Method
+) -> tuple[Covered, ...]:
     """Return how far *said* covers each sub-query; *vectors* has a row for each need, in order."""
     needs = [need for part in parts for need in part.needs]
     rows = [one.heard.sentences for one in said if one.heard.profile.sentences]
@@ -188,7 +192,7 @@ def admits(sentence: str) -> bool:
     return bool(_ADMITS.search(sentence))
 
 
-def _sentences(number: int, heard: Heard) -> Iterator[_Sentence]:
+def _sentences(number: int, heard: EmbeddedProfile) -> Iterator[_Sentence]:
     for index, text in enumerate(heard.profile.sentences):
         claims = [claim for claim in heard.profile.claims if claim.sentence_index == index]
         specific = any(claim.specificity >= GENERIC_BELOW for claim in claims)
@@ -213,7 +217,7 @@ def _by_sentence(needs: Sequence[Need], vectors: Floats, spoken: _Spoken, method
     ]
 
 
-def _by_passage(part: Part, row: int, vectors: Floats, spoken: _Spoken) -> _Met:
+def _by_passage(part: SubQuery, row: int, vectors: Floats, spoken: _Spoken) -> _Met:
     """Return how far a field is met by the passages that are nearest to it."""
     taken: list[int] = []
     best, source = 0.0, ""
@@ -235,7 +239,7 @@ def _detail(taken: Sequence[_Sentence]) -> float:
     return 1.0 if detailed and not any(s.admits for s in taken) else 0.5
 
 
-def _passages(spoken: _Spoken, vectors: Floats, row: int, part: Part) -> Iterator[list[int]]:
+def _passages(spoken: _Spoken, vectors: Floats, row: int, part: SubQuery) -> Iterator[list[int]]:
     """Yield the runs of sentences of one answer of which each, with those beside it, is nearest to a need."""
     run: list[int] = []
     for at in range(len(spoken.sentences)):
@@ -265,7 +269,7 @@ def _middle(rows: Floats) -> Floats:
     return np.asarray(middle / max(float(np.linalg.norm(middle)), 1e-9))
 
 
-def _covered(part: Part, met: Sequence[_Met]) -> Covered:
+def _covered(part: SubQuery, met: Sequence[_Met]) -> Covered:
     given = [one.credit for one in met]
     credit = 1.0 if min(given) == 1.0 else 0.0 if max(given) == 0.0 else 0.5
     best = max(met, key=lambda one: (one.credit, one.relevance))
@@ -281,7 +285,7 @@ def _covered(part: Part, met: Sequence[_Met]) -> Covered:
     return Covered(part.text, credit, best.source_id if credit else "", open_, needs)
 
 
-def _detail_of(part: Part, need: Need) -> str:
+def _detail_of(part: SubQuery, need: Need) -> str:
     """Return the name of what a need that is met in part leaves open."""
     words = need.token.split("-")
     topic = "-".join(words[:-1]) if part.is_field and len(words) > 1 else need.token

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import pairwise
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.claims.subjects import Subject, Subjects, differ, subjects
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim
@@ -27,9 +27,9 @@ from interlock.dpe.grounding.attribution import Method
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, Inference
 from interlock.dpe.quality import coherence
-from interlock.dpe.quality.coherence import CrossWindow, Earlier, wording
-from interlock.dpe.quality.coverage import Covered, Part, Said, coverage, score
-from interlock.dpe.quality.profile import Heard, Profile, continued
+from interlock.dpe.quality.coherence import CrossWindow, EarlierClaims, wording
+from interlock.dpe.quality.coverage import AgentAnswer, Covered, SubQuery, coverage, score
+from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile, continued
 from interlock.dpe.quality.profile import heard as heard_of
 from interlock.dpe.request import Output, Request
 
@@ -63,7 +63,7 @@ class Between:
 class Merged:
     """A merged answer, read: what it says, and what its claims speak of."""
 
-    said: Said
+    said: AgentAnswer
     subjects: Subjects
 
     @property
@@ -104,15 +104,15 @@ class CrossAgent:
     flow: float | None
 
 
-def _merged(said: Said, text: str, _: Cancelled) -> Merged:
+def _merged(said: AgentAnswer, text: str, _: Cancelled) -> Merged:
     return Merged(said, subjects(said.heard.profile.claims, {0: text}, asked=said.asked))
 
 
-def _spoken_of(reading: Reading, request: Request) -> Subjects:
+def _spoken_of(reading: ChoiceReading, request: Request) -> Subjects:
     return subjects(reading.checked, {number: output.text for number, output in enumerate(request.outputs)})
 
 
-def _of_one_subject(reading: Reading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
+def _of_one_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
     known, texts = _spoken_of(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
     return [each for each in found if not differ(known, texts[each.claim_id], known, each.other_text)]
 
@@ -149,7 +149,7 @@ async def against(
     ]
 
 
-def _together(answers: Sequence[Merged]) -> Earlier:
+def _together(answers: Sequence[Merged]) -> EarlierClaims:
     """Return all claims of the answers, each wording of a subject once: what was said first stands for it."""
     rows: dict[tuple[str, tuple[Subject, ...], frozenset[str]], tuple[Claim, Floats, str]] = {}
     for one in answers:
@@ -191,7 +191,7 @@ def _joined(parts: Sequence[str]) -> list[str]:
     return found
 
 
-def stitched(heard: Sequence[Heard], merged: int) -> float | None:
+def stitched(heard: Sequence[EmbeddedProfile], merged: int) -> float | None:
     """Return how much a text reads as one document, given its passages; ``None`` with fewer than two."""
     joints = sorted(
         continued(one, other).score for one, other in pairwise([each for each in heard if each.profile.sentences])
@@ -211,9 +211,9 @@ class Stages:
     most_claims: int
     """The most claims that all merged answers may make."""
     method: Method
-    recall: Callable[[str], Awaitable[Heard]]
+    recall: Callable[[str], Awaitable[EmbeddedProfile]]
     """Reads an earlier answer, or remembers it."""
-    read: Callable[[Sequence[Output]], Awaitable[Sequence[Profile]]]
+    read: Callable[[Sequence[Output]], Awaitable[Sequence[TextProfile]]]
     """Reads texts, each as a choice of its own; a masked one comes more than once, its last reading counts."""
 
     async def fan_in(self, request: Request) -> FanIn:
@@ -223,7 +223,7 @@ class Stages:
         """
         answers = []
         for one in request.merged:
-            said = Said(one.source_id, await self.recall(one.text), one.sub_query)
+            said = AgentAnswer(one.source_id, await self.recall(one.text), one.sub_query)
             answers.append(await self.language.run(partial(_merged, said, one.text), stage="6"))
         limit, found = self.most_claims, sum(one.claims for one in answers)
         if found > limit:
@@ -234,7 +234,7 @@ class Stages:
         return await fan_in(answers, inference=self.inference, language=self.language)
 
     async def contradicted(
-        self, reading: Reading, vectors: Floats, request: Request, merged: FanIn, known: Sequence[CrossWindow]
+        self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, known: Sequence[CrossWindow]
     ) -> list[CrossWindow]:
         """Return what a choice contradicts in the merged answers, beside what is *known* of the same words."""
         if not merged.answers:
@@ -247,7 +247,7 @@ class Stages:
         return [each for each in found if (each.claim_id, wording(each.other_text)) not in said]
 
     async def of_one_subject(
-        self, readings: Sequence[Reading], request: Request, found: list[list[Contradiction]]
+        self, readings: Sequence[ChoiceReading], request: Request, found: list[list[Contradiction]]
     ) -> list[list[Contradiction]]:
         """Return what was *found* inside each choice, for a fan-in without the pairs that speak of different things.
 
@@ -261,7 +261,9 @@ class Stages:
 
         return await self.language.run(kept, stage="3c")
 
-    async def report(self, request: Request, parts: Sequence[Part], needed: Floats, merged: FanIn) -> CrossAgent | None:
+    async def report(
+        self, request: Request, parts: Sequence[SubQuery], needed: Floats, merged: FanIn
+    ) -> CrossAgent | None:
         """Return what the report says of the fan-in, *needed* being the vectors of all needs; ``None`` without one."""
         if not merged.answers:
             return None

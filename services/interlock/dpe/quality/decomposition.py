@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from interlock.dpe.inference.language import Language
 from interlock.dpe.quality.queries import MAX_NEEDS, Need, asks, needs
-from interlock.dpe.text.layout import Kind, layout
+from interlock.dpe.text.layout import BlockKind, layout
 
 MAX_CHARS = 16_000
 
@@ -18,7 +18,7 @@ def decomposed(query: str, language: Language) -> tuple[tuple[Need, ...], str]:
         block.text.cut(start, end).chars
         for block in layout(query).blocks
         for start, end in (
-            language.split(block.text.chars) if block.kind is Kind.PROSE else [(0, len(block.text.chars))]
+            language.split(block.text.chars) if block.kind is BlockKind.PROSE else [(0, len(block.text.chars))]
         )
     ]
     asking = [sentence for sentence in sentences if asks(sentence)] or sentences

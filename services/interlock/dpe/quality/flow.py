@@ -50,7 +50,7 @@ _TRANSITION = pattern(r"[\s\p{P}]*(?:" + "|".join(_MARKERS) + r")(?:[^\p{L}\p{N}
 
 
 @dataclass(frozen=True)
-class Signals:
+class FlowSignals:
     """The four inputs, 0.0 worst, 1.0 best."""
 
     opening_coherence: float
@@ -64,7 +64,7 @@ class Flow:
     """The score and what it came from."""
 
     score: float
-    signals: Signals
+    signals: FlowSignals
 
 
 def weights() -> dict[str, float]:
@@ -72,11 +72,11 @@ def weights() -> dict[str, float]:
     return dict(_WEIGHTS)
 
 
-def flow(signals: Signals) -> Flow:
+def flow(signals: FlowSignals) -> Flow:
     """Return the flow score of §11.4."""
     values = {name: min(1.0, max(0.0, value)) for name, value in asdict(signals).items()}
     score = math.fsum(_WEIGHTS[name] * value for name, value in values.items())
-    return Flow(min(1.0, score), Signals(**values))
+    return Flow(min(1.0, score), FlowSignals(**values))
 
 
 def opening(sentences: Sequence[str]) -> str:

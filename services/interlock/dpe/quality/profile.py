@@ -12,7 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from interlock.dpe.claims.reading import Reading
+from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
@@ -54,7 +54,7 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class Profile:
+class TextProfile:
     """What the words of a text tell, without any model's vectors."""
 
     sentences: tuple[str, ...]
@@ -71,10 +71,10 @@ class Profile:
 
 
 @dataclass(frozen=True)
-class Heard:
+class EmbeddedProfile:
     """A profile with its vectors, row by row."""
 
-    profile: Profile
+    profile: TextProfile
     sentences: Floats
     claims: Floats
     topics: Floats
@@ -82,12 +82,12 @@ class Heard:
     closing: Floats
 
 
-def profile(reading: Reading, manners: Mapping[Sentence, Manner]) -> Profile:
+def profile(reading: ChoiceReading, manners: Mapping[Sentence, Manner]) -> TextProfile:
     """Return the profile of a choice that was read through a ``Listener``."""
     sentences = tuple(sentence.text for sentence in reading.sentences)
     noted = [manners[sentence] for sentence in reading.sentences]
     grams = tuple(repetition.grams(sentences))
-    return Profile(
+    return TextProfile(
         sentences=sentences,
         claims=tuple(reading.checked),
         grams=grams,
@@ -97,7 +97,7 @@ def profile(reading: Reading, manners: Mapping[Sentence, Manner]) -> Profile:
     )
 
 
-async def heard(found: Profile, inference: Inference, *, whole: bool = True) -> Heard:
+async def heard(found: TextProfile, inference: Inference, *, whole: bool = True) -> EmbeddedProfile:
     """Return the profile with its vectors, asked for at once; not *whole*: without those that only flow needs."""
     ends = [flow.opening(found.sentences), flow.closing(found.sentences)]
     parts = [
@@ -109,10 +109,10 @@ async def heard(found: Profile, inference: Inference, *, whole: bool = True) -> 
     vectors = await inference.embed([text for part in parts for text in part])
     cut = [sum(map(len, parts[:n])) for n in range(5)]
     rows = [vectors[cut[n] : cut[n + 1]] for n in range(4)]
-    return Heard(found, rows[0], rows[1], rows[2], rows[3][:1], rows[3][1:])
+    return EmbeddedProfile(found, rows[0], rows[1], rows[2], rows[3][:1], rows[3][1:])
 
 
-def continued(prior: Heard, current: Heard) -> flow.Flow:
+def continued(prior: EmbeddedProfile, current: EmbeddedProfile) -> flow.Flow:
     """Return how a text continues one that says something (§11.3)."""
     said, heard = current.profile, prior.profile
     alike = 0.0
@@ -120,7 +120,7 @@ def continued(prior: Heard, current: Heard) -> flow.Flow:
         alike = register.consistency(said.register, heard.register)
     opening = float(current.opening[0] @ prior.closing[0]) if said.sentences else 0.0
     return flow.flow(
-        flow.Signals(
+        flow.FlowSignals(
             opening_coherence=opening,
             topic_continuity=topics.continuity(said.topics, heard.topics, current.topics, prior.topics),
             register_consistency=alike,
@@ -135,9 +135,9 @@ class Memory:
     def __init__(self, rows: int = REMEMBERED_ROWS) -> None:
         self._most = rows
         self._rows = 0
-        self._kept: OrderedDict[bytes, Profile | Heard] = OrderedDict()
+        self._kept: OrderedDict[bytes, TextProfile | EmbeddedProfile] = OrderedDict()
 
-    def recall(self, text: str) -> Profile | Heard | None:
+    def recall(self, text: str) -> TextProfile | EmbeddedProfile | None:
         """Return what is known of a text."""
         key = _key(text)
         found = self._kept.get(key)
@@ -145,7 +145,7 @@ class Memory:
             self._kept.move_to_end(key)
         return found
 
-    def keep(self, text: str, found: Profile | Heard) -> None:
+    def keep(self, text: str, found: TextProfile | EmbeddedProfile) -> None:
         """Remember a text; one that alone is too much is not kept."""
         key = _key(text)
         if (old := self._kept.pop(key, None)) is not None:
@@ -162,5 +162,5 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
-def _rows(found: Profile | Heard) -> int:
-    return (found.profile if isinstance(found, Heard) else found).rows
+def _rows(found: TextProfile | EmbeddedProfile) -> int:
+    return (found.profile if isinstance(found, EmbeddedProfile) else found).rows

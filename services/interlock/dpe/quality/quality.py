@@ -18,14 +18,14 @@ from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.grounding.attribution import Method
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
 from interlock.dpe.quality import coherence, completeness, coverage, profile, repetition
-from interlock.dpe.quality.coherence import CrossWindow, Window
+from interlock.dpe.quality.coherence import CrossWindow, EarlierWindow
 from interlock.dpe.quality.completeness import Completeness
-from interlock.dpe.quality.coverage import Part, Said
+from interlock.dpe.quality.coverage import AgentAnswer, SubQuery
 from interlock.dpe.quality.cross_agent import NOTHING_MERGED, FanIn
 from interlock.dpe.quality.flow import Flow
-from interlock.dpe.quality.profile import Heard
+from interlock.dpe.quality.profile import EmbeddedProfile
 from interlock.dpe.quality.queries import Need
-from interlock.dpe.quality.repetition import Repetitions, Told
+from interlock.dpe.quality.repetition import EarlierSentence, Repetitions
 
 
 @dataclass(frozen=True)
@@ -38,25 +38,25 @@ class Query:
     needs: tuple[Need, ...]
     vectors: Floats
     why_not: str = ""
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SubQuery, ...] = ()
 
     @property
-    def sub_queries(self) -> tuple[Part, ...]:
+    def sub_queries(self) -> tuple[SubQuery, ...]:
         """The parts, or each need as one."""
-        return self.parts or tuple(Part(need.text, (need,)) for need in self.needs)
+        return self.parts or tuple(SubQuery(need.text, (need,)) for need in self.needs)
 
 
 @dataclass(frozen=True)
-class Session:
+class EarlierWindows:
     """The earlier windows, put together once for all choices."""
 
-    windows: tuple[Window, ...]
-    before: coherence.Earlier
-    told: tuple[Told, ...]
+    windows: tuple[EarlierWindow, ...]
+    before: coherence.EarlierClaims
+    told: tuple[EarlierSentence, ...]
     told_vectors: Floats
 
     @property
-    def last(self) -> Heard | None:
+    def last(self) -> EmbeddedProfile | None:
         """The last earlier answer that says something; there may be none."""
         return next((w.heard for w in reversed(self.windows) if w.heard.profile.sentences), None)
 
@@ -73,15 +73,17 @@ class Quality:
     score: float | None
 
 
-def session(windows: Sequence[Window]) -> Session:
+def session(windows: Sequence[EarlierWindow]) -> EarlierWindows:
     """Return the earlier windows as one."""
-    told = tuple(Told(text, window.window_id) for window in windows for text in window.heard.profile.sentences)
+    told = tuple(
+        EarlierSentence(text, window.window_id) for window in windows for text in window.heard.profile.sentences
+    )
     rows = [window.heard.sentences for window in windows if window.heard.profile.sentences]
     vectors = np.concatenate(rows) if rows else np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
-    return Session(tuple(windows), coherence.earlier(windows, EMBEDDING_WIDTH), told, vectors)
+    return EarlierWindows(tuple(windows), coherence.earlier(windows, EMBEDDING_WIDTH), told, vectors)
 
 
-def repetitions(current: Heard, before: Session, *, choice_index: int) -> Repetitions:
+def repetitions(current: EmbeddedProfile, before: EarlierWindows, *, choice_index: int) -> Repetitions:
     """Return what one choice repeats (stage 7)."""
     overlap = repetition.overlap(current.profile.grams, [w.heard.profile.gram_set for w in before.windows])
     sentences = current.profile.sentences
@@ -91,26 +93,29 @@ def repetitions(current: Heard, before: Session, *, choice_index: int) -> Repeti
     return repetition.repetitions(overlap, found, len(sentences))
 
 
-def answered(current: Heard, before: Session, query: Query, *, method: Method) -> Completeness | None:
+def answered(current: EmbeddedProfile, before: EarlierWindows, query: Query, *, method: Method) -> Completeness | None:
     """Return how complete the session is with this choice (stage 8); ``None`` without a need."""
     if not query.needs:
         return None
     if query.parts:
-        answers = [*(Said(window.window_id, window.heard) for window in before.windows), Said("", current)]
+        answers = [
+            *(AgentAnswer(window.window_id, window.heard) for window in before.windows),
+            AgentAnswer("", current),
+        ]
         return coverage.as_completeness(coverage.coverage(query.parts, query.vectors, answers, method=method))
     sentences = [*(told.text for told in before.told), *current.profile.sentences]
     said = np.concatenate([before.told_vectors, current.sentences])
     return completeness.completeness(query.needs, query.vectors, sentences, said, method=method)
 
 
-def flowing(current: Heard, before: Session) -> Flow | None:
+def flowing(current: EmbeddedProfile, before: EarlierWindows) -> Flow | None:
     """Return how one choice continues the last answer (stage 9); ``None`` where there is nothing to continue."""
     return None if before.last is None else profile.continued(before.last, current)
 
 
 def quality(
-    current: Heard,
-    before: Session,
+    current: EmbeddedProfile,
+    before: EarlierWindows,
     query: Query,
     *,
     choice_index: int,

@@ -32,7 +32,7 @@ Gram = tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class Told:
+class EarlierSentence:
     """A sentence of an earlier window."""
 
     text: str
@@ -77,7 +77,12 @@ def overlap(current: Sequence[Gram], known: Sequence[Collection[Gram]]) -> float
 
 
 def repeated(
-    sentences: Sequence[str], vectors: Floats, told: Sequence[Told], told_vectors: Floats, *, choice_index: int
+    sentences: Sequence[str],
+    vectors: Floats,
+    told: Sequence[EarlierSentence],
+    told_vectors: Floats,
+    *,
+    choice_index: int,
 ) -> tuple[Repeated, ...]:
     """Return the sentences whose nearest earlier one means the same; of equally near ones the oldest (step 7.2)."""
     if not sentences or not told:

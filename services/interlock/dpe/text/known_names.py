@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from difflib import SequenceMatcher
 from itertools import pairwise
 
-from interlock.dpe.text.lexing import SYMBOL, WORD, Token
+from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme
 from interlock.dpe.text.names import COMMON_WORDS, COMPANY_FORMS, KNOWN, KNOWN_WORDS, TITLES, is_small, plain, root
 
 _SPELLED_ALIKE = 0.8
@@ -15,7 +15,7 @@ _ENDINGS = ("ians", "ian", "ans", "an", "ese", "ish", "ists", "ist", "ism", "ic"
 
 
 @dataclass(frozen=True)
-class Evidence:
+class KnownNames:
     """What a body of text knows: its words, which words stand near one another, and its abbreviations."""
 
     words: frozenset[str]
@@ -24,7 +24,7 @@ class Evidence:
     written: frozenset[str] = field(default=frozenset())
 
     @staticmethod
-    def of(texts: Iterable[Sequence[Token]]) -> "Evidence":
+    def of(texts: Iterable[Sequence[Lexeme]]) -> "KnownNames":
         """Read tokens of texts into evidence."""
         words: set[str] = set()
         pairs: set[tuple[str, str]] = set()
@@ -39,7 +39,7 @@ class Evidence:
             abbreviations.update(_abbreviations(significant))
             written.update(plain(token.text) for token in significant if token.text.isupper() and len(token.text) > 1)
             written.update(_dotted(tokens))
-        return Evidence(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
+        return KnownNames(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
 
     def knows(self, words: Sequence[str]) -> bool:
         """Whether a name has a basis here: all of it, its surname, its abbreviation or its long form."""
@@ -88,7 +88,7 @@ class Evidence:
         )
 
 
-def _neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
+def _neighbours(tokens: Sequence[Lexeme]) -> Iterator[tuple[str, str]]:
     """Yield words that stand next to each other, and up to three apart where neither a comma nor an and parts them."""
     recent: list[tuple[str, int]] = []
     part = 0
@@ -103,7 +103,7 @@ def _neighbours(tokens: Sequence[Token]) -> Iterator[tuple[str, str]]:
             recent = [*recent[-2:], (word, part)]
 
 
-def _abbreviations(tokens: Sequence[Token]) -> set[str]:
+def _abbreviations(tokens: Sequence[Lexeme]) -> set[str]:
     """Return the initials of every run of two to seven capitalised words."""
     found: set[str] = set()
     run = ""
@@ -116,7 +116,7 @@ def _abbreviations(tokens: Sequence[Token]) -> set[str]:
     return found
 
 
-def _dotted(tokens: Sequence[Token]) -> set[str]:
+def _dotted(tokens: Sequence[Lexeme]) -> set[str]:
     """Return abbreviations written with dots: U.S., N.A.T.O."""
     found: set[str] = set()
     run = ""

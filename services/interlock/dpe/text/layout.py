@@ -35,7 +35,7 @@ _ATTRIBUTE = re.compile(r"""\s+[\w:.-]{1,60}(?:\s*=\s*("[^"]{0,200}"|'[^']{0,200
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-]+")
 
 
-class Kind(Enum):
+class BlockKind(Enum):
     """What a block is."""
 
     PROSE = "prose"
@@ -45,11 +45,11 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True)
-class Block:
+class TextBlock:
     """One stretch of text that no sentence crosses. ``lead`` is the line with a colon that a list item stands under."""
 
     text: Text
-    kind: Kind
+    kind: BlockKind
     lead: str = ""
 
 
@@ -57,7 +57,7 @@ class Block:
 class Layout:
     """The blocks of an output, and how many characters of it were hidden from a reader."""
 
-    blocks: tuple[Block, ...]
+    blocks: tuple[TextBlock, ...]
     hidden: int
 
 
@@ -69,7 +69,7 @@ def layout(raw: str) -> Layout:
     return Layout(tuple(b for b in blocks if any(c.isalnum() for c in b.text.chars)), hidden)
 
 
-def _prose_blocks(text: Text) -> Iterator[Block]:
+def _prose_blocks(text: Text) -> Iterator[TextBlock]:
     lines = _lines(text.chars)
     number = 0
     lead = ""
@@ -103,7 +103,7 @@ def _lines(chars: str) -> list[tuple[int, int]]:
     return spans
 
 
-def _paragraph(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tuple[Block, int, bool]:
+def _paragraph(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tuple[TextBlock, int, bool]:
     """Return the block that starts at a line, the next line's number, and whether it is a list item.
 
     Lines that only wrap a sentence are joined.
@@ -126,7 +126,7 @@ def _paragraph(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tup
         number += 1
         if titled or _ends_a_line(parts[-1].chars):
             break
-    return Block(_unmarked(joined(parts)), Kind.TITLE if titled else Kind.PROSE), number, listed
+    return TextBlock(_unmarked(joined(parts)), BlockKind.TITLE if titled else BlockKind.PROSE), number, listed
 
 
 def _ends_a_line(line: str) -> bool:
@@ -169,15 +169,15 @@ def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
     yield at + start, at + len(tag)
 
 
-def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[Block]:
+def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
     """Yield what a fence's own line says, when that is more than the name of a language."""
     fence = _FENCE.match(text.chars, *line)
     said = text.cut(fence.end() if fence else line[0], line[1])
     if len(said.chars.split()) > 1:
-        yield Block(said, Kind.PROSE)
+        yield TextBlock(said, BlockKind.PROSE)
 
 
-def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[Block, None, int]:
+def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
     """Yield the lines of a fence in groups; one that is never closed reaches to the end."""
     yield from _said_on_fence(text, lines[number])
     number += 1
@@ -185,13 +185,13 @@ def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generato
     while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
         line = text.cut(*lines[number])
         if parts and sum(len(p.chars) for p in parts) + len(line.chars) > CODE_CHARS:
-            yield Block(joined(parts), Kind.CODE)
+            yield TextBlock(joined(parts), BlockKind.CODE)
             parts = []
         if line.chars:
             parts.append(line)
         number += 1
     if parts:
-        yield Block(joined(parts), Kind.CODE)
+        yield TextBlock(joined(parts), BlockKind.CODE)
     if number < len(lines):
         yield from _said_on_fence(text, lines[number])
     return number + 1
@@ -204,10 +204,10 @@ def _is_table(chars: str, lines: Sequence[tuple[int, int]], number: int) -> bool
     return "|" in rule and "-" in rule and bool(_RULE.match(rule))
 
 
-def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[Block, None, int]:
+def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
     """Yield the heading row, then each row with its headings: ``Country: France; Population: 68 million``."""
     head = _cells(text, *lines[number])
-    yield Block(_unmarked(joined([cell for cell in head if cell.chars], "; ")), Kind.TITLE)
+    yield TextBlock(_unmarked(joined([cell for cell in head if cell.chars], "; ")), BlockKind.TITLE)
     number += 2
     while number < len(lines) and "|" in text.chars[slice(*lines[number])]:
         cells = _cells(text, *lines[number])
@@ -216,7 +216,7 @@ def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generat
             for n, cell in enumerate(cells)
             if cell.chars
         ]
-        yield Block(_unmarked(joined(named, "; ")), Kind.DATA)
+        yield TextBlock(_unmarked(joined(named, "; ")), BlockKind.DATA)
         number += 1
     return number
 
@@ -229,23 +229,23 @@ def _cells(text: Text, start: int, end: int) -> list[Text]:
     return cells[bool(cells and not cells[0].chars) :]
 
 
-def _json_blocks(text: Text) -> list[Block] | None:
+def _json_blocks(text: Text) -> list[TextBlock] | None:
     """Return a JSON document as blocks; ``None`` when it is none, and then it is read as prose."""
     try:
         document = json.loads(text.chars, object_pairs_hook=_Pairs, parse_constant=str, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
         return None
-    blocks: list[Block] = []
+    blocks: list[TextBlock] = []
     places = _places(text.chars)
     for path, leaf in _leaves(document):
         start, end = next(places) if leaf is not None else (0, 0)
         value = _literal(text, start, end)
         label = _beside(" ".join(path), value)
         if "\n" in value.chars or len(value.chars) > CODE_CHARS:
-            blocks += [Block(label, Kind.TITLE)] if path else []
+            blocks += [TextBlock(label, BlockKind.TITLE)] if path else []
             blocks += list(_prose_blocks(value))
         else:
-            blocks.append(Block(joined([label, value], ": ") if path else value, Kind.DATA))
+            blocks.append(TextBlock(joined([label, value], ": ") if path else value, BlockKind.DATA))
     return blocks
 
 

@@ -18,7 +18,7 @@ _ADDRESS = pattern(
 )
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     """A token with its place in the folded text."""
 
     kind: str
@@ -35,13 +35,13 @@ class Token(NamedTuple):
         return self.kind == WORD and self.text[0].isupper()
 
 
-END = Token(SYMBOL, "", "", 0, 0, glued=False, opens_line=False)
+END = Lexeme(SYMBOL, "", "", 0, 0, glued=False, opens_line=False)
 
 
-def lex(folded: Folded) -> list[Token]:
+def lex(folded: Folded) -> list[Lexeme]:
     """Cut a folded text into tokens; addresses are left out."""
     text = _without_addresses(folded.text)
-    tokens: list[Token] = []
+    tokens: list[Lexeme] = []
     end = 0
     for match in _TOKEN.finditer(text):
         start, stop = match.span()
@@ -49,13 +49,13 @@ def lex(folded: Folded) -> list[Token]:
         word = text[start:stop]
         opens_line = not tokens or "\n" in text[end:start]
         tokens.append(
-            Token(kind, word, word.lower(), start, stop, glued=bool(tokens) and start == end, opens_line=opens_line)
+            Lexeme(kind, word, word.lower(), start, stop, glued=bool(tokens) and start == end, opens_line=opens_line)
         )
         end = stop
     return tokens
 
 
-def at(tokens: Sequence[Token], index: int) -> Token:
+def at(tokens: Sequence[Lexeme], index: int) -> Lexeme:
     """Return the token at an index, or an empty one outside."""
     return tokens[index] if 0 <= index < len(tokens) else END
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Token, at
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import lines, word_set
 
 TITLES = word_set(
@@ -73,7 +73,7 @@ def root(word: str) -> str:
     return KNOWN.get((word,), word)
 
 
-def opens_sentence(tokens: Sequence[Token], index: int) -> bool:
+def opens_sentence(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a token is the first word of a sentence, a line, a quotation or a list item."""
     before = at(tokens, index - 1)
     if index == 0 or tokens[index].opens_line:
@@ -84,7 +84,7 @@ def opens_sentence(tokens: Sequence[Token], index: int) -> bool:
     return before.text in _OPENERS and not (before.text == "-" and before.glued)
 
 
-def find_names(tokens: Sequence[Token], taken: Sequence[bool]) -> list[Name]:
+def find_names(tokens: Sequence[Lexeme], taken: Sequence[bool]) -> list[Name]:
     """Return the names among tokens; ``taken`` marks the tokens of values, which are none."""
     names: list[Name] = []
     index = 0
@@ -99,7 +99,7 @@ def find_names(tokens: Sequence[Token], taken: Sequence[bool]) -> list[Name]:
     return names
 
 
-def _headings(tokens: Sequence[Token]) -> list[bool]:
+def _headings(tokens: Sequence[Lexeme]) -> list[bool]:
     """Mark the tokens of lines in which nearly every word has a capital, and so says nothing."""
     marks = [False] * len(tokens)
     start = 0
@@ -114,7 +114,7 @@ def _headings(tokens: Sequence[Token]) -> list[bool]:
     return marks
 
 
-def _is_part(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> bool:
+def _is_part(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> bool:
     return (
         index < len(tokens)
         and tokens[index].capital
@@ -123,7 +123,7 @@ def _is_part(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> bool
     )
 
 
-def _run_end(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> int:
+def _run_end(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> int:
     """Return the index after the run of capitalised words that begins at a token; the same index when none does."""
     if not _is_part(tokens, taken, index):
         return index
@@ -152,18 +152,18 @@ def _run_end(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> int:
             return end
 
 
-def _joins_name(tokens: Sequence[Token], taken: Sequence[bool], index: int) -> bool:
+def _joins_name(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> bool:
     """Whether what follows a hyphen belongs to the name: Jean-Claude, GPT-4; not US-based."""
     return index < len(tokens) and not taken[index] and (tokens[index].capital or tokens[index].kind == NUMBER)
 
 
-def _is_initial(tokens: Sequence[Token], index: int) -> bool:
+def _is_initial(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a dot belongs to an initial or a title: J. Smith, Dr. Smith, U.S."""
     word = at(tokens, index - 1)
     return tokens[index].glued and ((len(word.text) == 1 and word.capital) or word.low in TITLES)
 
 
-def _is_connected(tokens: Sequence[Token], taken: Sequence[bool], start: int, index: int) -> bool:
+def _is_connected(tokens: Sequence[Lexeme], taken: Sequence[bool], start: int, index: int) -> bool:
     """Whether a small word ties two parts of a name: Bank of America, Institute of Standards and Technology."""
     token = at(tokens, index)
     place = index + 1 + (at(tokens, index + 1).low == "the" and token.low == "of")
@@ -173,7 +173,7 @@ def _is_connected(tokens: Sequence[Token], taken: Sequence[bool], start: int, in
     return token.low in _INNER or (token.low == "and" and inside)
 
 
-def _named(tokens: Sequence[Token], first: int, last: int, *, heading: bool) -> Iterable[Name]:
+def _named(tokens: Sequence[Lexeme], first: int, last: int, *, heading: bool) -> Iterable[Name]:
     """Make a name of a run: without the ordinary word that opens the sentence, and without titles."""
     opening = opens_sentence(tokens, first)
     while first < last and (
@@ -197,16 +197,16 @@ def _named(tokens: Sequence[Token], first: int, last: int, *, heading: bool) -> 
     yield Name(joined_initials(words), first, last, sure)
 
 
-def _is_ordinary(token: Token) -> bool:
+def _is_ordinary(token: Lexeme) -> bool:
     low = token.low.removesuffix("'s")
     return (low in COMMON_WORDS or len(low) == 1 or "'" in low) and not (token.text.isupper() and len(token.text) > 1)
 
 
-def is_small(token: Token) -> bool:
+def is_small(token: Lexeme) -> bool:
     return token.kind == WORD and not token.capital and (token.low in _INNER or token.low in {"the", "and"})
 
 
-def significant(tokens: Sequence[Token]) -> tuple[str, ...]:
+def significant(tokens: Sequence[Lexeme]) -> tuple[str, ...]:
     """Return the words of a name that tell it from others, plain and without titles; U.S. is one word."""
     words = [
         plain(token.text)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.dpe.document import Sentence
-from interlock.dpe.text.layout import Block, Kind
+from interlock.dpe.text.layout import BlockKind, TextBlock
 from interlock.dpe.text.text import Text
 
 PIECE_CHARS = 3000
@@ -28,7 +28,7 @@ class Parsed:
 
     sentence: Sentence
     text: Text
-    kind: Kind
+    kind: BlockKind
     lead: str
     tokens: Any
     base: int
@@ -38,7 +38,7 @@ class Parsed:
         return self.text.cut(max(0, start - self.base), min(len(self.text.chars), end - self.base))
 
 
-def sentences(blocks: Sequence[Block], nlp: Any, *, choice_index: int, first_index: int) -> Iterator[Parsed]:
+def sentences(blocks: Sequence[TextBlock], nlp: Any, *, choice_index: int, first_index: int) -> Iterator[Parsed]:
     """Yield the parsed sentences of an output, as they come: a caller that has enough stops the parser."""
     parts = pieces(blocks)
     index = first_index
@@ -55,14 +55,14 @@ def sentences(blocks: Sequence[Block], nlp: Any, *, choice_index: int, first_ind
             index += 1
 
 
-def pieces(blocks: Sequence[Block]) -> list[Block]:
+def pieces(blocks: Sequence[TextBlock]) -> list[TextBlock]:
     """Return what the models are given, one text each."""
     return [piece for block in blocks for piece in _pieces(block)]
 
 
-def _spans(piece: Block, doc: Any) -> Iterator[Any]:
+def _spans(piece: TextBlock, doc: Any) -> Iterator[Any]:
     """Yield the sentences of a piece; a line of code or of a table is one."""
-    if piece.kind is Kind.PROSE:
+    if piece.kind is BlockKind.PROSE:
         yield from doc.sents
     else:
         yield doc[:]
@@ -75,7 +75,7 @@ def _leading(chars: str, at: int) -> int:
     return count
 
 
-def _pieces(block: Block) -> Iterator[Block]:
+def _pieces(block: TextBlock) -> Iterator[TextBlock]:
     """Yield the block in pieces that a parser can take, cut behind full stops that it does not know, or at a space."""
     at, chars = 0, block.text.chars
     for stop in [*(m.end() for m in _FULL_STOP.finditer(chars)), len(chars)]:

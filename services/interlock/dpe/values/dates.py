@@ -5,7 +5,7 @@ Words that depend on the day of reading (yesterday, last year) are no dates.
 
 from collections.abc import Sequence
 
-from interlock.dpe.text.lexing import NUMBER, WORD, Token, at
+from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
 from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
@@ -61,7 +61,7 @@ _LONGEST_SPAN = 120  # years between the ends of a span: 2007-2008
 BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
 
-def read_date(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read the date that begins at a token, or None. The longest form wins."""
     token = at(tokens, index)
     if token.kind == NUMBER:
@@ -89,7 +89,7 @@ def read_date(tokens: Sequence[Token], index: int) -> DateRead | None:
     return read_decade(tokens, index) if token.text == "'" else None
 
 
-def _read_iso(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_iso(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read 2026-05-25 and 2026/05/25, with a time or without."""
     year, first, month, second, day = (at(tokens, index + step) for step in range(5))
     if first.text not in {"-", "/", "."} or second.text != first.text or not (first.glued and day.glued):
@@ -108,11 +108,11 @@ def _read_iso(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(int(year.text)), (number, number), int(day.text)), end)
 
 
-def _in(token: Token, most: int) -> bool:
+def _in(token: Lexeme, most: int) -> bool:
     return token.text.isdigit() and len(token.text) <= 2 and 1 <= int(token.text) <= most
 
 
-def _read_slashed(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_slashed(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read 25/05/2026, 5/25/26, 25.05.2026: where both readings are possible, both are kept."""
     first, mark, second, again, last = (at(tokens, index + step) for step in range(5))
     if first.text.count(".") == 2:
@@ -149,7 +149,7 @@ def _day_and_month(first: int, second: int, year: int, end: int) -> DateRead | N
     return DateRead(Moment(only(year), (month, month), day, other=(day, month) if ambiguous else None), end)
 
 
-def _read_day_first(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_day_first(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read 25 May 2026, 25th of May, the twenty-fifth of May, 25-May-2026."""
     day, end = _read_day(tokens, index)
     if day is None:
@@ -167,7 +167,7 @@ def _read_day_first(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(year), (month, month), day), stop if year else end)
 
 
-def _read_day(tokens: Sequence[Token], index: int) -> tuple[int | None, int]:
+def _read_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:
     token, follows = at(tokens, index), at(tokens, index + 1)
     if _in(token, 31):
         return int(token.text), index + 2 if follows.glued and follows.low in SUFFIXES else index + 1
@@ -177,12 +177,12 @@ def _read_day(tokens: Sequence[Token], index: int) -> tuple[int | None, int]:
     return (ordinal, index + 1) if ordinal and ordinal <= 31 else (None, index)
 
 
-def month_at(tokens: Sequence[Token], index: int) -> int | None:
+def month_at(tokens: Sequence[Lexeme], index: int) -> int | None:
     token = at(tokens, index)
     return MONTHS.get(token.low) if token.capital or len(token.text) > 5 else None
 
 
-def _read_month_first(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_month_first(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read May 25, 2026; May 25th; May 2026; May."""
     month = month_at(tokens, index)
     if month is None:
@@ -201,7 +201,7 @@ def _read_month_first(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(None, (month, month)), end) if _stands_alone(tokens, index, end) else None
 
 
-def _stands_alone(tokens: Sequence[Token], index: int, end: int) -> bool:
+def _stands_alone(tokens: Sequence[Lexeme], index: int, end: int) -> bool:
     """Whether a month name without day and year is a month: May, March and the short forms are also words."""
     before = at(tokens, index - 1)
     if len(tokens[index].text) > 5:
@@ -211,7 +211,7 @@ def _stands_alone(tokens: Sequence[Token], index: int, end: int) -> bool:
     return not before.capital and not at(tokens, end).capital
 
 
-def _read_weekday(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_weekday(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     token = at(tokens, index)
     weekday = _WEEKDAYS.get(token.low)
     if (
@@ -228,7 +228,7 @@ def _read_weekday(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(weekday=weekday), index + 1) if len(token.text) >= 6 else None
 
 
-def _read_year(tokens: Sequence[Token], index: int) -> DateRead | None:
+def _read_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read a bare year when its surroundings make it one: see ``_is_year``."""
     token = at(tokens, index)
     if token.text.isdigit() and len(token.text) <= 5 and is_before_christ(tokens, index + 1):
@@ -237,7 +237,7 @@ def _read_year(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(year)), index + 1) if year and _is_year(tokens, index) else None
 
 
-def _is_year(tokens: Sequence[Token], index: int) -> bool:
+def _is_year(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a bare number of four digits is a year rather than a count."""
     before, after = at(tokens, index - 1), at(tokens, index + 1)
     year = int(tokens[index].text)

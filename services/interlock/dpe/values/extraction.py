@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from interlock.dpe.text.folding import Folded, fold
-from interlock.dpe.text.lexing import NUMBER, SYMBOL, Token, at, lex
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, Lexeme, at, lex
 from interlock.dpe.values import dates, figures, labels
 from interlock.dpe.values.moments import DateRead, Moment
 from interlock.dpe.values.quantities import DATE, Value
@@ -16,12 +16,12 @@ _BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ValuesRead:
     """A text that was read: folded, cut into tokens, with its values in order."""
 
     text: str
     folded: Folded
-    tokens: Sequence[Token]
+    tokens: Sequence[Lexeme]
     values: tuple[Value, ...]
 
 
@@ -30,17 +30,17 @@ def extract(text: str) -> tuple[Value, ...]:
     return read(text).values
 
 
-def read(text: str) -> Reading:
+def read(text: str) -> ValuesRead:
     """Fold, cut and read a text, once and from left to right; short ones, which several stages read, are remembered."""
     return _remembered(text) if len(text) <= _MOST_REMEMBERED else _read(text)
 
 
 @lru_cache(maxsize=1024)
-def _remembered(text: str) -> Reading:
+def _remembered(text: str) -> ValuesRead:
     return _read(text)
 
 
-def _read(text: str) -> Reading:
+def _read(text: str) -> ValuesRead:
     folded = fold(text)
     tokens = lex(folded)
     values: list[Value] = []
@@ -49,15 +49,15 @@ def _read(text: str) -> Reading:
         found, end = _read_at(tokens, index)
         values.extend(_placed(value, text, folded, tokens) for value in found)
         index = max(end, index + 1)
-    return Reading(text, folded, tokens, tuple(values))
+    return ValuesRead(text, folded, tokens, tuple(values))
 
 
-def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Token]) -> Value:
+def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Lexeme]) -> Value:
     start, end = folded.original(tokens[value.first].start, tokens[value.last - 1].end)
     return replace(value, text=text[start:end], start=start, end=end)
 
 
-def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
+def _read_at(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
     """Return the values that begin at a token and the index of the first token after them."""
     if not _may_begin(tokens, index):
         return [], index + 1
@@ -72,7 +72,7 @@ def _read_at(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
     return labels.read_label(tokens, index) or figures.read_figure(tokens, index)
 
 
-def _may_begin(tokens: Sequence[Token], index: int) -> bool:
+def _may_begin(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a token can begin a value or a name with digits: most words and marks of a text cannot."""
     token = tokens[index]
     if token.kind == NUMBER:
@@ -82,7 +82,7 @@ def _may_begin(tokens: Sequence[Token], index: int) -> bool:
     return token.low in _BEGINNING_WORDS or token.low.endswith("fold") or at(tokens, index + 1).glued
 
 
-def _dated(tokens: Sequence[Token], index: int, date: DateRead) -> tuple[list[Value], int]:
+def _dated(tokens: Sequence[Lexeme], index: int, date: DateRead) -> tuple[list[Value], int]:
     """Return a date and, for 2019-21, the year at the other end."""
     plain = date.end == index + 1 and tokens[index].kind == NUMBER
     value = Value(DATE, "", 0, 0, moment=date.moment, plain=plain, first=index, last=date.end)

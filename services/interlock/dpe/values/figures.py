@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from interlock.dpe.text import lexing
-from interlock.dpe.text.lexing import SYMBOL, WORD, Token, at
+from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values import dates, numbers, numerals, units
 from interlock.dpe.values.numerals import Number
@@ -47,7 +47,7 @@ BEGINNINGS = frozenset(
 )
 
 
-def read_figure(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
+def read_figure(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
     """Return the figure or figures that begin at a token and the index after them."""
     ordinal = _read_ordinal(tokens, index)
     if ordinal:
@@ -59,7 +59,7 @@ def read_figure(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
     return _read_range(tokens, value) if value else _read_vague(tokens, index)
 
 
-def _read_amount(tokens: Sequence[Token], index: int) -> Value | None:
+def _read_amount(tokens: Sequence[Lexeme], index: int) -> Value | None:
     currency = units.read_currency_before(tokens, index)
     place = currency[1] if currency else index
     accounting = at(tokens, place).text == "(" and (currency is None or at(tokens, place).glued)
@@ -93,7 +93,7 @@ def _below_zero(value: Value) -> float:
     return (-stated + offset) * value.factor
 
 
-def _close_accounting(tokens: Sequence[Token], number: Number, *, money: bool) -> Number | None:
+def _close_accounting(tokens: Sequence[Lexeme], number: Number, *, money: bool) -> Number | None:
     """Read on after the bracket of $(4.2) million and (3.1)%, which are negative; (15) alone is an aside."""
     if at(tokens, number.end).text != ")":
         return None
@@ -106,7 +106,7 @@ def _close_accounting(tokens: Sequence[Token], number: Number, *, money: bool) -
     return None
 
 
-def _modifiers(tokens: Sequence[Token], index: int) -> tuple[bool, str, int]:
+def _modifiers(tokens: Sequence[Lexeme], index: int) -> tuple[bool, str, int]:
     """Return whether a number is approximate, which bound it is, and where it begins with its minus."""
     first = index
     before = at(tokens, index - 1)
@@ -122,13 +122,13 @@ def _modifiers(tokens: Sequence[Token], index: int) -> tuple[bool, str, int]:
     return before.low in APPROXIMATE, bound, first
 
 
-def _is_minus(tokens: Sequence[Token], index: int) -> bool:
+def _is_minus(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a dash is a minus: it touches the number and nothing before it, or an opening bracket."""
     token, before = tokens[index], at(tokens, index - 1)
     return at(tokens, index + 1).glued and (not token.glued or before.text in {"(", "[", "~", "$", "€", "£"})
 
 
-def _is_pronoun(tokens: Sequence[Token], index: int, number: Number) -> bool:
+def _is_pronoun(tokens: Sequence[Lexeme], index: int, number: Number) -> bool:
     """Whether one is a pronoun: one of them, no one, this one."""
     if number.end != index + 1 or tokens[index].low != "one":
         return False
@@ -137,11 +137,11 @@ def _is_pronoun(tokens: Sequence[Token], index: int, number: Number) -> bool:
     return alone or after.low in _AFTER_PRONOUN or at(tokens, index - 1).low in _BEFORE_PRONOUN
 
 
-def _or_so(tokens: Sequence[Token], index: int) -> bool:
+def _or_so(tokens: Sequence[Lexeme], index: int) -> bool:
     return at(tokens, index).low == "or" and at(tokens, index + 1).low == "so"
 
 
-def _or_more(tokens: Sequence[Token], index: int) -> str:
+def _or_more(tokens: Sequence[Lexeme], index: int) -> str:
     """Return the bound that the words after a number make of it: 100+, 50 or more, 18 and over."""
     low, follows = at(tokens, index).low, at(tokens, index + 1).low
     if low == "+" and at(tokens, index).glued:
@@ -151,7 +151,7 @@ def _or_more(tokens: Sequence[Token], index: int) -> str:
     return "<" if low == "or" and follows in {"less", "fewer", "under", "below"} else ""
 
 
-def _with_unit(tokens: Sequence[Token], number: Number, currency: str) -> Value:
+def _with_unit(tokens: Sequence[Lexeme], number: Number, currency: str) -> Value:
     """Give a number its unit: money by what stands before or after it, else percent or a measure."""
     base = Value(
         NUMBER,
@@ -188,7 +188,7 @@ def _with_unit(tokens: Sequence[Token], number: Number, currency: str) -> Value:
     )
 
 
-def _read_ordinal(tokens: Sequence[Token], index: int) -> Value | None:
+def _read_ordinal(tokens: Sequence[Lexeme], index: int) -> Value | None:
     """Read 21st, third, twenty-first."""
     token, follows = at(tokens, index), at(tokens, index + 1)
     if token.kind == lexing.NUMBER:
@@ -209,7 +209,7 @@ def _read_ordinal(tokens: Sequence[Token], index: int) -> Value | None:
     return Value(ORDINAL, "", 0, 0, amount=float(numerals.ORDINALS[token.low]), words=True, first=index, last=index + 1)
 
 
-def _read_factor(tokens: Sequence[Token], index: int) -> Value | None:
+def _read_factor(tokens: Sequence[Lexeme], index: int) -> Value | None:
     """Read twice, thrice and twofold."""
     low = tokens[index].low
     times = {"twice": 2, "thrice": 3}.get(low) or (numerals.UNITS.get(low[:-4]) if low.endswith("fold") else None)
@@ -218,7 +218,7 @@ def _read_factor(tokens: Sequence[Token], index: int) -> Value | None:
     return Value(QUANTITY, "", 0, 0, amount=float(times), unit=units.TIMES, words=True, first=index, last=index + 1)
 
 
-def _read_vague(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
+def _read_vague(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
     """Read a size without a figure: thousands of, hundreds of millions, several hundred, months."""
     token = tokens[index]
     size = Value(NUMBER, "", 0, 0, vague=True, words=True, first=index, last=index + 1)
@@ -236,7 +236,7 @@ def _read_vague(tokens: Sequence[Token], index: int) -> tuple[list[Value], int]:
     return [], index + 1
 
 
-def _read_range(tokens: Sequence[Token], value: Value) -> tuple[list[Value], int]:
+def _read_range(tokens: Sequence[Lexeme], value: Value) -> tuple[list[Value], int]:
     """Read the other end of 3-5 million, between 3 and 5 %, 3 to 5 km: what only one end states holds for both."""
     place = value.last
     if value.kind == ORDINAL or not _joins(tokens, value, place) or dates.read_date(tokens, place + 1):
@@ -251,7 +251,7 @@ def _read_range(tokens: Sequence[Token], value: Value) -> tuple[list[Value], int
     return [value, other], other.last
 
 
-def _joins(tokens: Sequence[Token], value: Value, place: int) -> bool:
+def _joins(tokens: Sequence[Lexeme], value: Value, place: int) -> bool:
     mark, follows = at(tokens, place), at(tokens, place + 1)
     if mark.text == "-":
         return follows.kind in {lexing.NUMBER, SYMBOL} and follows.text != "-"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import TypeVar
 
-from interlock.dpe.text.known_names import Evidence
-from interlock.dpe.text.lexing import WORD, Token, at
+from interlock.dpe.text.known_names import KnownNames
+from interlock.dpe.text.lexing import WORD, Lexeme, at
 from interlock.dpe.text.names import Name, find_names, opens_sentence, plain, root
 from interlock.dpe.text.wordlists import lines, word_set
-from interlock.dpe.values.extraction import Reading, read
+from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.quantities import ORDINAL, Value
 from interlock.dpe.values.value_table import ValueTable
 
@@ -69,7 +69,7 @@ def stem(word: str) -> str:
 
 
 @dataclass(frozen=True)
-class Sentence:
+class FramedSentence:
     """A sentence of a reading: its tokens from ``first`` to ``last``, and what is in it."""
 
     first: int
@@ -84,16 +84,16 @@ class Sentence:
 class Frame:
     """A text ready to be compared."""
 
-    reading: Reading
-    sentences: tuple[Sentence, ...]
+    reading: ValuesRead
+    sentences: tuple[FramedSentence, ...]
     names: tuple[Name, ...]
     bag: frozenset[str]  # the content words of all sentences
     units: frozenset[str]  # what its figures measure
     table: ValueTable
-    evidence: Evidence
+    evidence: KnownNames
 
     @property
-    def tokens(self) -> Sequence[Token]:
+    def tokens(self) -> Sequence[Lexeme]:
         """The tokens of the text."""
         return self.reading.tokens
 
@@ -121,10 +121,10 @@ def frame(text: str) -> Frame:
     )
     bag = frozenset(word for sentence in sentences for word in sentence.bag)
     measured = frozenset(value.unit for value in reading.values if value.amount is not None and value.kind != ORDINAL)
-    return Frame(reading, sentences, names, bag, measured, ValueTable(reading.values), Evidence.of((reading.tokens,)))
+    return Frame(reading, sentences, names, bag, measured, ValueTable(reading.values), KnownNames.of((reading.tokens,)))
 
 
-def taken_by_values(reading: Reading) -> list[bool]:
+def taken_by_values(reading: ValuesRead) -> list[bool]:
     """Mark the tokens that belong to values."""
     taken = [False] * len(reading.tokens)
     for value in reading.values:
@@ -133,7 +133,7 @@ def taken_by_values(reading: Reading) -> list[bool]:
     return taken
 
 
-def _bounds(tokens: Sequence[Token]) -> list[tuple[int, int]]:
+def _bounds(tokens: Sequence[Lexeme]) -> list[tuple[int, int]]:
     """Cut tokens into sentences at full stops, semicolons and line ends."""
     bounds: list[tuple[int, int]] = []
     first = 0
@@ -166,23 +166,27 @@ def _by_sentence(things: Sequence[_Placed], bounds: Sequence[tuple[int, int]]) -
 
 
 def _sentence(
-    reading: Reading, taken: Sequence[bool], values: tuple[Value, ...], names: tuple[Name, ...], bound: tuple[int, int]
-) -> Sentence:
+    reading: ValuesRead,
+    taken: Sequence[bool],
+    values: tuple[Value, ...],
+    names: tuple[Name, ...],
+    bound: tuple[int, int],
+) -> FramedSentence:
     first, last = bound
     stems = tuple(
         (index, stem(reading.tokens[index].low))
         for index in range(first, last)
         if reading.tokens[index].kind == WORD and not taken[index] and _is_content(reading.tokens[index])
     )
-    return Sentence(first, last, stems, values, names, frozenset(word for _, word in stems))
+    return FramedSentence(first, last, stems, values, names, frozenset(word for _, word in stems))
 
 
-def _is_content(token: Token) -> bool:
+def _is_content(token: Lexeme) -> bool:
     low = token.low.removesuffix("'s")
     return low not in STOP and not low.endswith("n't") and (len(low) > 1 or token.text.isupper())
 
 
-def coverage(words: Iterable[str], sentence: Sentence, source: Frame) -> float:
+def coverage(words: Iterable[str], sentence: FramedSentence, source: Frame) -> float:
     """Return the share of words that a source sentence has; its other sentences count for less. 1.0 without words."""
     wanted = set(words)
     if not wanted:
@@ -191,7 +195,7 @@ def coverage(words: Iterable[str], sentence: Sentence, source: Frame) -> float:
     return (here + _ELSEWHERE * (len(wanted & source.bag) - here)) / len(wanted)
 
 
-def nearby(sentence: Sentence, first: int, last: int, reach: int = _NEAR) -> frozenset[str]:
+def nearby(sentence: FramedSentence, first: int, last: int, reach: int = _NEAR) -> frozenset[str]:
     """Return the content words nearest to a span of tokens, on both sides."""
     before = bisect_left(sentence.stems, (first, ""))
     after = bisect_left(sentence.stems, (last, ""))

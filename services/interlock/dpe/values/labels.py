@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from interlock.dpe.text.lexing import NUMBER, WORD, Token, at
+from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values import dates, numbers, numerals, units
 from interlock.dpe.values.quantities import NUMBER as KIND_NUMBER
@@ -25,7 +25,7 @@ _PREFIXES = word_set("mid pre post early late q h fy cy non sub over under us c 
 BEGINNINGS = LABELS.keys() | _VERSIONED
 
 
-def is_list_marker(tokens: Sequence[Token], index: int) -> bool:
+def is_list_marker(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a number merely counts the items of a list: 1. or 2) at the start of a line."""
     token, mark, item = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if token.kind != NUMBER or not token.opens_line or not token.text.isdigit() or len(token.text) > 2:
@@ -33,7 +33,7 @@ def is_list_marker(tokens: Sequence[Token], index: int) -> bool:
     return mark.text in {".", ")"} and mark.glued and item.text != "" and not item.glued
 
 
-def reference_end(tokens: Sequence[Token], index: int) -> int:
+def reference_end(tokens: Sequence[Lexeme], index: int) -> int:
     """Return the index after a reference such as [12] or [3, 5-7], or 0 when there is none."""
     if tokens[index].text != "[":
         return 0
@@ -43,7 +43,7 @@ def reference_end(tokens: Sequence[Token], index: int) -> int:
     return end + 1 if end > index + 1 and at(tokens, end).text == "]" else 0
 
 
-def name_end(tokens: Sequence[Token], index: int) -> int:
+def name_end(tokens: Sequence[Lexeme], index: int) -> int:
     """Return the index after a name with digits in it (B2B, COVID-19, GPT-4, 5G), or 0 when there is none."""
     token, follows, third = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if token.kind == NUMBER:
@@ -58,21 +58,21 @@ def name_end(tokens: Sequence[Token], index: int) -> int:
     return 0
 
 
-def _may_precede(token: Token, number: Token) -> bool:
+def _may_precede(token: Lexeme, number: Lexeme) -> bool:
     """Whether a word that is glued to a number leaves it a number: US$5, Q3, FY25, v2."""
     if token.text in {"Q", "H"}:
         return number.text in {"1", "2", "3", "4"}
     return token.low in units.CURRENCIES or token.low in LABELS or token.text in {"FY", "CY", "c"}
 
 
-def _end_of_word(tokens: Sequence[Token], index: int) -> int:
+def _end_of_word(tokens: Sequence[Lexeme], index: int) -> int:
     index += 1
     while at(tokens, index).glued and at(tokens, index).kind in {WORD, NUMBER}:
         index += 1
     return index
 
 
-def read_label(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] | None:
+def read_label(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
     """Read a number that names: Article 22(1), v2, Directive (EU) 2019/790, 1.2.3, 24/7, a telephone number."""
     token = tokens[index]
     if token.kind == NUMBER or token.text in {"+", "("}:
@@ -88,7 +88,7 @@ def read_label(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] |
     return _labels(tokens, kind, index, place)
 
 
-def _after_words(tokens: Sequence[Token], place: int) -> int:
+def _after_words(tokens: Sequence[Lexeme], place: int) -> int:
     """Step over what stands between a label's word and its number: the dot of Art., (EU), No., #."""
     place += at(tokens, place).text == "." and at(tokens, place).glued
     if at(tokens, place).text == "(" and at(tokens, place + 2).text == ")" and at(tokens, place + 1).text.isupper():
@@ -99,7 +99,7 @@ def _after_words(tokens: Sequence[Token], place: int) -> int:
     return place
 
 
-def _labels(tokens: Sequence[Token], kind: str, first: int, place: int) -> tuple[list[Value], int]:
+def _labels(tokens: Sequence[Lexeme], kind: str, first: int, place: int) -> tuple[list[Value], int]:
     """Read the number of a label, and the further ones of Articles 9 and 10, pages 3-5."""
     found: list[Value] = []
     while True:
@@ -118,7 +118,7 @@ def _labels(tokens: Sequence[Token], kind: str, first: int, place: int) -> tuple
         first = place = end + 1
 
 
-def _end_of_label(tokens: Sequence[Token], place: int) -> int:
+def _end_of_label(tokens: Sequence[Lexeme], place: int) -> int:
     """Return the index after a label's number: 5.3, 2016/679, 22(1)(d)."""
     end = place + 1
     while True:
@@ -135,14 +135,14 @@ def _label(kind: str, written: str, first: int, last: int) -> Value:
     return Value(KIND_NUMBER, "", 0, 0, unit=f"label:{kind}", label=written, first=first, last=last)
 
 
-def _read_version(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] | None:
+def _read_version(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
     token = tokens[index]
     if token.text.count(".") < 2 or numbers.parse_digits(token.text) is not None or dates.read_date(tokens, index):
         return None
     return [_label("version", token.text, index, index + 1)], index + 1
 
 
-def _read_slashed(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] | None:
+def _read_slashed(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
     """Read 24/7 and 9/11, which are no fractions; 1/2 before a unit or of is one and is left alone."""
     token, slash, other = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if slash.text != "/" or not (slash.glued and other.glued) or not (token.text.isdigit() and other.text.isdigit()):
@@ -152,7 +152,7 @@ def _read_slashed(tokens: Sequence[Token], index: int) -> tuple[list[Value], int
     return [_label("slash", f"{token.text}/{other.text}", index, index + 3)], index + 3
 
 
-def _read_telephone(tokens: Sequence[Token], index: int) -> tuple[list[Value], int] | None:
+def _read_telephone(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
     """Read +1 212-555-0199, (212) 555-0199, 212.555.0199: groups of digits tied by hyphens, dots or a country code."""
     end, digits, groups = index, "", 0
     tied = at(tokens, index).text in {"+", "("}

@@ -7,7 +7,7 @@ in what they say.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interlock.dpe.text.lexing import Token, at
+from interlock.dpe.text.lexing import Lexeme, at
 
 FIRST_YEAR, LAST_YEAR = 1000, 2199
 
@@ -77,7 +77,7 @@ def _parts(moment: Moment) -> tuple[tuple[int, int] | None, ...]:
     return (moment.years, moment.months, *single)
 
 
-def year_at(tokens: Sequence[Token], index: int) -> int | None:
+def year_at(tokens: Sequence[Lexeme], index: int) -> int | None:
     """Return the year that a token spells, whatever stands around it."""
     text = at(tokens, index).text
     return int(text) if len(text) == 4 and text.isdigit() and FIRST_YEAR <= int(text) <= LAST_YEAR else None

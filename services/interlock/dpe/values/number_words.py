@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from interlock.dpe.text.lexing import NUMBER, WORD, Token, at
+from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.values.numerals import PARTS, SCALES, TENS, UNITS, Number, scaled
 
 
-def read_share(tokens: Sequence[Token], index: int) -> Number | None:
+def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read a share in words: half of, two-thirds of, a quarter of, one in five."""
     token = tokens[index]
     if token.low in {"a", "one", "an"} and at(tokens, index + 1).low == "in" and token.low != "an":
@@ -34,7 +34,7 @@ def read_share(tokens: Sequence[Token], index: int) -> Number | None:
     return Number(count / PARTS[word], 0.02, part + 1, words=True, fraction=True)
 
 
-def _one_in(tokens: Sequence[Token], index: int) -> Number | None:
+def _one_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read one in five, one in every 10: a share, when both are small counts."""
     if tokens[index].low != "one":
         return None
@@ -45,14 +45,14 @@ def _one_in(tokens: Sequence[Token], index: int) -> Number | None:
     return Number(1 / among, 0.5 / among**2, below + 1, words=True, fraction=True)
 
 
-def _small_count(token: Token) -> int:
+def _small_count(token: Lexeme) -> int:
     digits = token.text.replace(",", "")
     if token.kind == WORD:
         return UNITS.get(token.low, 0)
     return int(digits) if digits.isdigit() and len(digits) < 8 else 0
 
 
-def read_words(tokens: Sequence[Token], index: int) -> Number | None:
+def read_words(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read a number in words, such as two hundred and fifty thousand, half a million, a dozen, three point five."""
     low = tokens[index].low
     if low in {"half", "quarter"} and at(tokens, index + 1).low in {"a", "an"} and at(tokens, index + 2).low in SCALES:
@@ -66,7 +66,7 @@ def read_words(tokens: Sequence[Token], index: int) -> Number | None:
     return _word_sum(tokens, index, group=None) if low in UNITS or low in TENS else None
 
 
-def _word_sum(tokens: Sequence[Token], index: int, *, group: float | None) -> Number | None:
+def _word_sum(tokens: Sequence[Lexeme], index: int, *, group: float | None) -> Number | None:
     """Add up number words from left to right; ``group`` is what stands before the first scale."""
     total, current, step, scale = 0.0, group or 0.0, 1.0, 1.0
     seen = "scale" if group else ""
@@ -101,7 +101,7 @@ def _word_sum(tokens: Sequence[Token], index: int, *, group: float | None) -> Nu
     return _point(tokens, number)
 
 
-def _next_word(tokens: Sequence[Token], index: int, *, after: str) -> int:
+def _next_word(tokens: Sequence[Lexeme], index: int, *, after: str) -> int:
     """Step over the hyphen of twenty-five and the and of two hundred and five."""
     if at(tokens, index).text == "-" and at(tokens, index).glued and at(tokens, index + 1).glued:
         return index + 1
@@ -111,7 +111,7 @@ def _next_word(tokens: Sequence[Token], index: int, *, after: str) -> int:
     return index
 
 
-def _point(tokens: Sequence[Token], number: Number) -> Number:
+def _point(tokens: Sequence[Lexeme], number: Number) -> Number:
     """Read three point five, and its scale."""
     if at(tokens, number.end).low != "point" or at(tokens, number.end + 1).low not in UNITS or number.value >= 1000:
         return number
@@ -125,7 +125,7 @@ def _point(tokens: Sequence[Token], number: Number) -> Number:
     return scaled(tokens, replace(number, value=value, step=10.0 ** -len(digits), end=end, scale=1.0), money=False)
 
 
-def and_a_half(tokens: Sequence[Token], number: Number) -> Number:
+def and_a_half(tokens: Sequence[Lexeme], number: Number) -> Number:
     """Read one and a half, two and three quarters, a million and a half, and their scale."""
     index = number.end
     if at(tokens, index).low != "and" or number.fraction:

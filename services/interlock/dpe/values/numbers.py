@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from interlock.dpe.text.lexing import NUMBER, WORD, Token, at
+from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.number_words import and_a_half, read_share, read_words
 from interlock.dpe.values.numerals import Number, scaled
@@ -15,7 +15,7 @@ _COMMA_DECIMAL = pattern(r"\d+,\d{1,2}")
 _MOST_DIGITS = 15
 
 
-def read_number(tokens: Sequence[Token], index: int, *, money: bool = False) -> Number | None:
+def read_number(tokens: Sequence[Lexeme], index: int, *, money: bool = False) -> Number | None:
     """Read the number that begins at a token, or None. ``money`` lets 4.2m mean millions."""
     token = at(tokens, index)
     if token.kind == NUMBER:
@@ -46,7 +46,7 @@ def parse_digits(text: str) -> tuple[float, float] | None:
     return float(plain), 10.0**-decimals
 
 
-def _read_digits(tokens: Sequence[Token], index: int, *, money: bool) -> Number | None:
+def _read_digits(tokens: Sequence[Lexeme], index: int, *, money: bool) -> Number | None:
     token = tokens[index]
     parsed = parse_digits(token.text)
     if parsed is None:
@@ -62,7 +62,7 @@ def _read_digits(tokens: Sequence[Token], index: int, *, money: bool) -> Number 
     return Number(value, step, index + 1, digits=digits, plain=token.text.isdigit())
 
 
-def _read_spaced_groups(tokens: Sequence[Token], index: int) -> Number | None:
+def _read_spaced_groups(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read 1 200 000: groups of three, at least one of them zeros, so that a row of a table stays a row."""
     end, text = index + 1, tokens[index].text
     if not (text.isdigit() and len(text) <= 3 and text[0] != "0"):
@@ -80,7 +80,7 @@ def _read_spaced_groups(tokens: Sequence[Token], index: int) -> Number | None:
     return Number(float(text), 1.0, end, digits=text.strip("0"))
 
 
-def _read_parted_groups(tokens: Sequence[Token], index: int, *, money: bool) -> Number | None:
+def _read_parted_groups(tokens: Sequence[Lexeme], index: int, *, money: bool) -> Number | None:
     """Read 13, 000, as texts have it that were cut into words: the last group is zeros, or it is money in two groups."""
     end, text = index + 1, tokens[index].text
     if not (text.isdigit() and len(text) <= 3 and text[0] != "0"):
@@ -100,11 +100,11 @@ def _read_parted_groups(tokens: Sequence[Token], index: int, *, money: bool) -> 
     return Number(float(text), 1.0, end, digits=text.strip("0"))
 
 
-def _one_space(tokens: Sequence[Token], index: int) -> bool:
+def _one_space(tokens: Sequence[Lexeme], index: int) -> bool:
     return tokens[index].start == tokens[index - 1].end + 1
 
 
-def _read_fraction(tokens: Sequence[Token], index: int) -> Number | None:
+def _read_fraction(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read 1/2 written with a fraction slash, and 3 1/2 written with either slash."""
     whole, over = 0.0, index
     if (
@@ -126,6 +126,6 @@ def _read_fraction(tokens: Sequence[Token], index: int) -> Number | None:
     return Number(value, 0.01, over + 3, fraction=not whole)
 
 
-def _is_slash(tokens: Sequence[Token], index: int, *, plain: bool) -> bool:
+def _is_slash(tokens: Sequence[Lexeme], index: int, *, plain: bool) -> bool:
     token = at(tokens, index)
     return token.text == "\u2044" or (plain and token.text == "/" and token.glued and at(tokens, index + 1).glued)

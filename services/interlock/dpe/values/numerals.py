@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from interlock.dpe.text.lexing import SYMBOL, Token, at
+from interlock.dpe.text.lexing import SYMBOL, Lexeme, at
 
 UNITS = {
     word: value
@@ -68,7 +68,7 @@ class Number:
     fraction: bool = False
 
 
-def is_hyphen(tokens: Sequence[Token], index: int) -> bool:
+def is_hyphen(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a token is a hyphen that glues its neighbours together."""
     return (
         at(tokens, index).kind == SYMBOL
@@ -78,7 +78,7 @@ def is_hyphen(tokens: Sequence[Token], index: int) -> bool:
     )
 
 
-def scaled(tokens: Sequence[Token], number: Number, *, money: bool) -> Number:
+def scaled(tokens: Sequence[Lexeme], number: Number, *, money: bool) -> Number:
     """Multiply by the scales that follow: 4.2 million, 5 hundred thousand, 1.2M, 10^6, 3 dozen."""
     number = _exponent(tokens, number)
     while True:
@@ -103,12 +103,12 @@ def scaled(tokens: Sequence[Token], number: Number, *, money: bool) -> Number:
         )
 
 
-def _is_next_ordinal(tokens: Sequence[Token], index: int) -> bool:
+def _is_next_ordinal(tokens: Sequence[Lexeme], index: int) -> bool:
     """Whether a scale word is the first half of an ordinal such as two hundred and first."""
     return at(tokens, index + 1).text == "-" and at(tokens, index + 2).low in ORDINALS and at(tokens, index + 2).glued
 
 
-def _exponent(tokens: Sequence[Token], number: Number) -> Number:
+def _exponent(tokens: Sequence[Lexeme], number: Number) -> Number:
     """Read 10^6, and 3.2 x 10^6."""
     index = number.end
     if (

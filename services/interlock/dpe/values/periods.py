@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from interlock.dpe.text.lexing import NUMBER, Token, at
+from interlock.dpe.text.lexing import NUMBER, Lexeme, at
 from interlock.dpe.values.moments import DateRead, Moment, full_year, only, year_at
 from interlock.dpe.values.numerals import ORDINALS, TENS, UNITS, is_hyphen
 
@@ -24,7 +24,7 @@ PERIOD_WORDS = frozenset(_DECADES.keys() | _QUARTERS.keys() | {"noon", "midnight
 SUFFIXES = frozenset({"st", "nd", "rd", "th"})
 
 
-def read_quarter(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_quarter(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read Q3 2025, 3Q25, third quarter of 2025, H1 2024, first half of 2024."""
     span, end = _quarter_span(tokens, index)
     if span is None:
@@ -45,7 +45,7 @@ def read_quarter(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(year), span), stop + 1 if year else end)
 
 
-def _quarter_span(tokens: Sequence[Token], index: int) -> tuple[tuple[int, int] | None, int]:
+def _quarter_span(tokens: Sequence[Lexeme], index: int) -> tuple[tuple[int, int] | None, int]:
     token, follows = at(tokens, index), at(tokens, index + 1)
     if token.text in {"Q", "H"} and follows.glued and follows.text in {"1", "2", "3", "4"}:
         return _span_of(token.text, int(follows.text)), index + 2
@@ -62,7 +62,7 @@ def _quarter_span(tokens: Sequence[Token], index: int) -> tuple[tuple[int, int] 
     return _span_of("Q" if part == "quarter" else "H", number), place + 1
 
 
-def _is_half_of_year(tokens: Sequence[Token], place: int) -> bool:
+def _is_half_of_year(tokens: Sequence[Lexeme], place: int) -> bool:
     """Whether a half is of a year, not of a match or a century."""
     return any(year_at(tokens, place + step) for step in (1, 2, 3)) and at(tokens, place + 1).low in {
         "of",
@@ -76,7 +76,7 @@ def _span_of(part: str, number: int) -> tuple[int, int] | None:
     return (number * 6 - 5, number * 6) if number <= 2 else None
 
 
-def read_decade(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_decade(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read the 1990s, the '90s, the nineties, the nineteen-nineties."""
     token, follows = at(tokens, index), at(tokens, index + 1)
     if token.text == "'":
@@ -100,7 +100,7 @@ def _decade(first: int) -> tuple[int, int]:
     return start, start + 9
 
 
-def read_century(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_century(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read the 19th century, the nineteenth century."""
     token, follows = at(tokens, index), at(tokens, index + 1)
     number, place = ORDINALS.get(token.low), index + 1
@@ -123,11 +123,11 @@ def read_century(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment((first, last)), place + 1)
 
 
-def is_before_christ(tokens: Sequence[Token], index: int) -> bool:
+def is_before_christ(tokens: Sequence[Lexeme], index: int) -> bool:
     return at(tokens, index).text in {"BC", "BCE"}
 
 
-def read_spoken_year(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_spoken_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read nineteen eighty-four and twenty twenty-five."""
     century = UNITS.get(at(tokens, index).low, TENS.get(at(tokens, index).low, 0))
     tens = TENS.get(at(tokens, index + 1).low, 0)
@@ -141,7 +141,7 @@ def read_spoken_year(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(only(century * 100 + tens + rest)), end)
 
 
-def read_clock(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_clock(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     """Read 10:30, 17:05:09, 5 pm, 10.30 a.m."""
     token, colon, minutes = at(tokens, index), at(tokens, index + 1), at(tokens, index + 2)
     if not token.text.isdigit() or len(token.text) > 2 or int(token.text) > 24:
@@ -167,7 +167,7 @@ def read_clock(tokens: Sequence[Token], index: int) -> DateRead | None:
     return DateRead(Moment(minute=(hour % 12 + half) * 60 + minute), end_of_half)
 
 
-def _half_of_day(tokens: Sequence[Token], index: int) -> tuple[int | None, int]:
+def _half_of_day(tokens: Sequence[Lexeme], index: int) -> tuple[int | None, int]:
     """Return 0 for a.m. and 12 for p.m., and the index after it."""
     low = at(tokens, index).low
     if low in {"am", "pm"} and at(tokens, index).text != "Am":
@@ -178,6 +178,6 @@ def _half_of_day(tokens: Sequence[Token], index: int) -> tuple[int | None, int]:
     return None, index
 
 
-def read_noon(tokens: Sequence[Token], index: int) -> DateRead | None:
+def read_noon(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     low = at(tokens, index).low
     return DateRead(Moment(minute=720 if low == "noon" else 0), index + 1) if low in {"noon", "midnight"} else None

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interlock.dpe.text.lexing import SYMBOL, Token, at
+from interlock.dpe.text.lexing import SYMBOL, Lexeme, at
 
 PERCENT = "%"
 POINTS = "percentage points"
@@ -150,7 +150,7 @@ _LETTERS = frozenset("mgshltw")  # single letters are units only in lower case
 _SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "metre", "meter", "foot"})
 
 
-def read_unit(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def read_unit(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     """Read the unit at a token, and return it with the index after it."""
     mark, follows = at(tokens, index), at(tokens, index + 1)
     if mark.text == "-" and (
@@ -165,7 +165,7 @@ def read_unit(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
     )
 
 
-def read_currency_before(tokens: Sequence[Token], index: int) -> tuple[str, int] | None:
+def read_currency_before(tokens: Sequence[Lexeme], index: int) -> tuple[str, int] | None:
     """Read a currency that stands before its amount ($, US$, EUR), and return it with the index after it."""
     token = at(tokens, index)
     joined = token.low + at(tokens, index + 1).text
@@ -180,7 +180,7 @@ def read_currency_before(tokens: Sequence[Token], index: int) -> tuple[str, int]
     return None
 
 
-def read_currency_after(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def read_currency_after(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     """Read a currency that stands after its amount, and return it with the index after it."""
     if at(tokens, index).text == "-" and at(tokens, index).glued:
         index += 1
@@ -198,7 +198,7 @@ def read_currency_after(tokens: Sequence[Token], index: int) -> tuple[Unit, int]
     return None
 
 
-def _read_relative(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def _read_relative(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     """Read percent, percentage points, basis points, and times."""
     low, follows = at(tokens, index).low, at(tokens, index + 1).low
     if low in {"percentage", "basis"}:
@@ -211,13 +211,13 @@ def _read_relative(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | No
     return (_RELATIVE[low], index + 1) if low in _RELATIVE else None
 
 
-def _read_percent(tokens: Sequence[Token], end: int) -> tuple[Unit, int]:
+def _read_percent(tokens: Sequence[Lexeme], end: int) -> tuple[Unit, int]:
     """Return percent, or percentage points when the word point follows."""
     points = at(tokens, end).low in {"point", "points", "pts"}
     return (Unit(POINTS), end + 1) if points else (Unit(PERCENT), end)
 
 
-def _read_degrees(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def _read_degrees(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     low, follows = at(tokens, index).low, at(tokens, index + 1)
     if low not in {"°", "degree", "degrees", "º"}:
         return (_DEGREES[low], index + 1) if low in {"celsius", "fahrenheit"} else None
@@ -226,7 +226,7 @@ def _read_degrees(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | Non
     return Unit("angle"), index + 1
 
 
-def _read_power(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def _read_power(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     """Read square and cubic measures: square kilometres, sq. km, km^2, m2."""
     token = at(tokens, index)
     power = _POWERS.get(token.low, 0)
@@ -243,7 +243,7 @@ def _read_power(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
     return (Unit("area", unit.factor**2), end) if power == 2 else (Unit("volume", unit.factor**3 * 1000), end)
 
 
-def _read_measure(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | None:
+def _read_measure(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     token = at(tokens, index)
     between = index + 1 + (at(tokens, index + 1).text == "-")
     pair = f"{token.low} {at(tokens, between).low}"
@@ -255,7 +255,7 @@ def _read_measure(tokens: Sequence[Token], index: int) -> tuple[Unit, int] | Non
     return _read_speed(tokens, index, unit) or (unit, index + 1)
 
 
-def _read_speed(tokens: Sequence[Token], index: int, unit: Unit) -> tuple[Unit, int] | None:
+def _read_speed(tokens: Sequence[Lexeme], index: int, unit: Unit) -> tuple[Unit, int] | None:
     """Read km/h, miles per hour, metres a second."""
     over, time = at(tokens, index + 1).low, at(tokens, index + 2)
     if unit.measure != "length" or over not in {"/", "per", "an", "a"}:

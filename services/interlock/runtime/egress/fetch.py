@@ -36,7 +36,7 @@ _HEADER = re.compile(r"[ -~]*", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Reply:
+class HttpReply:
     """What the other side answered; of its words nothing but these."""
 
     status: int
@@ -69,7 +69,7 @@ class Egress:
         """Return where *url* leads; refused as ``check_url``."""
         return check_url(url, self._allowed)
 
-    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline_s: float) -> Reply:
+    async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline_s: float) -> HttpReply:
         """Post *body* and return the status. Refused with EGRESS_… for what may not be called, else with
         EGRESS_DEADLINE_EXCEEDED, EGRESS_BUSY, EGRESS_UNRESOLVED or EGRESS_FAILED: nobody knows whether it arrived.
         """
@@ -116,7 +116,9 @@ class Egress:
         except OSError:
             raise unavailable("EGRESS_UNRESOLVED", "the name has no address") from None
 
-    async def _posted(self, target: Target, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]) -> Reply:
+    async def _posted(
+        self, target: Target, addresses: Sequence[str], body: bytes, headers: Mapping[str, str]
+    ) -> HttpReply:
         pinned = _Pinned(addresses)
         context = self._ssl if target.scheme == "https" else None
         pool = httpcore.AsyncConnectionPool(ssl_context=context, network_backend=pinned, max_connections=1)
@@ -125,7 +127,7 @@ class Egress:
         standard = {443: "https", 80: "http"}.get(target.port) == target.scheme
         sent = {"host": host if standard else f"{host}:{target.port}", "connection": "close", **headers}
         async with pool, pool.stream("POST", url, headers=[*sent.items()], content=body) as answer:
-            return Reply(answer.status, _retry_after(answer.headers))
+            return HttpReply(answer.status, _retry_after(answer.headers))
 
 
 class _Pinned(httpcore.AsyncNetworkBackend):

@@ -49,12 +49,12 @@ class Method:
         """The child of ``DURATION``; made by the first call, so that only what is served here is shown."""
         return DURATION.labels(self.service, self.name)
 
-    def call(self, *, parent: Context | None = None, local: bool = False) -> Call:
+    def call(self, *, parent: Context | None = None, local: bool = False) -> RpcCall:
         """Return the record of one call, to be used as a context manager around it."""
-        return Call(self, parent, local=local)
+        return RpcCall(self, parent, local=local)
 
 
-class Call:
+class RpcCall:
     """One call while it runs."""
 
     def __init__(self, method: Method, parent: Context | None, *, local: bool) -> None:

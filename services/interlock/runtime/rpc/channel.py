@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from interlock.runtime import telemetry
-from interlock.runtime.rpc.calls import Call, method_of
+from interlock.runtime.rpc.calls import RpcCall, method_of
 
 
 class LocalContext:
@@ -96,7 +96,7 @@ class LocalChannel:
         return handler
 
 
-def _raise(call: Call, error: BaseException, *, out_of_time: bool) -> None:
+def _raise(call: RpcCall, error: BaseException, *, out_of_time: bool) -> None:
     """Raise what a remote caller would learn of *error*; return when that is the error itself."""
     if isinstance(error, grpc.aio.UsageError):
         return

@@ -12,7 +12,7 @@ from interlock.runtime.rpc.errors import from_rpc_error, unwrap
 A = TypeVar("A", bound=Any)
 
 
-async def ask(service: str, call: Awaitable[A]) -> A:
+async def call_service(service: str, call: Awaitable[A]) -> A:
     """Await *call* to *service* and return its answer.
 
     A refusal in the answer is raised; a call that fails is raised as a refusal that names *service*.

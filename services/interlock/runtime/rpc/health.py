@@ -67,7 +67,7 @@ class Readiness:
             log.info("service.ready", service=name)
 
 
-async def missing_of(parts: Sequence[Readiness]) -> dict[str, str]:
+async def unready_of(parts: Sequence[Readiness]) -> dict[str, str]:
     """Return dependency → hint over several servers of one process."""
     found = await asyncio.gather(*(part.missing() for part in parts))
     return {name: hint for missing in found for name, hint in missing.items()}

@@ -13,7 +13,7 @@ import grpc
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.callers import Gate
-from interlock.runtime.rpc.calls import DEADLINE, Call, Method, method_of
+from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_of
 from interlock.runtime.rpc.errors import to_status
 
 _INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
@@ -123,7 +123,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return self._default_timeout_s if context.time_remaining() is None else None
 
 
-async def _report(call: Call, context: Any, error: BaseException, *, out_of_time: bool) -> None:
+async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_time: bool) -> None:
     """End the call with the status of what happened. Returns when gRPC already knows."""
     if isinstance(error, grpc.aio.AbortError):
         call.code = context.code()

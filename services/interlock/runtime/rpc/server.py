@@ -51,7 +51,7 @@ def address(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-class Server:
+class RpcServer:
     """Serves one or more services on one port until it is drained."""
 
     def __init__(

@@ -10,9 +10,9 @@ from interlock.domain.breaker import Transition, state_of, strategy_under
 from interlock.domain.budget import Decrements, Micros
 from interlock.domain.dag.dag import TRANSFERS, Edge, Node, children, leaves
 from interlock.domain.ids import SessionId, WindowId
-from interlock.domain.session.state import AgentTerms, Committed, Effect, Opened, Parent, SessionState, Status
+from interlock.domain.session.state import AgentTerms, Committed, Effect, OpenedWindow, Parent, SessionState, Status
 from interlock.runtime.clock import iso8601
-from interlock.session.delegation import Inherited, Result
+from interlock.session.delegation import Inherited, SubAgentAnswer
 
 
 def session_message(state: SessionState) -> session_pb2.Session:
@@ -93,7 +93,7 @@ def _edges(node: Node) -> list[session_pb2.Edge]:
     ]
 
 
-def opened_message(window: WindowId, opened: Opened, decrements: Decrements) -> session_pb2.OpenedWindow:
+def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrements) -> session_pb2.OpenedWindow:
     """Return the lease of a window."""
     terms, breaker = opened.terms, state_of(opened.session_budget)
     return session_pb2.OpenedWindow(
@@ -215,7 +215,7 @@ def delegation_message(inherited: Inherited) -> session_pb2.Delegation:
     )
 
 
-def result_message(result: Result) -> session_pb2.SubAgentResult:
+def result_message(result: SubAgentAnswer) -> session_pb2.SubAgentResult:
     """Return what is known of an answer of a sub-agent."""
     state, tip = result.state, result.state.tip
     return session_pb2.SubAgentResult(

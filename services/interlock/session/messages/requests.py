@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, LARGEST_CHARGE, Micros
-from interlock.domain.chain.chain_state import Standing
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.dag.dag import FAN_IN, LINEAR, PATTERNS, STATUSES, STRATEGIES, TIERS, TRANSFERS, Edge, Seal
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
@@ -20,7 +20,7 @@ from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import CommitWindow, FailWindow, PolicyText
-from interlock.session.ledger import Presented
+from interlock.session.ledger import OpenCommand
 
 TOKEN_LIMIT = 8192
 SCOPE_LIMIT = 128
@@ -77,7 +77,7 @@ def one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:
     return value
 
 
-def presented_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) -> Presented:
+def presented_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) -> OpenCommand:
     """Return what an OpenWindow presents. Pointers beyond *max_fan_out* are refused before any of them is looked at."""
     pattern, pointers = pattern_of(request.pattern), request.continuation_ids
     if len(pointers) > max_fan_out:
@@ -88,7 +88,7 @@ def presented_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) ->
         raise wrong("continuation_ids", "empty unless the pattern is FAN_IN")
     if len(request.nonce) > NONCE_LIMIT:
         raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
-    return Presented(
+    return OpenCommand(
         token=token_of(request.token),
         scope=scope_of(request.scope),
         continuation_id=_continuation(request.continuation_id),
@@ -132,10 +132,10 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
     )
 
 
-def _chain(request: session_pb2.CommitWindowRequest) -> Standing:
+def _chain(request: session_pb2.CommitWindowRequest) -> ChainState:
     """Return what the audit chain says of the session; a caller that does not tell is not compared with."""
     budget = request.chain_budget_micros if request.HasField("chain_budget_micros") else FULL
-    return Standing(
+    return ChainState(
         Micros(within("chain_budget_micros", budget, 0, FULL)),
         within("chain_windows", request.chain_windows, 0, 2**31 - 1),
     )

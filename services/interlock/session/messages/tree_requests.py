@@ -11,8 +11,8 @@ from interlock.domain.errors import invalid
 from interlock.domain.ids import SessionId
 from interlock.domain.session.grant import AGENT_TYPE, APPROVAL_ID
 from interlock.domain.session.state import AgentTerms
-from interlock.session.delegation import Asked
-from interlock.session.ledger import Wanted
+from interlock.session.delegation import DelegationCommand
+from interlock.session.ledger import NewSession
 from interlock.session.messages.requests import (
     hash_of,
     one_of,
@@ -33,13 +33,13 @@ _RESIDENCY = re.compile(r"(?:[A-Z]{2,8})?", re.ASCII)
 _MODE = re.compile(r"(?:[a-z][a-z-]{0,31})?", re.ASCII)
 
 
-def wanted_of(request: session_pb2.StartSessionRequest) -> Wanted:
+def wanted_of(request: session_pb2.StartSessionRequest) -> NewSession:
     """Return the session that a StartSession asks for."""
     if not _RESIDENCY.fullmatch(request.data_residency):
         raise wrong("data_residency", "a jurisdiction in capitals, such as EU")
     if not _MODE.fullmatch(request.safety_mode):
         raise wrong("safety_mode", "a word in lower case")
-    return Wanted(
+    return NewSession(
         scope=scope_of(request.scope),
         policy=policy_of(request.policy_text, request.policy_hash),
         strategy=strategy_of(request.strategy),
@@ -83,11 +83,11 @@ def parent_hash_of(request: session_pb2.StartSessionRequest) -> str:
     return hash_of("parent_policy_hash", given) if given else ""
 
 
-def asked_of(request: session_pb2.DelegateRequest) -> Asked:
+def asked_of(request: session_pb2.DelegateRequest) -> DelegationCommand:
     """Return what a Delegate asks for."""
     if request.approval_id and not APPROVAL_ID.fullmatch(request.approval_id):
         raise wrong("approval_id", "an id of 1 to 128 letters, digits and . _ : -")
-    return Asked(
+    return DelegationCommand(
         token=token_of(request.token),
         scope=scope_of(request.scope),
         agent_type=agent_type_of(request.agent_type),

@@ -17,7 +17,7 @@ import hiredis
 
 from interlock.domain.errors import Refused, unavailable
 from interlock.session.store.cluster import Routes, refresh
-from interlock.session.store.connection import Address, Connection, Server, code_of, store_unavailable
+from interlock.session.store.connection import Address, Connection, StoreServer, code_of, store_unavailable
 from interlock.session.store.fitness import unfit
 
 TIMEOUT_S = 2.0
@@ -31,7 +31,7 @@ _BEGINNING = frozenset({"start", "open"})
 
 
 @dataclass(frozen=True)
-class Script:
+class LuaScript:
     """One Lua script of ``lua/``; *sha* is the name that the server knows it by."""
 
     text: str
@@ -42,7 +42,7 @@ class Script:
     """Whether it charges: replicas may have to hold it."""
 
     @classmethod
-    def load(cls, name: str) -> Script:
+    def load(cls, name: str) -> LuaScript:
         """Return the script of that name from the package, after what all of them share."""
         folder = resources.files("interlock.session") / "lua"
         text = "".join((folder / f"{part}.lua").read_text(encoding="utf-8") for part in ("common", name))
@@ -51,7 +51,7 @@ class Script:
         )
 
 
-READING = Script("", "")
+READING = LuaScript("", "")
 """Stands for a command whose caller wants to know which server answered."""
 
 
@@ -73,7 +73,7 @@ class Batcher:
         self._capacity = capacity
         self._outstanding = 0
 
-    async def run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> Any:
+    async def run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> Any:
         """Return a script's reply. A server that does not know the script gets its text, and knows it from then on.
 
         The script is told the epoch of the server that it runs on. One that begins something is refused with
@@ -106,12 +106,12 @@ class Batcher:
         """
         return (await self._asked(command, None))[0]
 
-    async def server(self) -> Server:
+    async def server(self) -> StoreServer:
         """Ask the server at the way in who it is, now."""
         _, connection = await self._asked(("PING",), READING)
         return await refresh(connection)
 
-    async def _asked(self, command: tuple[str | int, ...], script: Script | None) -> tuple[Any, Connection]:
+    async def _asked(self, command: tuple[str | int, ...], script: LuaScript | None) -> tuple[Any, Connection]:
         if self._outstanding >= self._capacity:
             raise unavailable("SESSION_STORE_BUSY", "too many calls wait for the session store")
         self._outstanding += 1
@@ -125,7 +125,7 @@ class Batcher:
             raise self._failure(reply, connection)
         return reply, connection
 
-    async def _sent(self, command: tuple[str | int, ...], script: Script | None) -> tuple[Any, Connection]:
+    async def _sent(self, command: tuple[str | int, ...], script: LuaScript | None) -> tuple[Any, Connection]:
         link = self._routes.link(command)
         try:
             connection = link.connection

@@ -16,7 +16,7 @@ from typing import Any
 import hiredis
 
 from interlock.domain.errors import Refused
-from interlock.session.store.connection import Address, Connection, Server, code_of, connect, store_unavailable
+from interlock.session.store.connection import Address, Connection, StoreServer, code_of, connect, store_unavailable
 from interlock.session.store.fitness import CHECK_EVERY_S, learn
 from interlock.session.store.sentinel import connect_master, follow
 
@@ -37,7 +37,7 @@ def slot_of(key: str) -> int:
     return binascii.crc_hqx(tag.encode(), 0) % SLOTS
 
 
-class Link:
+class ServerLink:
     """One server: its connection is made when the first call comes, and again after it was lost."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
@@ -45,7 +45,7 @@ class Link:
         self._address = address
         self._timeout_s = timeout_s
         self._connecting: asyncio.Task[Connection | Refused] | None = None
-        self._learning: asyncio.Task[Server | Refused] | None = None
+        self._learning: asyncio.Task[StoreServer | Refused] | None = None
         self._watching: asyncio.Task[None] | None = None
         self._following: asyncio.Task[None] | None = None
 
@@ -61,7 +61,7 @@ class Link:
             raise store_unavailable(made.metadata["error"])
         return made
 
-    async def known(self, connection: Connection) -> Server:
+    async def known(self, connection: Connection) -> StoreServer:
         """Return who is at the other end of *connection*, and look again every minute; asked once for all callers."""
         if connection.server:
             return connection.server
@@ -72,7 +72,7 @@ class Link:
             raise store_unavailable(learned.metadata["error"])
         return learned
 
-    async def _learn(self, connection: Connection) -> Server | Refused:
+    async def _learn(self, connection: Connection) -> StoreServer | Refused:
         try:
             server = await learn(connection)
         except Refused as refused:
@@ -118,7 +118,7 @@ class Link:
             self.connection = made
 
 
-async def refresh(connection: Connection) -> Server:
+async def refresh(connection: Connection) -> StoreServer:
     """Ask a server again who it is; a connection whose server took over another history is given up."""
     server, before = await learn(connection), connection.server
     if before and before.epoch != server.epoch:
@@ -131,15 +131,15 @@ class Routes:
     """Knows a link for every call: the configured server's, until a server of a Cluster says which ones there are."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
-        self._home = self.entry = Link(address, timeout_s)
+        self._home = self.entry = ServerLink(address, timeout_s)
         self._address = address
         self._timeout_s = timeout_s
-        self._links: dict[tuple[str, int], Link] = {}
-        self._slots: dict[int, Link] = {}
+        self._links: dict[tuple[str, int], ServerLink] = {}
+        self._slots: dict[int, ServerLink] = {}
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = float("-inf")
 
-    def link(self, command: Sequence[str | int]) -> Link:
+    def link(self, command: Sequence[str | int]) -> ServerLink:
         """Return where to send a command first."""
         if not self._slots:
             return self.entry
@@ -172,7 +172,7 @@ class Routes:
                 raise
         return reply, connection
 
-    def lost(self, link: Link) -> None:
+    def lost(self, link: ServerLink) -> None:
         """Forget what a server held that cannot be reached; where it was the way in, take another one next time."""
         if not self._links:
             return
@@ -191,20 +191,20 @@ class Routes:
         for link in (self._home, *self._links.values()):
             await link.close()
 
-    def _named(self, target: str) -> Link:
+    def _named(self, target: str) -> ServerLink:
         host, _, port = target.rpartition(":")
         if not port.isdecimal() or len(self._links) >= MOST_SERVERS:
             raise store_unavailable("MOVED")
         return self._at(host.strip("[]"), int(port))
 
-    def _at(self, host: str, port: int) -> Link:
+    def _at(self, host: str, port: int) -> ServerLink:
         """Return the link to a server; without a name it is the host that we know."""
         place = (host or self._address.host, port)
         if place == (self._address.host, self._address.port):
             return self._home
         if place not in self._links:
             address = replace(self._address, host=place[0], port=port, path="")
-            self._links[place] = Link(address, self._timeout_s)
+            self._links[place] = ServerLink(address, self._timeout_s)
         return self._links[place]
 
     def _learn(self, connection: Connection) -> None:

@@ -157,7 +157,7 @@ def code_of(error: Exception) -> str:
 
 
 @dataclass(frozen=True)
-class Server:
+class StoreServer:
     """A server as it describes itself."""
 
     epoch: str
@@ -176,7 +176,7 @@ class Connection(asyncio.Protocol):
         self.closed = False
         self.chosen = False
         """Whether sentinels named this server: another one may be the master by now."""
-        self.server: Server | None = None
+        self.server: StoreServer | None = None
         """Who is at the other end; learned before the first script runs."""
         self._loop = loop
         self._timeout_s = timeout_s

@@ -13,34 +13,34 @@ from typing import Any
 import hiredis
 
 from interlock.domain.errors import Refused, unavailable
-from interlock.session.store.connection import Connection, Server, code_of, store_unavailable
+from interlock.session.store.connection import Connection, StoreServer, code_of, store_unavailable
 
 CHECK_EVERY_S = 60.0
 SECTIONS = ("server", "replication", "memory", "persistence")
 UNKNOWN = "unknown"
 
 
-async def learn(connection: Connection) -> Server:
+async def learn(connection: Connection) -> StoreServer:
     """Ask a server who it is. Refused with SESSION_STORE_UNAVAILABLE when it does not answer."""
     told: Any = await connection.send("INFO", *SECTIONS)
     if isinstance(told, hiredis.ReplyError):
         if code_of(told) != "NOPERM":
             raise store_unavailable(code_of(told))
         hint = "its ACL keeps INFO to itself, so that a restart or a failover cannot be told; allow +info"
-        return Server(UNKNOWN, master=True, unfit=hint, hint="")
+        return StoreServer(UNKNOWN, master=True, unfit=hint, hint="")
     if not isinstance(told, bytes):
         raise store_unavailable("PROTOCOL")
     return _described(told)
 
 
-def _described(told: bytes) -> Server:
+def _described(told: bytes) -> StoreServer:
     pairs = (line.split(":", 1) for line in told.decode(errors="replace").splitlines() if ":" in line)
     facts = {name: value.strip() for name, value in pairs}
     run_id = facts.get("run_id", "")
     history = facts.get("master_replid", "")
     if not run_id:
         raise store_unavailable("PROTOCOL")
-    return Server(
+    return StoreServer(
         epoch=hashlib.sha256(f"{run_id} {history}".encode()).hexdigest()[:20],
         master=facts.get("role", "master") == "master",
         unfit="; ".join(_unfit(facts)),

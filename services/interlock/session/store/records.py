@@ -17,12 +17,12 @@ from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.state import (
     VOID,
     AgentTerms,
+    CommitOutcome,
     Committed,
     CommitWindow,
     Effect,
     Lease,
-    Opened,
-    Outcome,
+    OpenedWindow,
     Parent,
     ParentView,
     PolicyText,
@@ -74,10 +74,10 @@ def record_to_json(ask: CommitWindow) -> str:
     return orjson.dumps(record).decode()
 
 
-def outcome_from_text(data: bytes, ancestors: Sequence[SessionId]) -> Outcome:
+def outcome_from_text(data: bytes, ancestors: Sequence[SessionId]) -> CommitOutcome:
     """Return the outcome of a commit; ``commit.lua`` writes it."""
     index, path, session, before, status, charge, hmac, continuation, number, effects = data.decode().split(" ")
-    return Outcome(
+    return CommitOutcome(
         index=int(index),
         path_budget=Micros(int(path)),
         session_budget=Micros(int(session)),
@@ -144,14 +144,14 @@ def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
     return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
-def opened_from(reply: Sequence[Any], pattern: str) -> Opened:
+def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:
     """Return the lease in a reply of ``open.lua``."""
     terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold = reply
     if dag.count(b";") != nodes:
         raise ValueError("the windows of a session are not all there")
     terms = terms_from_json(terms_data)
     found = [outcome_from_text(data, terms.ancestors) for data in told[1::2]]
-    return Opened(
+    return OpenedWindow(
         terms=terms,
         policy=PolicyText(text.decode(), digest.decode()),
         pattern=pattern,
@@ -169,7 +169,7 @@ def opened_from(reply: Sequence[Any], pattern: str) -> Opened:
     )
 
 
-def _parent(window: bytes, outcome: Outcome, entry: str) -> Parent:
+def _parent(window: bytes, outcome: CommitOutcome, entry: str) -> Parent:
     return Parent(
         window_id=WindowId(window.decode()),
         number=outcome.number,
@@ -303,7 +303,7 @@ def _dag(nodes: Sequence[Node]) -> str:
     return "".join(entries)
 
 
-def _outcome_text(outcome: Outcome, ancestors: Sequence[SessionId]) -> str:
+def _outcome_text(outcome: CommitOutcome, ancestors: Sequence[SessionId]) -> str:
     effects = {
         effect.session_id: f"{effect.before}:{effect.after}:{int(effect.status)}" for effect in outcome.ancestors
     }
@@ -346,7 +346,7 @@ def _lease(window: str, until: str, pattern: str, parents: str) -> Lease:
     return Lease(WindowId(window), int(until), PATTERN_OF[pattern], ids)
 
 
-def _node(step: Step, outcome: Outcome, record: bytes) -> Node:
+def _node(step: Step, outcome: CommitOutcome, record: bytes) -> Node:
     found: dict[str, Any] = orjson.loads(record)
     seal = found.get("seal")
     return Node(

@@ -24,14 +24,14 @@ from interlock.domain.session.state import (
     CommitWindow,
     Delegated,
     FailWindow,
-    Opened,
+    OpenedWindow,
     OpenWindow,
     ParentView,
     SessionState,
     Terms,
 )
 from interlock.session.store import records
-from interlock.session.store.batcher import Batcher, Script, state_corrupt
+from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.readiness import missing
 
@@ -80,8 +80,8 @@ class RedisStore:
         self._token_lifetime_s = token_lifetime_s
         self._ttl_s = token_lifetime_s + BEYOND_TOKEN_S
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
-        self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(Script.load, names)
-        self._acknowledge, self._restore = map(Script.load, ("acknowledge", "restore"))
+        self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
+        self._acknowledge, self._restore = map(LuaScript.load, ("acknowledge", "restore"))
 
     async def now_us(self) -> int:
         """Return the server's time, microseconds since the epoch."""
@@ -155,7 +155,7 @@ class RedisStore:
         with _readable():
             return records.view_from(values)
 
-    async def open(self, ask: OpenWindow) -> Opened:
+    async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window.
 
         Repeated once when the connection was lost: the script may have run, and nobody would know of its lease.
@@ -167,7 +167,7 @@ class RedisStore:
                 raise
         return await self._open_once(ask)
 
-    async def _open_once(self, ask: OpenWindow) -> Opened:
+    async def _open_once(self, ask: OpenWindow) -> OpenedWindow:
         pointers = ask.continuation_ids or ((ask.continuation_id,) if ask.continuation_id else ())
         reply = await self._run(
             self._open,
@@ -288,7 +288,7 @@ class RedisStore:
         """Close the connection."""
         await self._batcher.close()
 
-    async def _run(self, script: Script, keys: Sequence[str], *arguments: str | int) -> list[Any]:
+    async def _run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> list[Any]:
         """Return what follows the script's OK; its reason is raised as the refusal of that name."""
         reply: list[Any] = await self._batcher.run(script, keys, *arguments)
         reason, rest = reply[0].decode(), reply[1:]

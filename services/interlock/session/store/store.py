@@ -24,7 +24,7 @@ from interlock.domain.session.state import (
     CommitWindow,
     Delegated,
     FailWindow,
-    Opened,
+    OpenedWindow,
     OpenWindow,
     ParentView,
     SessionState,
@@ -54,7 +54,7 @@ class Store(Protocol):
         """Return what is looked at of a session before it delegates; the atomic step looks again."""
         ...
 
-    async def open(self, ask: OpenWindow) -> Opened:
+    async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window. Repeated with the same window id, it takes the same lease."""
         ...
 
@@ -147,7 +147,7 @@ class MemoryStore:
             return None
         return view_of(state, pointer=pointer or "", grant_id=grant_id, approval_id=approval_id)
 
-    async def open(self, ask: OpenWindow) -> Opened:
+    async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window."""
         state, opened = open_window(self._tree(ask.root_session_id).get(ask.session_id), ask)
         self._keep(state)

@@ -14,21 +14,27 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, state_of
 from interlock.domain.budget import OPEN_AT, Micros, as_decimal
 from interlock.domain.errors import Kind, Refused, forbidden, invalid, unauthenticated, unavailable
-from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, Asked
+from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.admission.agents import Agents, allowed_by, check_strategy, check_type
+from interlock.sidecar.admission.agents import CallerAgents, allowed_by, check_strategy, check_type
 from interlock.sidecar.admission.delegation import Delegations, may_begin_below
 from interlock.sidecar.admission.policies import Policies, check_layers, stricter
-from interlock.sidecar.admission.start_session import Origin, Starting, check_depth, check_residency, nothing_to_spend
-from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.admission.start_session import (
+    Origin,
+    SessionStarter,
+    check_depth,
+    check_residency,
+    nothing_to_spend,
+)
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.settlement.effects import Aftermath
-from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.settlement.effects import SettlementEffects
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
 
@@ -67,12 +73,14 @@ class Admission:
         self._timeout_s, self._base_url = settings.rpc_timeout_s, base_url
         # No lease outlives the call that took it by more than one step.
         self._lease_ms = int((settings.request_timeout_s + settings.rpc_timeout_s) * 1000)
-        self._agents, self._policies = Agents(settings, mesh), Policies(mesh, settings.rpc_timeout_s)
-        self.aftermath, self.recovering = Aftermath(settings, mesh), Recovering.over(settings, mesh)
-        self._starting = Starting(settings, mesh, self._policies, self.record, self.recovering)
+        self._agents, self._policies = CallerAgents(settings, mesh), Policies(mesh, settings.rpc_timeout_s)
+        self.aftermath, self.recovering = SettlementEffects(settings, mesh), Recovery.over(settings, mesh)
+        self._starting = SessionStarter(settings, mesh, self._policies, self.record, self.recovering)
         self.delegations = Delegations(settings, mesh, self.record, self.recovering)
 
-    async def admit(self, caller: Caller, asked: Asked, known: Known, deadline: Deadline) -> Admitted:
+    async def admit(
+        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+    ) -> Admitted:
         """Return the lease of the call's window; a call without a token starts a session, its own or a sub-agent's.
 
         What a call may not have is refused before anything is begun for it, and what only its lease tells gives that back.
@@ -95,7 +103,13 @@ class Admission:
             raise
 
     async def start(
-        self, caller: Caller, asked: Asked, known: Known, deadline: Deadline, *, parent_token: str = ""
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        known: ResponseHeaders,
+        deadline: Deadline,
+        *,
+        parent_token: str = "",
     ) -> session_pb2.StartSessionResponse:
         """Start a session without a call: a root, or a sub-agent's by its grant or by the token of its parent."""
         agent = await self._agents.of(caller, deadline)
@@ -110,7 +124,14 @@ class Admission:
         return (await self._starting.begin(Origin(caller, agent, grant), asked, known, deadline))[0]
 
     async def delegate(
-        self, caller: Caller, asked: Asked, agent_type: str, known: Known, deadline: Deadline, *, lifetime_s: int
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        agent_type: str,
+        known: ResponseHeaders,
+        deadline: Deadline,
+        *,
+        lifetime_s: int,
     ) -> session_pb2.DelegateResponse:
         """Mint a grant for an agent of another type."""
         agent = await self._agents.of(caller, deadline)
@@ -120,7 +141,7 @@ class Admission:
         )  # fmt: skip
 
     async def _begun(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse] | None:
         """Begin the session of a call that has none; ``None`` when it goes on in the session of its token."""
         grant = asked.grant or ""
@@ -131,7 +152,7 @@ class Admission:
         return await self._starting.begin(Origin(caller, agent, grant), asked, known, deadline)
 
     async def _resumed(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
         """Open the next window, bring the session up to date and tighten its policy; a refusal gives the lease back."""
         opened = await self._open(caller.scope, asked, asked.session_token or "", known, deadline)
@@ -147,11 +168,11 @@ class Admission:
 
     def _admitted(
         self,
-        asked: Asked,
+        asked: RequestHeaders,
         agent: policy_pb2.Agent,
         opened: session_pb2.OpenedWindow,
         policy: policy_pb2.ResolveResponse,
-        known: Known,
+        known: ResponseHeaders,
     ) -> Admitted:
         """Hold a lease against what its session is bound to."""
         check_type(agent, opened.agent)
@@ -182,7 +203,9 @@ class Admission:
     ) -> None:
         """Append events that belong to no seal; they are durable when this returns."""
         request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=noted)
-        await insist(lambda: ask("audit", self._mesh.audit.Record(request, timeout=deadline.within(self._timeout_s))))
+        await retry_idempotent(
+            lambda: call_service("audit", self._mesh.audit.Record(request, timeout=deadline.within(self._timeout_s)))
+        )
 
     async def give_back(self, opened: session_pb2.OpenedWindow) -> None:
         """Return a lease whose window was never sealed. If that fails, the lease runs out by itself."""
@@ -190,7 +213,7 @@ class Admission:
             session_id=opened.session_id, root_session_id=opened.root_session_id, window_id=opened.window_id
         )
         try:
-            await ask("session", self._mesh.session.AbandonWindow(request, timeout=self._timeout_s))
+            await call_service("session", self._mesh.session.AbandonWindow(request, timeout=self._timeout_s))
         except Refused as refused:
             log.warning(
                 "window.lease_kept", session_id=opened.session_id, window_id=opened.window_id, reason=refused.reason
@@ -205,12 +228,14 @@ class Admission:
 
     async def _drop_content(self, session_id: str, window_id: str, deadline: Deadline) -> None:
         request = audit_pb2.DropContentRequest(session_id=session_id, window_id=window_id)
-        await insist(
-            lambda: ask("audit", self._mesh.audit.DropContent(request, timeout=deadline.within(self._timeout_s)))
+        await retry_idempotent(
+            lambda: call_service(
+                "audit", self._mesh.audit.DropContent(request, timeout=deadline.within(self._timeout_s))
+            )
         )
 
     async def _open(
-        self, scope: str, asked: Asked, token: str, known: Known, deadline: Deadline
+        self, scope: str, asked: RequestHeaders, token: str, known: ResponseHeaders, deadline: Deadline
     ) -> session_pb2.OpenedWindow:
         request = session_pb2.OpenWindowRequest(
             token=token,
@@ -225,7 +250,7 @@ class Admission:
         await failpoints.reached("sidecar.before_open")
         timeout = deadline.within(self._timeout_s)
         try:
-            opened = (await ask("session", self._mesh.session.OpenWindow(request, timeout=timeout))).window
+            opened = (await call_service("session", self._mesh.session.OpenWindow(request, timeout=timeout))).window
         except Refused as refused:
             if refused.reason == "CONTINUATION_NOT_FOUND":
                 refused.metadata["continuation_id"] = ", ".join(asked.continuation_ids)
@@ -238,7 +263,7 @@ class Admission:
         await failpoints.reached("sidecar.after_open")
         return opened
 
-    async def _explain(self, refused: Refused, scope: str, token: str, known: Known) -> None:
+    async def _explain(self, refused: Refused, scope: str, token: str, known: ResponseHeaders) -> None:
         """Add what a caller needs to go on: that a new session helps, and, after a halt, what became of this one."""
         if refused.kind is Kind.UNAUTHENTICATED:
             # SPEC-004 §16.2: retry at once, with a new session.
@@ -248,7 +273,9 @@ class Admission:
         known.learn({"CRP-Safety-Retry-After": "new-session-required"})
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         try:
-            session = (await ask("session", self._mesh.session.GetSession(request, timeout=self._timeout_s))).session
+            session = (
+                await call_service("session", self._mesh.session.GetSession(request, timeout=self._timeout_s))
+            ).session
             known.session_id = session.session_id
             known.learn(
                 {
@@ -263,10 +290,10 @@ class Admission:
             # The halt stands without its details.
             log.warning("halt.unexplained", session_id=known.session_id, reason=without.reason)
 
-    async def _explain_by(self, last: session_pb2.Window, known: Known) -> None:
+    async def _explain_by(self, last: session_pb2.Window, known: ResponseHeaders) -> None:
         """Point to the record of the window that spent the budget: a 451 names a risk and a trail (SPEC-002 §13.1)."""
         request = audit_pb2.GetWindowRequest(session_id=last.session_id, window_id=last.window_id)
-        sealed = await ask("audit", self._mesh.audit.GetWindow(request, timeout=self._timeout_s))
+        sealed = await call_service("audit", self._mesh.audit.GetWindow(request, timeout=self._timeout_s))
         known.window_id, known.trail_uri = last.window_id, response_headers.trail_uri(self._base_url, sealed.trail_id)
         known.learn(
             {
@@ -277,7 +304,7 @@ class Admission:
         )
 
 
-def _check_fields(asked: Asked) -> None:
+def _check_fields(asked: RequestHeaders) -> None:
     """Refuse headers that only mean something beside others."""
     if asked.session_token is None:
         _check_first(asked)
@@ -291,14 +318,14 @@ def _check_fields(asked: Asked) -> None:
         raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
 
 
-def _check_first(asked: Asked) -> None:
+def _check_first(asked: RequestHeaders) -> None:
     if asked.continuation_ids or asked.branch or asked.strategy in PATTERNS:
         raise unauthenticated("SESSION_TOKEN_REQUIRED", "a continuation needs the token of its session")
     if asked.nonce is not None:
         raise invalid("NONCE_MISMATCH", "a nonce is bound to a session; there is none without its token")
 
 
-def _check_place(asked: Asked, opened: session_pb2.OpenedWindow) -> None:
+def _check_place(asked: RequestHeaders, opened: session_pb2.OpenedWindow) -> None:
     """Refuse a parent or a depth that is not the session's; in a fan-out the session is its windows' parent (§14.3)."""
     depth, parent = opened.loop_depth, next(iter(opened.ancestor_session_ids), "")
     fanned = asked.strategy == FAN_OUT and asked.session_parent == opened.session_id
@@ -310,7 +337,7 @@ def _check_place(asked: Asked, opened: session_pb2.OpenedWindow) -> None:
     check_depth(asked, depth, *([depth + 1] if fanned else []))
 
 
-def _strategy(asked: Asked, allowed: Collection[str] | None) -> str:
+def _strategy(asked: RequestHeaders, allowed: Collection[str] | None) -> str:
     """Return the strategy of a call that its agent may use: what it demands, else what it prefers, else a plain one."""
     if asked.strategy and not asked.preferred:
         return check_strategy(asked.strategy, allowed)
@@ -318,6 +345,6 @@ def _strategy(asked: Asked, allowed: Collection[str] | None) -> str:
     return next(usable, None) or check_strategy(PUSH, allowed)
 
 
-def _effective(opened: session_pb2.OpenedWindow, asked: Asked) -> Micros:
+def _effective(opened: session_pb2.OpenedWindow, asked: RequestHeaders) -> Micros:
     vouched = [opened.safety_budget_micros, opened.session_budget_micros]
     return Micros(min([*vouched, *([] if asked.ceiling is None else [asked.ceiling])]))

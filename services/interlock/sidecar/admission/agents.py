@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import forbidden
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.deadline import Deadline
@@ -31,7 +31,7 @@ class _Known:
     """Whether it may make sessions."""
 
 
-class Agents:
+class CallerAgents:
     """Asks policy for the agent type of a key, by its hash, and keeps the answer for ``agent_cache_s``.
 
     A change of the registry holds everywhere after that time. What cannot be asked is not guessed: the call is refused.
@@ -57,7 +57,7 @@ class Agents:
     async def _asked(self, caller: Caller, deadline: Deadline) -> _Known:
         request = policy_pb2.IdentifyAgentRequest(api_key_sha256=caller.key_sha256)
         timeout = deadline.within(self._timeout_s)
-        found = await ask("policy", self._mesh.policy.IdentifyAgent(request, timeout=timeout))
+        found = await call_service("policy", self._mesh.policy.IdentifyAgent(request, timeout=timeout))
         registered = bool(found.agent.agent_type)
         known = _Known(
             until=self._now() + self._keep_s,

@@ -12,17 +12,17 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Kind, Refused, invalid
 from interlock.domain.headers import propagation as crossing
-from interlock.domain.headers.headers import APPROVAL, Asked
+from interlock.domain.headers.headers import APPROVAL, RequestHeaders
 from interlock.domain.headers.propagation import Direction
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import check_type
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 _RETRY = {Kind.UNAUTHENTICATED: "0", Kind.HALTED: "new-session-required"}
 """When it helps to try again: at once with a new session (SPEC-004 §16.2), or with none of this budget (BRK-3)."""
@@ -42,17 +42,17 @@ class Delegations:
     settings: Settings
     mesh: Mesh
     record: Record
-    recovering: Recovering
+    recovering: Recovery
 
     async def mint(
         self,
         caller: Caller,
         token: str,
-        asked: Asked,
+        asked: RequestHeaders,
         *,
         agent: policy_pb2.Agent,
         agent_type: str,
-        known: Known,
+        known: ResponseHeaders,
         deadline: Deadline,
         lifetime_s: int = 0,
         ceiling: Micros | None = None,
@@ -81,7 +81,7 @@ class Delegations:
         return granted
 
     async def below(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: Asked, known: Known, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> str:
         """Return a grant for the caller itself when its call names the session of its own token as the parent.
 
@@ -101,7 +101,7 @@ class Delegations:
         ).grant
 
     async def _approval(
-        self, session: session_pb2.Session, asked: Asked, agent_type: str, deadline: Deadline
+        self, session: session_pb2.Session, asked: RequestHeaders, agent_type: str, deadline: Deadline
     ) -> policy_pb2.VerifyApprovalResponse:
         """Return whose approval the call presents; an empty answer when it presents none."""
         if asked.oversight_token is None:
@@ -110,9 +110,11 @@ class Delegations:
             token=asked.oversight_token, action=DELEGATE, session_id=session.session_id, agent_type=agent_type
         )
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await ask("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+        return await call_service("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
 
-    async def _session(self, token: str, caller: Caller, known: Known, deadline: Deadline) -> session_pb2.Session:
+    async def _session(
+        self, token: str, caller: Caller, known: ResponseHeaders, deadline: Deadline
+    ) -> session_pb2.Session:
         """Return the session that delegates, as its chain vouches for it: a child's budget comes from it."""
         request = session_pb2.GetSessionRequest(token=token, scope=caller.scope)
 
@@ -123,16 +125,16 @@ class Delegations:
         return await self.recovering.vouched(await look(), look, deadline)
 
 
-async def _told(known: Known, call: Awaitable[A]) -> A:
+async def _told(known: ResponseHeaders, call: Awaitable[A]) -> A:
     """Return what the session service answers; a refusal tells when it helps to try again."""
     try:
-        return await ask("session", call)
+        return await call_service("session", call)
     except Refused as refused:
         known.learn({"CRP-Safety-Retry-After": _RETRY.get(refused.kind)})
         raise
 
 
-def may_begin_below(asked: Asked) -> bool:
+def may_begin_below(asked: RequestHeaders) -> bool:
     """Tell whether a call may start a child of its token's session: it names a parent, and no window to go on from."""
     demanded = asked.strategy if not asked.preferred else None
     continues = asked.continuation_ids or asked.branch or demanded

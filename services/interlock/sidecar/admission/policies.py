@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import forbidden
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.policy.directives import Oversight, kebab
 from interlock.domain.policy.policy_text import parse
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 MODES = ("", "permissive", "warn", "strict")
 """Safety modes, the strictest last."""
@@ -27,7 +27,12 @@ class Policies:
     timeout_s: float
 
     async def resolve(
-        self, asked: Asked, base: str | None, agent: policy_pb2.Agent, known: Known, deadline: Deadline
+        self,
+        asked: RequestHeaders,
+        base: str | None,
+        agent: policy_pb2.Agent,
+        known: ResponseHeaders,
+        deadline: Deadline,
     ) -> policy_pb2.ResolveResponse:
         """Return the policy of the call's session from now on; *base* is that of the session, or of the parent.
 
@@ -44,12 +49,12 @@ class Policies:
             agent_text=agent.safety_policy,
         )
         timeout = deadline.within(self.timeout_s)
-        policy = await ask("policy", self.mesh.policy.Resolve(request, timeout=timeout))
+        policy = await call_service("policy", self.mesh.policy.Resolve(request, timeout=timeout))
         known.learn({"CRP-Safety-Policy-Applied": policy.policy_text or None})
         return policy
 
 
-def _lines(asked: Asked, base: str | None) -> list[str]:
+def _lines(asked: RequestHeaders, base: str | None) -> list[str]:
     """Return the policy lines of a request. A report address joins them; alone, it must not stand for a new policy."""
     if asked.report_uri is None:
         return list(asked.policies)
@@ -62,7 +67,7 @@ def stricter(first: str, second: str) -> str:
     return max(first, second, key=MODES.index)
 
 
-def check_layers(asked: Asked, *, mode: str, policy_text: str) -> None:
+def check_layers(asked: RequestHeaders, *, mode: str, policy_text: str) -> None:
     """Refuse a sub-agent whose mode or oversight header is looser than what it inherits (SPEC-012 §3.1, §4.2).
 
     A looser mode would relax nothing, since modes only tighten; but whoever says it believes it, and is told.

@@ -11,18 +11,18 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.policies import Policies, check_layers
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.settlement.recovery import Recovering
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 POLICY_CHANGED = "PARENT_POLICY_CHANGED"
 """The parent tightened its policy between reading the grant and using it: worth another try."""
@@ -43,17 +43,17 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Starting:
+class SessionStarter:
     """Begins sessions, and writes each down first of all."""
 
     settings: Settings
     mesh: Mesh
     policies: Policies
     record: Record
-    recovering: Recovering
+    recovering: Recovery
 
     async def begin(
-        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         """Return the new session and its policy. Nothing of it is there when this refuses, but for an event of its start."""
         check_residency(asked.data_residency, self.settings.data_region)
@@ -70,7 +70,7 @@ class Starting:
         raise AssertionError("the last try returns or raises")
 
     async def _root(
-        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         if asked.session_parent is not None:
             raise unauthenticated(
@@ -86,7 +86,7 @@ class Starting:
         return started, policy
 
     async def _child(
-        self, origin: Origin, asked: Asked, known: Known, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         given = await self._read(origin, asked, deadline)
         check_residency(given.data_residency, self.settings.data_region)
@@ -127,7 +127,7 @@ class Starting:
     async def _look(self, session_id: str, root: str, deadline: Deadline) -> session_pb2.Session:
         request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root)
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+        return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
 
     async def _created(
         self, started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str, deadline: Deadline
@@ -138,7 +138,7 @@ class Starting:
         await self.record(started.session.session_id, "", [created], deadline)
         await failpoints.reached("sidecar.after_created")
 
-    async def _read(self, origin: Origin, asked: Asked, deadline: Deadline) -> session_pb2.Delegation:
+    async def _read(self, origin: Origin, asked: RequestHeaders, deadline: Deadline) -> session_pb2.Delegation:
         """Return what the grant gives. Depth and parent are its own; headers that say otherwise are refused."""
         request = session_pb2.ReadGrantRequest(
             grant=origin.grant,
@@ -147,12 +147,12 @@ class Starting:
             loop_depth=asked.loop_depth,
         )
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        return (await ask("session", self.mesh.session.ReadGrant(request, timeout=timeout))).delegation
+        return (await call_service("session", self.mesh.session.ReadGrant(request, timeout=timeout))).delegation
 
     async def _started(
         self,
         origin: Origin,
-        asked: Asked,
+        asked: RequestHeaders,
         policy: policy_pb2.ResolveResponse,
         given: session_pb2.Delegation,
         deadline: Deadline,
@@ -169,10 +169,10 @@ class Starting:
             ceiling_micros=asked.ceiling,
         )
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await ask("session", self.mesh.session.StartSession(request, timeout=timeout))
+        return await call_service("session", self.mesh.session.StartSession(request, timeout=timeout))
 
 
-def _learn(started: session_pb2.StartSessionResponse, known: Known) -> None:
+def _learn(started: session_pb2.StartSessionResponse, known: ResponseHeaders) -> None:
     known.session_id = started.session.session_id
     known.learn(response_headers.of_session(started.session, started.token))
 
@@ -187,7 +187,7 @@ def check_residency(demanded: str | None, region: str) -> None:
         )  # fmt: skip
 
 
-def check_depth(asked: Asked, *depths: int) -> None:
+def check_depth(asked: RequestHeaders, *depths: int) -> None:
     """Refuse a depth that is not the session's own: it is counted here, never by an agent (SPEC-012 §10.3)."""
     if asked.loop_depth is not None and asked.loop_depth not in depths:
         raise conflict(
@@ -196,7 +196,7 @@ def check_depth(asked: Asked, *depths: int) -> None:
         )  # fmt: skip
 
 
-def nothing_to_spend(known: Known) -> Refused:
+def nothing_to_spend(known: ResponseHeaders) -> Refused:
     """Return the refusal of a call whose own ceiling leaves nothing."""
     known.learn({"CRP-Safety-Retry-After": "0"})
     return halted(

@@ -10,16 +10,16 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
 from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.call.envelope import Envelope
+from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import events
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
-Model = Callable[[Mapping[str, Any], float], Awaitable[Answer]]
+Model = Callable[[Mapping[str, Any], float], Awaitable[Completion]]
 """Gets the answer to a request body, within the seconds given."""
 
 
@@ -30,13 +30,13 @@ class Call:
     entry: str
     """http, grpc or check: for the access line, never for a decision."""
     caller: Caller
-    asked: Asked
-    envelope: Envelope
+    asked: RequestHeaders
+    envelope: CallEvidence
     dispatch: events.Dispatch
     body: Mapping[str, Any]
     """What the provider gets; empty when the caller brought the answer, which then cannot be asked for again."""
     model: Model
-    known: Known
+    known: ResponseHeaders
     form: str = CHAT
     """In which form the answer leaves; one that is held is released in the same."""
     include_usage: bool = False
@@ -75,7 +75,7 @@ class Run:
     """What each provider call was counted as: the answer's usage is their sum."""
     noted: list[audit_pb2.NewEvent] = field(default_factory=list)
     """What happened so far, in order; it is sealed with the window."""
-    asking: set[asyncio.Future[Answer]] = field(default_factory=set)
+    asking: set[asyncio.Future[Completion]] = field(default_factory=set)
     """Provider calls that may be cut short."""
     dispatched: bool = False
     """Whether the answer itself was asked for."""

@@ -36,7 +36,7 @@ class Deadline:
         return min(limit_s, left)
 
 
-async def insist(attempt: Callable[[], Awaitable[A]]) -> A:
+async def retry_idempotent(attempt: Callable[[], Awaitable[A]]) -> A:
     """Return what *attempt* gives, trying again while the service behind it cannot answer."""
     for delay_s in DELAYS_S:
         try:

@@ -38,10 +38,10 @@ _ABBREVIATION = re.compile(
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ContextOptions:
     """What a call wants beside its question: results of sub-agents, and context of earlier windows."""
 
-    results: tuple[sub_agents.Named, ...] = ()
+    results: tuple[sub_agents.NamedResult, ...] = ()
     sub_queries: tuple[str, ...] = ()
     """What the task was decomposed into; empty: nobody said."""
     token_budget: int | None = None
@@ -51,14 +51,14 @@ class Wanted:
 
 
 @dataclass(frozen=True)
-class Envelope:
+class CallEvidence:
     """What an answer may rest on and what it answers."""
 
     facts: tuple[common_pb2.Fact, ...]
     query: str
     prompt: str
     """Every text of the request, for the search for personal data."""
-    wanted: Wanted = Wanted()
+    wanted: ContextOptions = ContextOptions()
 
 
 def of_chat(
@@ -69,7 +69,7 @@ def of_chat(
     query: str = "",
     results: Sequence[sidecar_pb2.SubAgentResult] = (),
     sub_queries: Sequence[str] = (),
-) -> Envelope:
+) -> CallEvidence:
     """Return the envelope of a chat request; what is given beside it wins over its interlock object.
 
     Refused with INVALID_FACT, TOO_MANY_FACTS, FACT_TOO_LARGE, TEXT_TOO_LARGE, INVALID_PARAMETER, INVALID_ID or
@@ -77,7 +77,7 @@ def of_chat(
     """
     given_facts, given_query = _interlock(chat.interlock)
     chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
-    return Envelope(
+    return CallEvidence(
         facts=chosen or checked_facts(_from_messages(chat.messages), settings),
         query=checked_text("query", query or given_query or _last_question(chat.messages), settings),
         prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
@@ -92,17 +92,19 @@ def of_text(
     query: str,
     results: Sequence[sidecar_pb2.SubAgentResult] = (),
     sub_queries: Sequence[str] = (),
-) -> Envelope:
+) -> CallEvidence:
     """Return the envelope of a completion that the caller brings."""
-    return Envelope(
+    return CallEvidence(
         facts=checked_facts(facts, settings),
         query=checked_text("query", query, settings),
         prompt="",
-        wanted=_beside(Wanted(), results, sub_queries),
+        wanted=_beside(ContextOptions(), results, sub_queries),
     )
 
 
-def _beside(wanted: Wanted, named: Sequence[sidecar_pb2.SubAgentResult], sub_queries: Sequence[str]) -> Wanted:
+def _beside(
+    wanted: ContextOptions, named: Sequence[sidecar_pb2.SubAgentResult], sub_queries: Sequence[str]
+) -> ContextOptions:
     """Return *wanted* with what a gRPC message names beside the request."""
     return replace(
         wanted,
@@ -157,14 +159,14 @@ def _interlock(given: Mapping[str, Any]) -> tuple[list[common_pb2.Fact], str]:
     return [_fact(f"interlock.facts[{i}]", item) for i, item in enumerate(listed)], query
 
 
-def _wanted(given: Mapping[str, Any]) -> Wanted:
+def _wanted(given: Mapping[str, Any]) -> ContextOptions:
     """Read what the interlock object asks for beside facts and query; ``null`` is the same as nothing."""
     budget, transfer = given.get("token_budget"), given.get("transfer")
     if budget is not None and (type(budget) is not int or not 1 <= budget <= MOST_TOKENS):
         raise _bad("interlock.token_budget", f"must be an integer from 1 to {MOST_TOKENS}")
     if transfer is not None and transfer not in TRANSFERS:
         raise _bad("interlock.transfer", "must be one of " + ", ".join(TRANSFERS))
-    return Wanted(
+    return ContextOptions(
         results=sub_agents.read("interlock.sub_agent_results", _or_none(given, "sub_agent_results")),
         sub_queries=sub_agents.sub_queries("interlock.sub_queries", _or_none(given, "sub_queries")),
         token_budget=budget,

@@ -16,9 +16,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain import ids
 from interlock.domain.errors import Refused, conflict, forbidden, invalid
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 
 MOST_RESULTS = 100
 """Results of one call (session.proto)."""
@@ -31,7 +31,7 @@ _FIELDS = {"session_id", "hmac", "sub_query"}
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedResult:
     """A result as the caller names it, by two headers of the sub-agent's response."""
 
     session_id: str
@@ -40,7 +40,7 @@ class Named:
 
 
 @dataclass(frozen=True)
-class Source:
+class AnswerSource:
     """An earlier answer that a window can be made from: of a window that it continues, or of a sub-agent."""
 
     source_id: str
@@ -56,26 +56,26 @@ class Source:
 class Results:
     """Verified results: their texts, and what the report and the audit trail say of them."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[AnswerSource, ...]
     linked: tuple[dpe_pb2.LinkedResult, ...]
 
 
 NO_RESULTS = Results((), ())
 
 
-def read(place: str, given: Any) -> tuple[Named, ...]:
+def read(place: str, given: Any) -> tuple[NamedResult, ...]:
     """Return the results that the list *given* names. Refused with INVALID_PARAMETER, naming the place."""
     if not isinstance(given, list) or not all(isinstance(item, dict) for item in given):
         raise _bad(place, "must be a list of objects")
     return checked(place, [_named(f"{place}[{number}]", item) for number, item in enumerate(given)])
 
 
-def of_messages(given: Iterable[sidecar_pb2.SubAgentResult]) -> tuple[Named, ...]:
+def of_messages(given: Iterable[sidecar_pb2.SubAgentResult]) -> tuple[NamedResult, ...]:
     """Return the results that a gRPC message names."""
-    return checked("sub_agent_results", [Named(one.session_id, one.hmac, one.sub_query) for one in given])
+    return checked("sub_agent_results", [NamedResult(one.session_id, one.hmac, one.sub_query) for one in given])
 
 
-def checked(place: str, named: Sequence[Named]) -> tuple[Named, ...]:
+def checked(place: str, named: Sequence[NamedResult]) -> tuple[NamedResult, ...]:
     """Return *named* when every one is well formed and none is there twice."""
     if len(named) > MOST_RESULTS:
         raise _bad(place, f"must name at most {MOST_RESULTS} results")
@@ -100,11 +100,11 @@ def sub_queries(place: str, given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _named(place: str, item: dict[str, Any]) -> Named:
+def _named(place: str, item: dict[str, Any]) -> NamedResult:
     values = {name: item.get(name, "") for name in _FIELDS}
     if item.keys() - _FIELDS or not all(isinstance(value, str) for value in values.values()):
         raise _bad(place, "must be an object of the strings session_id, hmac and sub_query")
-    return Named(**values)
+    return NamedResult(**values)
 
 
 def _bad(param: str, expected: str) -> Refused:
@@ -112,7 +112,7 @@ def _bad(param: str, expected: str) -> Refused:
 
 
 async def fetched(
-    mesh: Mesh, opened: session_pb2.OpenedWindow, named: Sequence[Named], deadline: Deadline, timeout_s: float
+    mesh: Mesh, opened: session_pb2.OpenedWindow, named: Sequence[NamedResult], deadline: Deadline, timeout_s: float
 ) -> Results:
     """Return the results that a window names, or refuse the call.
 
@@ -127,18 +127,18 @@ async def fetched(
         results=[session_pb2.SubAgentResult(session_id=one.session_id, hmac=one.hmac) for one in named],
     )
     timeout = deadline.within(timeout_s)
-    verified = (await ask("session", mesh.session.VerifyResults(request, timeout=timeout))).results
+    verified = (await call_service("session", mesh.session.VerifyResults(request, timeout=timeout))).results
     _check_answer(named, verified)
     repeated = len({one.session_id for one in verified}) != len(verified)
     sources = []
     for one, asked in zip(verified, named, strict=True):
         text = await _text(mesh, one, deadline, timeout_s)
         source_id = one.window_id if repeated else one.session_id
-        sources.append(Source(source_id, text, label=one.agent_type, sub_query=asked.sub_query))
+        sources.append(AnswerSource(source_id, text, label=one.agent_type, sub_query=asked.sub_query))
     return Results(tuple(sources), tuple(_linked(one) for one in verified))
 
 
-def _check_answer(named: Sequence[Named], verified: Sequence[session_pb2.SubAgentResult]) -> None:
+def _check_answer(named: Sequence[NamedResult], verified: Sequence[session_pb2.SubAgentResult]) -> None:
     """Refuse an answer that speaks of other results than those that were asked about: nothing is taken on trust."""
     asked = [(one.session_id, one.hmac) for one in named]
     if [(one.session_id, one.hmac) for one in verified] != asked or not all(one.window_id for one in verified):
@@ -147,7 +147,9 @@ def _check_answer(named: Sequence[Named], verified: Sequence[session_pb2.SubAgen
 
 async def _text(mesh: Mesh, one: session_pb2.SubAgentResult, deadline: Deadline, timeout_s: float) -> str:
     request = audit_pb2.GetContentsRequest(session_id=one.session_id, window_ids=[one.window_id])
-    found = await insist(lambda: ask("audit", mesh.audit.GetContents(request, timeout=deadline.within(timeout_s))))
+    found = await retry_idempotent(
+        lambda: call_service("audit", mesh.audit.GetContents(request, timeout=deadline.within(timeout_s)))
+    )
     for content in found.contents:
         if content.window_id == one.window_id and content.text.strip():
             return content.text

@@ -24,8 +24,8 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.dag import transfer as sizes
 from interlock.domain.dag.transfer import Transfer, tokens
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.envelope import FACT_LIMIT, ID_LIMIT, NEUTRAL, Envelope, checked_facts, checked_text
-from interlock.sidecar.call.results import Source
+from interlock.sidecar.call.envelope import FACT_LIMIT, ID_LIMIT, NEUTRAL, CallEvidence, checked_facts, checked_text
+from interlock.sidecar.call.results import AnswerSource
 from interlock.sidecar.context.transfer import Transferred, weight
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.trail.events import FAN_IN
@@ -48,7 +48,7 @@ class Packed:
     """What a window is dispatched with and analysed against."""
 
     body: Mapping[str, Any]
-    envelope: Envelope
+    envelope: CallEvidence
     edges: tuple[session_pb2.Edge, ...] = ()
     deferred: tuple[common_pb2.Fact, ...] = ()
     facts_used: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class Packed:
 
 
 @dataclass(frozen=True)
-class Given:
+class TransferredContext:
     """What a window was given of earlier answers."""
 
     parents: tuple[Transferred, ...]
@@ -68,7 +68,7 @@ class Given:
     linked: tuple[dpe_pb2.LinkedResult, ...]
 
 
-def room(envelope: Envelope, settings: Settings) -> int:
+def room(envelope: CallEvidence, settings: Settings) -> int:
     """Return the tokens that the request leaves for context: of its own budget, or of ``context_tokens`` (§8.2)."""
     budget = envelope.wanted.token_budget or settings.context_tokens
     query, told = tokens(envelope.query), tokens(envelope.prompt)
@@ -80,16 +80,16 @@ def digest(fact: common_pb2.Fact) -> str:
     return hashlib.sha256(fact.content.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def evidence(sources: Iterable[Source]) -> tuple[Transferred, ...]:
+def evidence(sources: Iterable[AnswerSource]) -> tuple[Transferred, ...]:
     """Return whole answers as evidence alone: of a completion that the caller brings, nothing is dispatched any more."""
     return tuple(Transferred(source, Transfer.NONE, source.text) for source in sources)
 
 
 def pack(
     body: Mapping[str, Any],
-    envelope: Envelope,
+    envelope: CallEvidence,
     opened: session_pb2.OpenedWindow,
-    given: Given,
+    given: TransferredContext,
     settings: Settings,
 ) -> Packed:
     """Return the context. Refused with TOO_MANY_FACTS or TEXT_TOO_LARGE where all of it together is too much."""
@@ -136,7 +136,7 @@ def with_context(body: Mapping[str, Any], message: str) -> Mapping[str, Any]:
 
 
 def _packed(
-    envelope: Envelope, opened: session_pb2.OpenedWindow, received: Sequence[common_pb2.Fact], settings: Settings
+    envelope: CallEvidence, opened: session_pb2.OpenedWindow, received: Sequence[common_pb2.Fact], settings: Settings
 ) -> tuple[Sequence[common_pb2.Fact], Sequence[common_pb2.Fact], Sequence[common_pb2.Fact]]:
     """Return the caller's facts that are in the context, those that are deferred, and those that the prompt lacks."""
     if envelope.wanted.token_budget is None:
@@ -227,7 +227,7 @@ def _edge(source_id: str, target_id: str, one: Transferred | None) -> session_pb
     )
 
 
-def _merged(source: Source) -> dpe_pb2.MergedAnswer:
+def _merged(source: AnswerSource) -> dpe_pb2.MergedAnswer:
     return dpe_pb2.MergedAnswer(
         source_id=source.source_id, text=source.text, label=source.label, sub_query=source.sub_query
     )

@@ -14,28 +14,28 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.dag.transfer import Transfer
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call import results
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.call.deadline import insist
-from interlock.sidecar.call.results import Results, Source
+from interlock.sidecar.call.deadline import retry_idempotent
+from interlock.sidecar.call.results import AnswerSource, Results
 from interlock.sidecar.context import packing
-from interlock.sidecar.context.packing import Given
+from interlock.sidecar.context.packing import TransferredContext
 from interlock.sidecar.context.transfer import Transferred, Transfers
 from interlock.sidecar.trail.events import FAN_IN
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierAnswers:
     """What was said before this window."""
 
     prior: tuple[dpe_pb2.PriorWindow, ...]
     """Answers that this one is compared with, oldest first."""
-    parents: tuple[Source, ...]
+    parents: tuple[AnswerSource, ...]
     """Each window that is continued, by id; its text is empty when it was not released."""
     results: Results
 
@@ -51,7 +51,7 @@ def comes_first(call: Call, opened: session_pb2.OpenedWindow) -> bool:
     return bool(wanted.results or wanted.token_budget) or mode_of(call, opened) != "none"
 
 
-async def read(mesh: Mesh, settings: Settings, run: Run, admitted: Admitted) -> Earlier:
+async def read(mesh: Mesh, settings: Settings, run: Run, admitted: Admitted) -> EarlierAnswers:
     """Read earlier answers. Refused when one cannot be read: nothing is compared with less, nor made from less.
 
     Refused with RESULT_NOT_LINKED or RESULT_NOT_AVAILABLE for an answer that nothing may or can be made from.
@@ -73,7 +73,7 @@ async def read(mesh: Mesh, settings: Settings, run: Run, admitted: Admitted) -> 
         for one in found
         if one.text and one.window_id not in left_out
     )
-    return Earlier(prior, parents, linked)
+    return EarlierAnswers(prior, parents, linked)
 
 
 async def _contents(
@@ -81,21 +81,23 @@ async def _contents(
 ) -> Sequence[audit_pb2.Content]:
     if not request.window_ids:
         return ()
-    found = await insist(lambda: ask("audit", mesh.audit.GetContents(request, timeout=run.deadline.within(timeout_s))))
+    found = await retry_idempotent(
+        lambda: call_service("audit", mesh.audit.GetContents(request, timeout=run.deadline.within(timeout_s)))
+    )
     return found.contents
 
 
-def _parent(window_id: str, found: Sequence[audit_pb2.Content], call: Call) -> Source:
+def _parent(window_id: str, found: Sequence[audit_pb2.Content], call: Call) -> AnswerSource:
     sub_query = call.sub_query_of.get(window_id, "")
     for one in found:
         if one.window_id == window_id:
-            return Source(window_id, one.text, tuple(one.deferred_facts), sub_query=sub_query)
-    return Source(window_id, "", sub_query=sub_query)
+            return AnswerSource(window_id, one.text, tuple(one.deferred_facts), sub_query=sub_query)
+    return AnswerSource(window_id, "", sub_query=sub_query)
 
 
 async def given(
-    earlier: Earlier, call: Call, opened: session_pb2.OpenedWindow, transfers: Transfers, settings: Settings
-) -> Given:
+    earlier: EarlierAnswers, call: Call, opened: session_pb2.OpenedWindow, transfers: Transfers, settings: Settings
+) -> TransferredContext:
     """Transfer what is asked for; each source gets an equal share of the room. Refused with TRANSFER_TOO_LARGE.
 
     A completion that the caller brings is not made here: what it was made from is evidence, whole.
@@ -103,32 +105,32 @@ async def given(
     merging, sources = opened.pattern == FAN_IN, earlier.results.sources
     if not call.body:
         parents = packing.evidence(earlier.parents) if merging else _nothing(earlier.parents)
-        return Given(parents, packing.evidence(sources), earlier.results.linked)
+        return TransferredContext(parents, packing.evidence(sources), earlier.results.linked)
     mode = mode_of(call, opened)
     wanted = [] if mode == "none" else [(parent, mode, merging) for parent in earlier.parents if _says(parent, mode)]
     wanted += [(source, "auto" if mode in {"none", "facts"} else mode, True) for source in sources]
     share = packing.room(call.envelope, settings) // max(1, len(wanted))
     made = await _all([(transfers, *one, share) for one in wanted])
     by_parent = {one.source.source_id: one for one in made[: len(wanted) - len(sources)]}
-    return Given(
+    return TransferredContext(
         parents=tuple(by_parent.get(parent.source_id) or _nothing([parent])[0] for parent in earlier.parents),
         results=made[len(wanted) - len(sources) :],
         linked=earlier.results.linked,
     )
 
 
-def _says(parent: Source, mode: str) -> bool:
+def _says(parent: AnswerSource, mode: str) -> bool:
     """Tell whether there is something to transfer; refused when it was demanded and there is nothing."""
     if parent.text.strip() or mode in {"auto", "facts"}:
         return bool(parent.text.strip() or parent.deferred)
     raise results.gone(window_id=parent.source_id)
 
 
-def _nothing(sources: Sequence[Source]) -> tuple[Transferred, ...]:
+def _nothing(sources: Sequence[AnswerSource]) -> tuple[Transferred, ...]:
     return tuple(Transferred(source, Transfer.NONE) for source in sources)
 
 
-async def _all(wanted: Sequence[tuple[Transfers, Source, str, bool, int]]) -> tuple[Transferred, ...]:
+async def _all(wanted: Sequence[tuple[Transfers, AnswerSource, str, bool, int]]) -> tuple[Transferred, ...]:
     """Make all transfers at once: each summary is a call of its own. The first that is refused ends the others."""
     tasks = [
         asyncio.ensure_future(transfers.of(source, mode, share, merging=merging))

@@ -19,11 +19,11 @@ from interlock.api.common.v1 import common_pb2
 from interlock.domain.dag.transfer import Transfer, conclusion, is_faithful, select, summary_size, tokens
 from interlock.domain.errors import Refused, exhausted
 from interlock.sidecar.call.envelope import sentences
-from interlock.sidecar.call.results import Source
+from interlock.sidecar.call.results import AnswerSource
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import malformed
 from interlock.sidecar.provider import prompts
-from interlock.sidecar.provider.strategies import Pass, aside
+from interlock.sidecar.provider.strategies import Pass, review_request
 from interlock.sidecar.trail import events
 
 log = structlog.get_logger()
@@ -51,7 +51,7 @@ _ASKED: Mapping[str, Transfer] = {
 class Transferred:
     """What a window received from one source."""
 
-    source: Source
+    source: AnswerSource
     kind: Transfer
     text: str = ""
     facts: tuple[common_pb2.Fact, ...] = ()
@@ -78,7 +78,7 @@ class Transfers:
     body: Mapping[str, Any]
     noted: list[audit_pb2.NewEvent]
 
-    async def of(self, source: Source, mode: str, share: int, *, merging: bool) -> Transferred:
+    async def of(self, source: AnswerSource, mode: str, share: int, *, merging: bool) -> Transferred:
         """Return what *source* gives to a context that has *share* tokens for it.
 
         *mode* auto chooses by §8.2; any other word is what the caller demanded. A fan-in gets a conclusion where facts
@@ -101,7 +101,7 @@ class Transfers:
             )
         return transferred(source, kind, share)
 
-    async def _summarised(self, source: Source, wanted: int, share: int, *, demanded: bool) -> Transferred:
+    async def _summarised(self, source: AnswerSource, wanted: int, share: int, *, demanded: bool) -> Transferred:
         """Return a summary of *source* when there is a faithful one that fits, else its result."""
         text = await self._summary(source, wanted)
         room = tokens(text) + weight(source.deferred)
@@ -109,7 +109,7 @@ class Transfers:
             return transferred(source, Transfer.RESULT_ONLY, share)
         return Transferred(source, Transfer.SUMMARY, text, source.deferred, _hash(text))
 
-    async def _summary(self, source: Source, wanted: int) -> str:
+    async def _summary(self, source: AnswerSource, wanted: int) -> str:
         """Return a summary that the dpe found faithful; empty when there is none. It is counted, but never charged."""
         text, fidelity, fault = "", None, None
         try:
@@ -134,7 +134,7 @@ class Transfers:
         return "" if fault else text
 
 
-def transferred(source: Source, kind: Transfer, share: int) -> Transferred:
+def transferred(source: AnswerSource, kind: Transfer, share: int) -> Transferred:
     """Return what a transfer of that kind gives, where nothing has to be made for it."""
     if kind is Transfer.FULL_CONTEXT:
         return Transferred(source, kind, source.text, source.deferred)
@@ -149,7 +149,9 @@ def summary_request(body: Mapping[str, Any], text: str, size: int) -> dict[str, 
         {"role": "system", "content": prompts.QUOTATIONS},
         {"role": "user", "content": prompts.summarisation(text, size)},
     ]
-    kept = {name: value for name, value in aside(body, messages).items() if name not in {"tools", "tool_choice"}}
+    kept = {
+        name: value for name, value in review_request(body, messages).items() if name not in {"tools", "tool_choice"}
+    }
     return {**kept, "temperature": TEMPERATURE}
 
 

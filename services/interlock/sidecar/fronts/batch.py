@@ -17,7 +17,7 @@ import structlog
 from interlock.api.common.v1 import common_pb2
 from interlock.domain.budget import Micros, as_decimal, warning_of
 from interlock.domain.errors import Refused, forbidden, invalid
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
@@ -26,7 +26,7 @@ from interlock.sidecar.fronts.hierarchy import token_in
 from interlock.sidecar.guard import Governed
 from interlock.sidecar.provider.strategies import BATCH, FAN_OUT
 from interlock.sidecar.trail import response_headers
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
 
@@ -38,15 +38,15 @@ class Item:
     """One request of a batch. *make* returns its call, or refuses it."""
 
     item_id: str
-    make: Callable[[Asked, Known], Call]
+    make: Callable[[RequestHeaders, ResponseHeaders], Call]
 
 
 @dataclass(frozen=True)
-class Result:
+class BatchItem:
     """What became of one item; it is refused, or governed, which may still end in a refusal of its own."""
 
     item_id: str
-    known: Known
+    known: ResponseHeaders
     governed: Governed | None
     refusal: Refused | None
 
@@ -55,11 +55,13 @@ class Result:
 class Batched:
     """All results, in the order of the items, and the token for the call after them."""
 
-    results: tuple[Result, ...]
+    results: tuple[BatchItem, ...]
     token: str
 
 
-async def govern_batch(front: Front, caller: Caller, asked: Asked, items: Sequence[Item], known: Known) -> Batched:
+async def govern_batch(
+    front: Front, caller: Caller, asked: RequestHeaders, items: Sequence[Item], known: ResponseHeaders
+) -> Batched:
     """Govern all *items*. *known* learns the worst risk of all of them and the budget after them.
 
     Refused with INVALID_BATCH or MAX_FAN_OUT_EXCEEDED before anything is begun; whatever else goes wrong ends one item.
@@ -71,7 +73,7 @@ async def govern_batch(front: Front, caller: Caller, asked: Asked, items: Sequen
     return Batched(results, token)
 
 
-def _check(asked: Asked, items: Sequence[Item], most: int) -> None:
+def _check(asked: RequestHeaders, items: Sequence[Item], most: int) -> None:
     if asked.strategy not in {None, BATCH} or asked.branch or len(asked.continuation_ids) > 1:
         raise invalid("INVALID_BATCH", "a batch goes on from one window and has no strategy but batch", param="headers")
     if not items:
@@ -88,7 +90,7 @@ def _check(asked: Asked, items: Sequence[Item], most: int) -> None:
         )
 
 
-async def _has_windows(front: Front, caller: Caller, asked: Asked) -> bool:
+async def _has_windows(front: Front, caller: Caller, asked: RequestHeaders) -> bool:
     """Tell whether there is a window to fan out from."""
     if asked.session_token is None:
         return False
@@ -98,14 +100,14 @@ async def _has_windows(front: Front, caller: Caller, asked: Asked) -> bool:
 class _Batch:
     """One batch while it runs."""
 
-    def __init__(self, front: Front, asked: Asked) -> None:
+    def __init__(self, front: Front, asked: RequestHeaders) -> None:
         self._front, self._asked = front, asked
         self._apart: frozenset[str] = frozenset()
         self._turn = asyncio.Semaphore(front.settings.batch_parallel)
 
-    async def run(self, items: Sequence[Item], *, rooted: bool) -> tuple[Result, ...]:
+    async def run(self, items: Sequence[Item], *, rooted: bool) -> tuple[BatchItem, ...]:
         """Govern the items, the first alone where the session has no root yet: until one is settled, each in its turn."""
-        done: list[Result] = []
+        done: list[BatchItem] = []
         while not rooted and len(done) < len(items):
             done.append(await self._one(items[len(done)], self._asked))
             rooted = self._go_on_from(done[-1])
@@ -113,7 +115,7 @@ class _Batch:
         rest = await asyncio.gather(*(self._one(item, children) for item in items[len(done) :]))
         return (*done, *rest)
 
-    def _go_on_from(self, first: Result) -> bool:
+    def _go_on_from(self, first: BatchItem) -> bool:
         """Take the token of a first item, and tell whether it is the root. One that failed began the session too."""
         token = first.governed.settled.token if first.governed else token_in(first.known)
         if token:
@@ -122,22 +124,22 @@ class _Batch:
             self._apart = frozenset({first.governed.opened.window_id})
         return first.governed is not None
 
-    async def _one(self, item: Item, asked: Asked) -> Result:
-        known = Known()
+    async def _one(self, item: Item, asked: RequestHeaders) -> BatchItem:
+        known = ResponseHeaders()
         async with self._turn:
             try:
                 call = replace(item.make(asked, known), shape=BATCH, accumulate=True, apart=self._apart)
                 governed = await self._front.guard.govern(call)
             except Refused as refused:
-                return Result(item.item_id, known, None, refused)
+                return BatchItem(item.item_id, known, None, refused)
             except Exception:
                 # The other items are charged and settled: their callers get them.
                 log.exception("batch.defect", session_id=known.session_id)
-                return Result(item.item_id, known, None, internal())
-        return Result(item.item_id, known, governed, governed.refusal)
+                return BatchItem(item.item_id, known, None, internal())
+        return BatchItem(item.item_id, known, governed, governed.refusal)
 
 
-def _summed_up(results: Sequence[Result], known: Known) -> str:
+def _summed_up(results: Sequence[BatchItem], known: ResponseHeaders) -> str:
     """Let *known* tell the worst of all items; return the token of the item after which the least was left."""
     ended = [(result, result.governed) for result in results if result.governed]
     if not ended:

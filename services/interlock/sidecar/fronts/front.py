@@ -13,7 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import exhausted, invalid, unauthenticated
-from interlock.domain.headers.headers import BATCH, Asked
+from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, STREAM, TEXT
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
@@ -26,11 +26,11 @@ from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Governed, Guard
 from interlock.sidecar.openai import chat, completion, strictjson
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
 from interlock.sidecar.provider.upstream import Upstream
 from interlock.sidecar.trail.events import Dispatch
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 STRATEGY_HEADER = "crp-context-strategy"
 LONGEST_GRANT_S = 86_400
@@ -39,7 +39,7 @@ _AGENT_TYPE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Given:
+class GroundingInput:
     """What a gRPC message gives beside the chat request; what is empty, the request's own interlock object may give."""
 
     facts: Sequence[common_pb2.Fact] = ()
@@ -48,11 +48,11 @@ class Given:
     sub_queries: Sequence[str] = ()
 
 
-NOTHING_GIVEN = Given()
+NOTHING_GIVEN = GroundingInput()
 
 
 @dataclass(frozen=True)
-class Wanted:
+class DelegationRequest:
     """What a delegation is to be for."""
 
     agent_type: str
@@ -83,11 +83,11 @@ class Front:
         self,
         entry: str,
         caller: Caller,
-        asked: Asked,
+        asked: RequestHeaders,
         asked_chat: chat.Chat,
-        known: Known,
+        known: ResponseHeaders,
         *,
-        given: Given = NOTHING_GIVEN,
+        given: GroundingInput = NOTHING_GIVEN,
     ) -> Call:
         """Return the call that governs a chat request. Refused before anything is begun."""
         self.upstream.require()
@@ -106,7 +106,7 @@ class Front:
             choices=asked_chat.choices,
         )
 
-        async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Answer:
+        async def model(asked_body: Mapping[str, Any], timeout_s: float) -> Completion:
             data = await self.upstream.complete(asked_body, key=caller.key, timeout_s=timeout_s)
             wanted = int(asked_body.get("n") or 1)
             return completion.read(data, wanted=wanted, max_depth=self.settings.max_json_depth)
@@ -121,18 +121,20 @@ class Front:
         self,
         entry: str,
         caller: Caller,
-        asked: Asked,
+        asked: RequestHeaders,
         asked_chat: chat.Chat,
-        known: Known,
+        known: ResponseHeaders,
         *,
-        given: Given = NOTHING_GIVEN,
+        given: GroundingInput = NOTHING_GIVEN,
     ) -> Governed:
         """Govern a chat request."""
         _check_shape(asked)
         call = self.call(entry, caller, asked, asked_chat, known, given=given)
         return await hierarchy.govern(self.guard, call, self.settings)
 
-    async def text(self, caller: Caller, asked: Asked, known: Known, *, text: str, given: Given) -> Governed:
+    async def text(
+        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, text: str, given: GroundingInput
+    ) -> Governed:
         """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
         _check_shape(asked)
         if asked.strategy == HIERARCHICAL and not asked.preferred:
@@ -149,7 +151,7 @@ class Front:
         )
 
     async def delegate(
-        self, caller: Caller, asked: Asked, wanted: Wanted, known: Known
+        self, caller: Caller, asked: RequestHeaders, wanted: DelegationRequest, known: ResponseHeaders
     ) -> session_pb2.DelegateResponse:
         """Mint a grant under the session of the call's token. A ceiling of the call is the sub-agent's."""
         if asked.session_token is None:
@@ -170,7 +172,7 @@ class Front:
         )
 
 
-def _check_shape(asked: Asked) -> None:
+def _check_shape(asked: RequestHeaders) -> None:
     if asked.strategy == BATCH:
         raise invalid("INVALID_HEADER", "a batch is sent to /crp/v3/batch", header=STRATEGY_HEADER)
 
@@ -180,9 +182,9 @@ def too_large(limit: int) -> Exception:
     return exhausted("REQUEST_TOO_LARGE", f"the request exceeds {limit} bytes", limit=str(limit))
 
 
-def _brought(text: str) -> Answer:
-    return Answer(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
+def _brought(text: str) -> Completion:
+    return Completion(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
 
 
-async def _given(answer: Answer, _body: Mapping[str, Any], _timeout_s: float) -> Answer:
+async def _given(answer: Completion, _body: Mapping[str, Any], _timeout_s: float) -> Completion:
     return answer

@@ -16,18 +16,18 @@ from typing import Any
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, forbidden
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.results import LONGEST_SUB_QUERY
 from interlock.sidecar.context.packing import with_context
 from interlock.sidecar.guard import Governed, Guard
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import prompts
-from interlock.sidecar.provider.strategies import FAN_IN, FAN_OUT, HIERARCHICAL, PUSH, aside
+from interlock.sidecar.provider.strategies import FAN_IN, FAN_OUT, HIERARCHICAL, PUSH, review_request
 from interlock.sidecar.trail.events import Dispatch
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 LEVELS = 3
 """Windows in a row: the plan, a part of it, the synthesis."""
@@ -40,7 +40,7 @@ class _Part:
     """One sub-query, and the window that answered it, or why none did."""
 
     sub_query: str
-    known: Known
+    known: ResponseHeaders
     governed: Governed | None
     failure: Refused | None
 
@@ -100,7 +100,7 @@ class _Hierarchy:
         if given:
             planning = replace(planning, body={}, dispatch=brought(call), model=partial(_as_given, numbered(given)))
         else:
-            body = _without_tools(aside(call.body, call.body["messages"]))
+            body = _without_tools(review_request(call.body, call.body["messages"]))
             planning = replace(planning, body=with_context(body, prompts.plan(most)))
         plan = await self._guard.govern(planning, self._deadline)
         text = plan.released().said
@@ -125,9 +125,9 @@ class _Hierarchy:
         return [part.governed for part in answered if part.governed]
 
     async def _part(self, plan: Governed, sub_query: str) -> _Part:
-        call, known = self._call, Known()
+        call, known = self._call, ResponseHeaders()
         asked = self._onward(plan.settled, strategy=FAN_OUT, continuation_ids=())
-        body = _without_tools(aside(call.body, asking(call.body["messages"], sub_query)))
+        body = _without_tools(review_request(call.body, asking(call.body["messages"], sub_query)))
         wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer="none")
         envelope = replace(call.envelope, query=sub_query, wanted=wanted)
         part = replace(call, asked=asked, body=body, envelope=envelope, known=known, shape=HIERARCHICAL)
@@ -158,7 +158,7 @@ class _Hierarchy:
 
     def _onward(
         self, settled: session_pb2.CommitWindowResponse, *, strategy: str | None, continuation_ids: tuple[str, ...]
-    ) -> Asked:
+    ) -> RequestHeaders:
         """Return what the call asks for, in the session that its first window began or went on in."""
         return replace(
             self._call.asked, session_token=settled.token, strategy=strategy, preferred=(), continuation_id=None,
@@ -167,7 +167,7 @@ class _Hierarchy:
             fan_in_policy=self._call.asked.fan_in_policy if strategy == FAN_IN else None,
         )  # fmt: skip
 
-    def _learn(self, known: Known) -> None:
+    def _learn(self, known: ResponseHeaders) -> None:
         mine = self._call.known
         mine.session_id, mine.window_id, mine.trail_uri = known.session_id, known.window_id, known.trail_uri
         mine.learn(known.headers)
@@ -195,14 +195,14 @@ def brought(call: Call) -> Dispatch:
     return Dispatch("caller", "brought-by-caller", PUSH, None, None, call.asked.seed, 1)
 
 
-async def _as_given(text: str, _body: Mapping[str, Any], _timeout_s: float) -> Answer:
-    return Answer(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
+async def _as_given(text: str, _body: Mapping[str, Any], _timeout_s: float) -> Completion:
+    return Completion(text.encode(), {}, (dpe_pb2.Output(choice_index=0, text=text, kind="content"),), None)
 
 
 def _without_tools(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in {"tools", "tool_choice"}}
 
 
-def token_in(known: Known) -> str:
+def token_in(known: ResponseHeaders) -> str:
     """Return the token that a response would carry; empty when there is none."""
     return known.headers.get("CRP-Set-Session", "").partition(";")[0].removeprefix("token=")

@@ -31,19 +31,19 @@ from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts import wellknown
-from interlock.sidecar.fronts.batch import Item, Result, govern_batch
-from interlock.sidecar.fronts.front import Front, Wanted, too_large
+from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
+from interlock.sidecar.fronts.front import DelegationRequest, Front, too_large
 from interlock.sidecar.fronts.pictures import Form, picture_form
 from interlock.sidecar.fronts.release import held_json, releasing
 from interlock.sidecar.fronts.responses import SAFE, json_response, refused_body, refused_response, status_of
 from interlock.sidecar.openai import chat, sse, strictjson
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
 
 A = TypeVar("A")
 Readiness = Callable[[], Awaitable[Mapping[str, str]]]
-Endpoint = Callable[[Front, Request, Known], Coroutine[Any, Any, Response]]
+Endpoint = Callable[[Front, Request, ResponseHeaders], Coroutine[Any, Any, Response]]
 
 MAX_HEADER_BYTES = 32_768
 BODY_TIMEOUT_S = 30.0
@@ -89,13 +89,13 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
 
 
 def _answered(
-    path: str, endpoint: Callable[[Request, Known], Awaitable[Response]]
+    path: str, endpoint: Callable[[Request, ResponseHeaders], Awaitable[Response]]
 ) -> Callable[[Request], Awaitable[Response]]:
     """Answer every end of *endpoint*: refusals with their reason, defects with constant text and a line in the log."""
 
     @wraps(endpoint)
     async def answer(request: Request) -> Response:
-        known = Known()
+        known = ResponseHeaders()
         trace = telemetry.extract([(name, value) for name, value in request.headers.items()])
         with telemetry.span(f"{request.method} {path}", kind=telemetry.SERVER, parent=trace):
             try:
@@ -113,7 +113,7 @@ def _answered(
     return answer
 
 
-async def _chat(front: Front, request: Request, known: Known) -> Response:
+async def _chat(front: Front, request: Request, known: ResponseHeaders) -> Response:
     caller, asked = _read_headers(front, request, delegating=True)
     if asked.terminate:
         return await _terminate(front, caller, asked.session_token)
@@ -130,7 +130,9 @@ async def _chat(front: Front, request: Request, known: Known) -> Response:
     return Response(stream, headers={**known.headers, **SAFE}, media_type="text/event-stream")
 
 
-async def _released(front: Front, request: Request, caller: Caller, asked: headers.Asked, known: Known) -> Response:
+async def _released(
+    front: Front, request: Request, caller: Caller, asked: headers.RequestHeaders, known: ResponseHeaders
+) -> Response:
     """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
     form = held.STREAM if given.stream else held.CHAT
@@ -138,7 +140,7 @@ async def _released(front: Front, request: Request, caller: Caller, asked: heade
     return Response(release.http_body, headers={**known.headers, **SAFE}, media_type=release.media_type)
 
 
-async def _held(front: Front, request: Request, _known: Known) -> Response:
+async def _held(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """Tell what became of a held response, and the oversight token once it was approved."""
     caller, asked = _read_headers(front, request)
     item = await front.releases.status(_token(asked.session_token), caller.scope, request.path_params["window_id"])
@@ -147,7 +149,7 @@ async def _held(front: Front, request: Request, _known: Known) -> Response:
     return json_response(held_json(item))
 
 
-async def _batch(front: Front, request: Request, known: Known) -> Response:
+async def _batch(front: Front, request: Request, known: ResponseHeaders) -> Response:
     """Govern several chat requests, each in a window of its own; one that is refused does not stop the others."""
     caller, asked = _read_headers(front, request, delegating=True)
     front.upstream.require()
@@ -169,13 +171,13 @@ def _item(front: Front, caller: Caller, place: str, given: Any) -> Item:
     if not isinstance(given, dict) or given.keys() != {"id", "body"} or not isinstance(given["id"], str):
         raise invalid("INVALID_BATCH", "an item is an object of id, a text, and body, a chat request", param=place)
 
-    def make(asked: headers.Asked, known: Known) -> Call:
+    def make(asked: headers.RequestHeaders, known: ResponseHeaders) -> Call:
         return front.call("http", caller, asked, chat.read(given["body"], front.settings), known)
 
     return Item(given["id"], make)
 
 
-def _result(ended: Result) -> dict[str, Any]:
+def _result(ended: BatchItem) -> dict[str, Any]:
     """Return one result as its own response would have been."""
     known, refusal, governed = ended.known, ended.refusal, ended.governed
     answer: dict[str, Any] = {"id": ended.item_id, "status": status_of(refusal) if refusal else OK}
@@ -187,12 +189,12 @@ def _result(ended: Result) -> dict[str, Any]:
     return {**answer, "headers": known.headers, "body": body}
 
 
-async def _models(front: Front, request: Request, _known: Known) -> Response:
+async def _models(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     caller, _ = _read_headers(front, request)
     return json_response(await front.upstream.models(key=caller.key))
 
 
-async def _session(front: Front, request: Request, _known: Known) -> Response:
+async def _session(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """GET shows and DELETE ends a session; both need its token, and the id in the path must be the token's."""
     caller, asked = _read_headers(front, request)
     token = _token(asked.session_token)
@@ -204,7 +206,7 @@ async def _session(front: Front, request: Request, _known: Known) -> Response:
     return json_response(_shown(session))
 
 
-async def _dag(front: Front, request: Request, _known: Known) -> Response:
+async def _dag(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """Show the window DAG of the token's session, and of those below it with tree=true (SPEC-004 §3; DAG-12)."""
     caller, asked = _read_headers(front, request)
     form, tree = _dag_wanted(request)
@@ -225,7 +227,7 @@ def _dag_wanted(request: Request) -> tuple[Form, bool]:
     return form, tree == "true"
 
 
-async def _delegations(front: Front, request: Request, known: Known) -> Response:
+async def _delegations(front: Front, request: Request, known: ResponseHeaders) -> Response:
     """Mint a grant, and say which headers the sub-agent's first call must carry (SPEC-012 §3.1)."""
     caller, asked = _read_headers(front, request, delegating=True)
     data = await _body(request, front.settings.max_body_bytes)
@@ -244,7 +246,7 @@ async def _delegations(front: Front, request: Request, known: Known) -> Response
     return json_response(answer, known)
 
 
-def _wanted(given: Any) -> Wanted:
+def _wanted(given: Any) -> DelegationRequest:
     if not isinstance(given, dict) or given.keys() - {"agent_type", "lifetime_s"}:
         raise invalid("UNKNOWN_PARAMETER", "the body must be an object of agent_type and lifetime_s", param="body")
     agent_type, lifetime_s = given.get("agent_type"), given.get("lifetime_s")
@@ -252,7 +254,7 @@ def _wanted(given: Any) -> Wanted:
         raise invalid("INVALID_PARAMETER", "agent_type must be a name", param="agent_type")
     if lifetime_s is not None and (not isinstance(lifetime_s, int) or isinstance(lifetime_s, bool) or lifetime_s < 1):
         raise invalid("INVALID_PARAMETER", "lifetime_s must be a whole number of seconds", param="lifetime_s")
-    return Wanted(agent_type or "", lifetime_s or 0)
+    return DelegationRequest(agent_type or "", lifetime_s or 0)
 
 
 async def _terminate(front: Front, caller: Caller, token: str | None) -> Response:
@@ -265,7 +267,7 @@ def _token(token: str | None) -> str:
     return token
 
 
-async def _report(front: Front, request: Request, _known: Known) -> Response:
+async def _report(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     caller, _ = _read_headers(front, request)
     window_id = ids.check("crp_win_", request.path_params["window_id"])
     found = await front.sessions.report(caller.scope, window_id=window_id)
@@ -274,7 +276,7 @@ async def _report(front: Front, request: Request, _known: Known) -> Response:
     )
 
 
-async def _trail(front: Front, request: Request, _known: Known) -> Response:
+async def _trail(front: Front, request: Request, _known: ResponseHeaders) -> Response:
     """The record of a call: its ids and hashes around the report."""
     caller, _ = _read_headers(front, request)
     trail_id = ids.check("crp_trail_", request.path_params["trail_id"])
@@ -296,20 +298,20 @@ async def _unsupported(request: Request) -> Response:
     if path in {wellknown.CHAT, wellknown.MODELS}:
         return _method_not_allowed()
     message = f"{path} is not supported; nothing is passed on unscanned. Supported: POST {wellknown.CHAT}, GET {wellknown.MODELS}"
-    return refused_response(Refused(Kind.INVALID, "ENDPOINT_NOT_SUPPORTED", message), Known())
+    return refused_response(Refused(Kind.INVALID, "ENDPOINT_NOT_SUPPORTED", message), ResponseHeaders())
 
 
 async def _http_exception(_request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == 405:
         return _method_not_allowed()
-    return refused_response(not_found("PATH_NOT_FOUND", "there is nothing here"), Known())
+    return refused_response(not_found("PATH_NOT_FOUND", "there is nothing here"), ResponseHeaders())
 
 
 def _method_not_allowed() -> Response:
-    return refused_response(invalid("METHOD_NOT_ALLOWED", "this method is not allowed here"), Known())
+    return refused_response(invalid("METHOD_NOT_ALLOWED", "this method is not allowed here"), ResponseHeaders())
 
 
-def _read_headers(front: Front, request: Request, *, delegating: bool = False) -> tuple[Caller, headers.Asked]:
+def _read_headers(front: Front, request: Request, *, delegating: bool = False) -> tuple[Caller, headers.RequestHeaders]:
     """Return who calls and what the CRP headers ask for, from the raw header lines."""
     raw = request.headers.raw
     if sum(len(name) + len(value) for name, value in raw) > MAX_HEADER_BYTES:

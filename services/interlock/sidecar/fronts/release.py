@@ -25,19 +25,19 @@ from interlock.domain import approval, held, ids
 from interlock.domain.budget import EXHAUSTED_AT
 from interlock.domain.errors import Refused, conflict, forbidden, not_found, unauthenticated, unavailable
 from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import Held
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.domain.session.token import claimed, root_of
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai import sse
-from interlock.sidecar.settlement.recovery import Recovering, settlement
+from interlock.sidecar.settlement.recovery import Recovery, settlement
 from interlock.sidecar.trail import response_headers
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
 
@@ -79,7 +79,9 @@ class Releases:
         session = await self._session(token, scope, Deadline(self.settings.request_timeout_s))
         return await self._item(session, ids.check("crp_win_", window_id))
 
-    async def release(self, caller: Caller, asked: Asked, known: Known, *, forms: Collection[str]) -> Release:
+    async def release(
+        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, forms: Collection[str]
+    ) -> Release:
         """Return the response that the call's approval releases; *forms* are those that its front can answer in.
 
         Refused by the first thing that does not hold: another session, window, response, policy or action, a forged or
@@ -107,7 +109,7 @@ class Releases:
             claim=_claim(asked, sorted(forms)),
         )  # fmt: skip
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        answer = await ask("audit", self.mesh.audit.ReleaseHeld(claim, timeout=timeout))
+        answer = await call_service("audit", self.mesh.audit.ReleaseHeld(claim, timeout=timeout))
         release = Release(_readable(answer.held), answer.item, answer.sealed, settled)
         self._tell(release, known, number, session.max_windows)
         return release
@@ -115,11 +117,11 @@ class Releases:
     async def report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report of a window that was released."""
         request = audit_pb2.GetReportRequest(window_id=window_id)
-        found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
+        found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
         report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report())
         return report
 
-    async def outcome(self, release: Release, known: Known) -> sidecar_pb2.Outcome:
+    async def outcome(self, release: Release, known: ResponseHeaders) -> sidecar_pb2.Outcome:
         """Return what a gRPC caller is told: the decision as it stands with the approval, the report as it was."""
         decision = policy_pb2.Decision.FromString(release.held.decision)
         decision.action, decision.reason, decision.halt_reason = policy_pb2.ACTION_DELIVER, "", ""
@@ -144,13 +146,13 @@ class Releases:
         timeout = deadline.within(self.settings.rpc_timeout_s)
         try:
             request = session_pb2.GetSessionRequest(token=token, scope=scope)
-            return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+            return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
         except Refused as refused:
             if refused.reason != "TOKEN_EXPIRED":
                 raise
         said = claimed(token)
         request = session_pb2.GetSessionRequest(session_id=said.session_id, root_session_id=root_of(said), scope=scope)
-        return (await ask("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+        return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
 
     async def _vouched(self, token: str, scope: str, deadline: Deadline) -> session_pb2.Session:
         """Return the session of a token as it is now, and as its chain vouches for it."""
@@ -158,24 +160,24 @@ class Releases:
         async def look() -> session_pb2.Session:
             return await self._session(token, scope, deadline)
 
-        return await Recovering.over(self.settings, self.mesh).vouched(await look(), look, deadline)
+        return await Recovery.over(self.settings, self.mesh).vouched(await look(), look, deadline)
 
     async def _held(self, session: session_pb2.Session, window_id: str, deadline: Deadline) -> tuple[Any, str]:
         """Return a held response's state and its form; the form is empty when there are no bytes to look at."""
         request = audit_pb2.GetHeldRequest(window_id=window_id)
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=timeout))
+        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=timeout))
         _require_own(found.item, session)
         return found.item, _readable(found.held).form if found.held else ""
 
     async def _item(self, session: session_pb2.Session, window_id: str) -> audit_pb2.HeldItem:
         request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=True)
-        found = await ask("audit", self.mesh.audit.GetHeld(request, timeout=self.settings.rpc_timeout_s))
+        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self.settings.rpc_timeout_s))
         _require_own(found.item, session)
         return found.item
 
     async def _verified(
-        self, asked: Asked, item: audit_pb2.HeldItem, deadline: Deadline
+        self, asked: RequestHeaders, item: audit_pb2.HeldItem, deadline: Deadline
     ) -> policy_pb2.VerifyApprovalResponse:
         """Have the approval verified against what is held, not against what it says of it."""
         request = policy_pb2.VerifyApprovalRequest(
@@ -185,7 +187,7 @@ class Releases:
             scope=_scope_of(item),
         )
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await ask("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+        return await call_service("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
 
     async def _settled(
         self, item: audit_pb2.HeldItem, deadline: Deadline
@@ -196,15 +198,17 @@ class Releases:
         """
         request = audit_pb2.GetWindowRequest(session_id=item.session_id, window_id=item.window_id)
         timeout = deadline.within(self.settings.rpc_timeout_s)
-        sealed = await ask("audit", self.mesh.audit.GetWindow(request, timeout=timeout))
+        sealed = await call_service("audit", self.mesh.audit.GetWindow(request, timeout=timeout))
         commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
         within = deadline.within
-        settled = await insist(
-            lambda: ask("session", self.mesh.session.CommitWindow(commit, timeout=within(self.settings.rpc_timeout_s)))
+        settled = await retry_idempotent(
+            lambda: call_service(
+                "session", self.mesh.session.CommitWindow(commit, timeout=within(self.settings.rpc_timeout_s))
+            )
         )
         return settled, sealed.window_number
 
-    def _tell(self, release: Release, known: Known, number: int, max_windows: int) -> None:
+    def _tell(self, release: Release, known: ResponseHeaders, number: int, max_windows: int) -> None:
         """Let *known* say what the response's own headers said: those of its seal and settlement come from the records."""
         known.window_id = release.item.window_id
         known.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
@@ -214,7 +218,7 @@ class Releases:
         log.info("response.released", session_id=known.session_id, window_id=known.window_id, outcome="RELEASED")
 
 
-def releasing(asked: Asked) -> bool:
+def releasing(asked: RequestHeaders) -> bool:
     """Tell whether a call presents an approval of anything but a delegation: it is no call to be governed then."""
     if asked.oversight_token is None:
         return False
@@ -254,7 +258,7 @@ def _check_reviewer(reviewer: str, session: session_pb2.Session) -> None:
         raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
 
 
-def _presented(asked: Asked, session: session_pb2.Session) -> approval.Approval:
+def _presented(asked: RequestHeaders, session: session_pb2.Session) -> approval.Approval:
     said = approval.read(asked.oversight_token or "").approval
     if said.action != approval.RELEASE:
         raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
@@ -278,7 +282,7 @@ def _require_alive(session: session_pb2.Session) -> None:
         raise session_refusal("SESSION_TERMINATED")
 
 
-def _claim(asked: Asked, forms: Collection[str]) -> str:
+def _claim(asked: RequestHeaders, forms: Collection[str]) -> str:
     """Return what stands for exactly this request: who asks again with all of it is who asked before."""
     parts = [
         _CLAIM,

@@ -13,7 +13,7 @@ from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.rpc.errors import HTTP_CODES
 from interlock.sidecar.openai import strictjson
 from interlock.sidecar.provider.upstream import ProviderRefused
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 from interlock.sidecar.verdict import as_halt
 
 _STATUS_OF_REASON: Mapping[str, int] = {
@@ -47,13 +47,13 @@ HALTED = 451
 SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
-def json_response(value: Any, known: Known | None = None, *, status: int = 200) -> Response:
+def json_response(value: Any, known: ResponseHeaders | None = None, *, status: int = 200) -> Response:
     """Return *value* as JSON with what is known as headers."""
     headers = {**(known.headers if known else {}), **SAFE}
     return Response(strictjson.dumps(value), status, headers, "application/json")
 
 
-def refused_response(refused: Refused, known: Known) -> Response:
+def refused_response(refused: Refused, known: ResponseHeaders) -> Response:
     """Return a refusal with every CRP header that is known by now."""
     status = status_of(refused)
     response = json_response(refused_body(refused, known), known, status=status)
@@ -61,7 +61,7 @@ def refused_response(refused: Refused, known: Known) -> Response:
     return response
 
 
-def refused_body(refused: Refused, known: Known) -> dict[str, Any]:
+def refused_body(refused: Refused, known: ResponseHeaders) -> dict[str, Any]:
     """Return the body of a refusal, as a response of its own or as one result of a batch."""
     body: dict[str, Any] = {"error": _error(refused), "reason": refused.reason, "metadata": refused.metadata}
     if refused.reason == "CONTINUATION_NOT_FOUND":

@@ -13,19 +13,19 @@ from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain import held
 from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.domain.headers import headers
-from interlock.domain.headers.headers import Asked
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.rpc.errors import to_message
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.fronts.batch import Item, Result, govern_batch
-from interlock.sidecar.fronts.front import Front, Given, Wanted
+from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
+from interlock.sidecar.fronts.front import DelegationRequest, Front, GroundingInput
 from interlock.sidecar.fronts.pictures import picture_form
 from interlock.sidecar.fronts.release import Release, releasing
 from interlock.sidecar.guard import Governed
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 Pairs = list[tuple[str, str]]
 
@@ -80,7 +80,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             return sidecar_pb2.CheckResponse(outcome=_outcome(governed, known))
 
     async def _released(
-        self, caller: Caller, asked: Asked, known: Known, *forms: str
+        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *forms: str
     ) -> tuple[Release, sidecar_pb2.Outcome]:
         """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
         release = await self._front.releases.release(caller, asked, known, forms=forms)
@@ -114,7 +114,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         """Mint a grant for one sub-agent."""
         async with _told(context) as known:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
-            wanted = Wanted(request.agent_type, request.lifetime_s)
+            wanted = DelegationRequest(request.agent_type, request.lifetime_s)
             granted = await self._front.delegate(caller, asked, wanted, known)
             return sidecar_pb2.DelegateResponse(
                 grant=granted.grant,
@@ -137,8 +137,8 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
     def _item(self, caller: Caller, item: sidecar_pb2.BatchItem) -> Item:
         """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
 
-        def make(asked: Asked, known: Known) -> Call:
-            given = Given(item.facts, item.query)
+        def make(asked: RequestHeaders, known: ResponseHeaders) -> Call:
+            given = GroundingInput(item.facts, item.query)
             return self._front.call("grpc", caller, asked, self._front.read_chat(item.chat_request), known, given=given)
 
         return Item(item.id, make)
@@ -172,9 +172,9 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
 
 
 @asynccontextmanager
-async def _told(context: Any) -> AsyncIterator[Known]:
+async def _told(context: Any) -> AsyncIterator[ResponseHeaders]:
     """Send what is known by the end as trailing metadata, refused or not."""
-    known = Known()
+    known = ResponseHeaders()
     try:
         yield known
     except Refused as refused:
@@ -190,7 +190,7 @@ def _metadata(context: Any) -> Pairs:
 
 def _asked(
     given: sidecar_pb2.CallContext, context: Any, more: Sequence[tuple[str, str]] = (), *, delegating: bool = False
-) -> Asked:
+) -> RequestHeaders:
     """Join the message's headers and the metadata's. Refused with CONFLICTING_CONTEXT where they differ."""
     sent = [(name, value) for name, value in context.invocation_metadata() or () if headers.is_ours(name)]
     if any(not isinstance(value, str) for _, value in sent):
@@ -220,8 +220,8 @@ def _not_in(sent: Sequence[tuple[str, Any]], fields: Iterable[tuple[str, str]]) 
     return [(name, value) for name, value in sent if name not in by_name]
 
 
-def _given(request: sidecar_pb2.DispatchRequest | sidecar_pb2.CheckRequest) -> Given:
-    return Given(request.facts, request.query, request.sub_agent_results, request.sub_queries)
+def _given(request: sidecar_pb2.DispatchRequest | sidecar_pb2.CheckRequest) -> GroundingInput:
+    return GroundingInput(request.facts, request.query, request.sub_agent_results, request.sub_queries)
 
 
 def _token(token: str) -> str:
@@ -230,7 +230,7 @@ def _token(token: str) -> str:
     return token
 
 
-def _result(ended: Result) -> sidecar_pb2.BatchResult:
+def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
     governed, refusal = ended.governed, ended.refusal
     released = governed is not None and refusal is None
     return sidecar_pb2.BatchResult(
@@ -241,7 +241,7 @@ def _result(ended: Result) -> sidecar_pb2.BatchResult:
     )
 
 
-def _outcome(governed: Governed, known: Known) -> sidecar_pb2.Outcome:
+def _outcome(governed: Governed, known: ResponseHeaders) -> sidecar_pb2.Outcome:
     settled = governed.settled
     return sidecar_pb2.Outcome(
         decision=governed.judged.decision,

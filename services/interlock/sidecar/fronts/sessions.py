@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, not_found
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
@@ -40,7 +40,7 @@ class Sessions:
         """
         await self.of_token(token, scope)
         request = session_pb2.GetDagRequest(token=token, scope=scope, tree=tree)
-        found = await ask("session", self.mesh.session.GetDag(request, timeout=self.settings.rpc_timeout_s))
+        found = await call_service("session", self.mesh.session.GetDag(request, timeout=self.settings.rpc_timeout_s))
         return list(found.sessions)
 
     async def terminate(self, token: str, scope: str) -> session_pb2.Session:
@@ -56,7 +56,7 @@ class Sessions:
             await self.admission.record(session.session_id, "", [ended], Deadline(self.settings.request_timeout_s))
         request = session_pb2.TerminateSessionRequest(token=token, scope=scope)
         call = self.mesh.session.TerminateSession(request, timeout=self.settings.rpc_timeout_s)
-        return (await ask("session", call)).session
+        return (await call_service("session", call)).session
 
     async def report(self, scope: str, *, window_id: str = "", trail_id: str = "") -> audit_pb2.GetReportResponse:
         """Return a stored report when its session is the caller's.
@@ -65,7 +65,7 @@ class Sessions:
         """
         request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
         try:
-            found = await ask("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
+            found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
             await self._session(session_pb2.GetSessionRequest(session_id=found.session_id, scope=scope))
         except Refused as refused:
             if refused.kind in {Kind.NOT_FOUND, Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
@@ -75,5 +75,5 @@ class Sessions:
 
     async def _session(self, request: session_pb2.GetSessionRequest) -> session_pb2.Session:
         return (
-            await ask("session", self.mesh.session.GetSession(request, timeout=self.settings.rpc_timeout_s))
+            await call_service("session", self.mesh.session.GetSession(request, timeout=self.settings.rpc_timeout_s))
         ).session

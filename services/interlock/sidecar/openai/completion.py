@@ -17,7 +17,7 @@ _TOOL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Answer:
+class Completion:
     """A checked completion: the bytes that are delivered and hashed, and every text in them that a model wrote."""
 
     body: bytes
@@ -45,7 +45,7 @@ class Answer:
         return "\n\n".join(text for choice in self.choices if (text := choice["message"]["content"]))
 
 
-def read(data: bytes, *, wanted: int, max_depth: int) -> Answer:
+def read(data: bytes, *, wanted: int, max_depth: int) -> Completion:
     """Return the answer in a provider's response body.
 
     Refused with UPSTREAM_INVALID_RESPONSE when it is no JSON, not the shape of a completion, or has no choice or more
@@ -65,14 +65,14 @@ def read(data: bytes, *, wanted: int, max_depth: int) -> Answer:
     return assembled(_frame(value), choices, _usage(value.get("usage")))
 
 
-def assembled(frame: Mapping[str, Any], choices: Sequence[dict[str, Any]], usage: Mapping[str, Any]) -> Answer:
+def assembled(frame: Mapping[str, Any], choices: Sequence[dict[str, Any]], usage: Mapping[str, Any]) -> Completion:
     """Return the answer of checked parts; its bytes and its outputs come from the same choices."""
     completion = {name: value for name, value in frame.items() if name not in {"choices", "usage"}}
     completion["choices"] = list(choices)
     if usage:
         completion["usage"] = dict(usage)
     outputs = tuple(output for choice in choices for output in _outputs(choice))
-    return Answer(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"))
+    return Completion(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"))
 
 
 def plain_text(choice: Mapping[str, Any]) -> str | None:

@@ -11,12 +11,12 @@ from typing import Any
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
-from interlock.sidecar.call.envelope import Envelope
+from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.chat import GROUNDING
-from interlock.sidecar.openai.completion import Answer, malformed
+from interlock.sidecar.openai.completion import Completion, malformed
 from interlock.sidecar.provider import prompts
-from interlock.sidecar.provider.strategies import aside
+from interlock.sidecar.provider.strategies import review_request
 
 TEMPERATURE = 0.2
 """Of a re-dispatch and of a bridge (§19.2, §11.5)."""
@@ -76,7 +76,7 @@ def seed_of(window_id: str, round_number: int, original: Any) -> int:
     return seed if seed != original else seed ^ 1
 
 
-def joinable(answer: Answer, body: Mapping[str, Any]) -> str | None:
+def joinable(answer: Completion, body: Mapping[str, Any]) -> str | None:
     """Return the text that a continuation or a bridge may be joined to; ``None`` where joining would spoil it.
 
     That is one finished choice of plain text: not tool calls, not several choices, not JSON, not a text that the caller's
@@ -89,7 +89,7 @@ def joinable(answer: Answer, body: Mapping[str, Any]) -> str | None:
     return completion.plain_text(choice) if choice["finish_reason"] == "stop" else None
 
 
-def continuation(body: Mapping[str, Any], text: str, report: dpe_pb2.Report, envelope: Envelope) -> dict[str, Any]:
+def continuation(body: Mapping[str, Any], text: str, report: dpe_pb2.Report, envelope: CallEvidence) -> dict[str, Any]:
     """Return the request for what is left to address, with the facts of the context that concern it first."""
     told = f"{prompts.continuation(report, _concerning(report, envelope))}\n\n{prompts.QUOTATIONS}"
     said = [{"role": "assistant", "content": text}, {"role": "user", "content": "Continue."}]
@@ -99,7 +99,7 @@ def continuation(body: Mapping[str, Any], text: str, report: dpe_pb2.Report, env
     return {**kept, "messages": [{"role": "system", "content": told}, *body["messages"], *said]}
 
 
-def _concerning(report: dpe_pb2.Report, envelope: Envelope) -> list[str]:
+def _concerning(report: dpe_pb2.Report, envelope: CallEvidence) -> list[str]:
     """Return the facts that share words with an uncovered sub-query, most first.
 
     Only those that stand in the prompt: what a caller gave for the analysis alone does not reach the provider.
@@ -117,7 +117,7 @@ def _words(text: str) -> set[str]:
     return {word.casefold() for word in _WORD.findall(text)}
 
 
-def continued(before: Answer, more: Answer) -> Answer:
+def continued(before: Completion, more: Completion) -> Completion:
     """Return both answers as one; refused when the second is no text."""
     added = completion.plain_text(more.choices[0])
     if added is None:
@@ -136,11 +136,13 @@ def bridge_request(
         {"role": "system", "content": prompts.QUOTATIONS},
         {"role": "user", "content": prompts.stitch(prior, text)},
     ]
-    kept = {name: value for name, value in aside(body, messages).items() if name not in {"tools", "tool_choice"}}
+    kept = {
+        name: value for name, value in review_request(body, messages).items() if name not in {"tools", "tool_choice"}
+    }
     return {**kept, "temperature": TEMPERATURE, "seed": seed}
 
 
-def bridge_of(answer: Answer) -> str:
+def bridge_of(answer: Completion) -> str:
     """Return the bridge; refused when the model gave none or a text that is not one."""
     text = (completion.plain_text(answer.choices[0]) or "").strip()
     if not text or len(text) > LONGEST_BRIDGE:
@@ -148,7 +150,7 @@ def bridge_of(answer: Answer) -> str:
     return text
 
 
-def stitched(before: Answer, bridge: str) -> Answer:
+def stitched(before: Completion, bridge: str) -> Completion:
     """Return the answer behind its bridge."""
     first = before.choices[0]
     choice = completion.rewritten(first, f"{bridge}\n\n{first['message']['content']}", first["finish_reason"])

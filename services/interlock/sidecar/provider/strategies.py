@@ -10,7 +10,7 @@ from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, strategy_und
 from interlock.domain.errors import Refused
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.openai import completion, strictjson
-from interlock.sidecar.openai.completion import Answer, malformed
+from interlock.sidecar.openai.completion import Completion, malformed
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.trail.events import GENERATE
 
@@ -30,7 +30,7 @@ VERIFY_TEMPERATURE, REFINE_TEMPERATURE = 0.2, 0.3
 LEAST_FOR_FINDINGS = 512
 """Tokens that a review may take even where the caller allows its answer fewer."""
 
-Pass = Callable[[str, Mapping[str, Any]], Awaitable[Answer]]
+Pass = Callable[[str, Mapping[str, Any]], Awaitable[Completion]]
 """Makes one provider call, named by its pass: generate, verify, refine, continue or stitch."""
 
 _LIMITS = ("max_tokens", "max_completion_tokens")
@@ -45,7 +45,7 @@ _OF_THE_ANSWER = frozenset({
 class Produced:
     """An answer and how it was come by."""
 
-    answer: Answer
+    answer: Completion
     strategy: str
     revision: str
     """Pass that made it out of all passes, such as 2/3 (SPEC-008 §5.5)."""
@@ -69,7 +69,7 @@ async def produce(strategy: str, make: Pass, body: Mapping[str, Any]) -> Produce
     return await _reviewed(make, body, generated) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
 
 
-async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Answer) -> Produced:
+async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Completion) -> Produced:
     """Return *generated*, with every text choice that a review found fault with refined.
 
     A tool call is not rewritten, so where there is nothing but tool calls there is nothing to review: that was a push.
@@ -89,7 +89,7 @@ async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Answer) -> P
     return Produced(completion.assembled(generated.completion, choices, generated.usage), REFLEXIVE, "2/3")
 
 
-def _text_choice(answer: Answer) -> Mapping[str, Any]:
+def _text_choice(answer: Completion) -> Mapping[str, Any]:
     """Return the one choice of a rewriting call; refused when it is no text, because then nothing was rewritten."""
     choice = answer.choices[0]
     if completion.plain_text(choice) is None:
@@ -97,7 +97,7 @@ def _text_choice(answer: Answer) -> Mapping[str, Any]:
     return choice
 
 
-def findings(review: Answer) -> list[str]:
+def findings(review: Completion) -> list[str]:
     """Return the issues that a review names. What is not exactly the form asked for counts as an issue itself."""
     text = completion.plain_text(review.choices[0])
     if text is None:
@@ -114,7 +114,7 @@ def findings(review: Answer) -> list[str]:
 
 def verification(body: Mapping[str, Any], text: str) -> dict[str, Any]:
     """Return the request for a review of *text* against the context of *body*."""
-    asked = aside(body, [*body["messages"], _user(prompts.verification(text))])
+    asked = review_request(body, [*body["messages"], _user(prompts.verification(text))])
     asked["messages"] = [_system(f"{prompts.FINDINGS_FORM}\n{prompts.QUOTATIONS}"), *asked["messages"]]
     return {**asked, "temperature": VERIFY_TEMPERATURE}
 
@@ -128,7 +128,7 @@ def refinement(body: Mapping[str, Any], text: str, issues: Sequence[str]) -> dic
     return {**kept, "messages": messages, "temperature": REFINE_TEMPERATURE}
 
 
-def aside(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def review_request(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a request beside the answer's: the same model and account, no tool, and room for a review."""
     kept = {name: value for name, value in body.items() if name not in _OF_THE_ANSWER}
     kept.update({name: max(int(kept[name]), LEAST_FOR_FINDINGS) for name in _LIMITS if name in kept})

@@ -16,13 +16,13 @@ import structlog
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, conflict
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 from interlock.sidecar.settlement.recovery import settlement
 from interlock.sidecar.trail import events, response_headers, tree_events
-from interlock.sidecar.trail.response_headers import Known
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 log = structlog.get_logger()
 
@@ -32,7 +32,7 @@ TOLD_AT_ONCE = 8
 A = TypeVar("A")
 
 
-class Aftermath:
+class SettlementEffects:
     """Puts moves on record, and brings left windows to their end."""
 
     def __init__(self, settings: Settings, mesh: Mesh) -> None:
@@ -78,7 +78,7 @@ class Aftermath:
                 commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
                 await self.told(await self._settled(commit, deadline), commit, deadline)
 
-    async def unsettled(self, opened: session_pb2.OpenedWindow, known: Known, deadline: Deadline) -> None:
+    async def unsettled(self, opened: session_pb2.OpenedWindow, known: ResponseHeaders, deadline: Deadline) -> None:
         """Settle a window whose lease ran out after its seal; its charge stands, whatever became of its caller.
 
         Refused with WINDOW_ALREADY_SETTLED and a fresh token when there was one: the token presented is behind it. A part of
@@ -99,7 +99,7 @@ class Aftermath:
                 deadline,
             )  # fmt: skip
 
-    async def late(self, refused: Refused, known: Known, deadline: Deadline) -> None:
+    async def late(self, refused: Refused, known: ResponseHeaders, deadline: Deadline) -> None:
         """Answer for a window that was settled while its session was rebuilt: whoever asks for its place never got its answer."""
         session_id, window_id = refused.metadata["session_id"], refused.metadata["window_id"]
         sealed = await self._sealed(session_id, window_id, deadline)
@@ -113,10 +113,10 @@ class Aftermath:
         """
         noted = [tree_events.window_failed(request.reason, request.parent_ids, request.pattern)]
         await self._record(request.session_id, request.window_id, noted, deadline)
-        await ask("session", self._mesh.session.FailWindow(request, timeout=deadline.within(self._timeout_s)))
+        await call_service("session", self._mesh.session.FailWindow(request, timeout=deadline.within(self._timeout_s)))
 
     async def _close(
-        self, session_id: str, window_id: str, sealed: audit_pb2.GetWindowResponse, known: Known, deadline: Deadline,
+        self, session_id: str, window_id: str, sealed: audit_pb2.GetWindowResponse, known: ResponseHeaders, deadline: Deadline,
         *, most: int,
     ) -> None:  # fmt: skip
         # First what it said: nobody was told. Were it last, a failure here would leave it to be compared with.
@@ -143,12 +143,14 @@ class Aftermath:
             session_id=commit.session_id, root_session_id=commit.root_session_id, window_id=commit.window_id
         )
         limit = deadline.within(self._timeout_s)
-        await ask("session", self._mesh.session.AbandonWindow(request, timeout=limit))
+        await call_service("session", self._mesh.session.AbandonWindow(request, timeout=limit))
 
     async def _sealed(self, session_id: str, window_id: str, deadline: Deadline) -> audit_pb2.GetWindowResponse | None:
         request = audit_pb2.GetWindowRequest(session_id=session_id, window_id=window_id)
         try:
-            return await ask("audit", self._mesh.audit.GetWindow(request, timeout=deadline.within(self._timeout_s)))
+            return await call_service(
+                "audit", self._mesh.audit.GetWindow(request, timeout=deadline.within(self._timeout_s))
+            )
         except Refused as refused:
             if refused.kind is Kind.NOT_FOUND:
                 return None
@@ -168,14 +170,14 @@ class Aftermath:
         await self._insist("audit", lambda limit: self._mesh.audit.Record(request, timeout=limit), deadline)
 
     async def _insist(self, service: str, call: Callable[[float], Awaitable[A]], deadline: Deadline) -> A:
-        return await insist(lambda: ask(service, call(deadline.within(self._timeout_s))))
+        return await retry_idempotent(lambda: call_service(service, call(deadline.within(self._timeout_s))))
 
     async def _acknowledge(self, commit: session_pb2.CommitWindowRequest) -> None:
         request = session_pb2.AcknowledgeMovesRequest(
             session_id=commit.session_id, root_session_id=commit.root_session_id, window_ids=[commit.window_id]
         )
         try:
-            await ask("session", self._mesh.session.AcknowledgeMoves(request, timeout=self._timeout_s))
+            await call_service("session", self._mesh.session.AcknowledgeMoves(request, timeout=self._timeout_s))
         except Refused as refused:
             # The next opening tells it again, which the log takes once.
             log.info("window.untold", session_id=commit.session_id, window_id=commit.window_id, reason=refused.reason)

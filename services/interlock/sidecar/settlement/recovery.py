@@ -24,11 +24,11 @@ from interlock.domain.chain.chain_state import CASCADED, lowered_to
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.errors import from_message
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, insist
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 from interlock.sidecar.settlement.sweep import Sweep
 
 log = structlog.get_logger()
@@ -58,7 +58,7 @@ _TELLING = {"StartSession": "session", "OpenWindow": "window", "GetSession": "se
 A = TypeVar("A", bound=Any)
 
 
-class Recovering:
+class Recovery:
     """The stub of the session service; each of its methods recovers once."""
 
     def __init__(self, settings: Settings, mesh: Mesh) -> None:
@@ -69,7 +69,7 @@ class Recovering:
         self._sweep = Sweep(settings, mesh, restoring=restoring, busy=self._running)
 
     @classmethod
-    def over(cls, settings: Settings, mesh: Mesh) -> Recovering:
+    def over(cls, settings: Settings, mesh: Mesh) -> Recovery:
         """Return what recovers for *mesh*: its own stub where that does already."""
         return mesh.session if isinstance(mesh.session, cls) else cls(settings, mesh)
 
@@ -104,7 +104,7 @@ class Recovering:
         """Return what a session's chain says of it: the most that may be left of its budget, and its sealed windows."""
         request = audit_pb2.GetStandingRequest(session_id=session_id)
         limit = deadline.within(self._settings.rpc_timeout_s)
-        return (await ask("audit", self._mesh.audit.GetStanding(request, timeout=limit))).standing
+        return (await call_service("audit", self._mesh.audit.GetStanding(request, timeout=limit))).standing
 
     def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
         """Return the method of that name, with what it does after a refusal."""
@@ -184,12 +184,14 @@ class Recovering:
     async def _rebuild(self, root: str, deadline: Deadline) -> str:
         limit, since = self._settings.rpc_timeout_s, time.monotonic()
         asked = audit_pb2.GetTreeRecordRequest(root_session_id=root)
-        record = await insist(
-            lambda: ask("audit", self._mesh.audit.GetTreeRecord(asked, timeout=deadline.within(limit)))
+        record = await retry_idempotent(
+            lambda: call_service("audit", self._mesh.audit.GetTreeRecord(asked, timeout=deadline.within(limit)))
         )
         await failpoints.reached("sidecar.before_restore")
         request = restoring(record)
-        done = await insist(lambda: ask("session", self._stub.RestoreTree(request, timeout=deadline.within(limit))))
+        done = await retry_idempotent(
+            lambda: call_service("session", self._stub.RestoreTree(request, timeout=deadline.within(limit)))
+        )
         self._sweep.verified(request.root_session_id, since)
         log.info(
             "session.restored", root_session_id=request.root_session_id, restored_count=done.restored,

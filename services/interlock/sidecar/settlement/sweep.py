@@ -20,7 +20,7 @@ from prometheus_client import Counter, Histogram
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.errors import from_message, internal
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
@@ -159,7 +159,7 @@ class Sweep:
         """
         since, refusals = time.monotonic(), list[Refused]()
         asked = audit_pb2.GetTreeRecordsRequest(root_session_ids=batch)
-        told = await ask("audit", self._mesh.audit.GetTreeRecords(asked, timeout=self._timeout_s))
+        told = await call_service("audit", self._mesh.audit.GetTreeRecords(asked, timeout=self._timeout_s))
         trees: dict[str, session_pb2.RestoreTreeRequest] = {}
         for root, record in zip(batch, told.records, strict=True):
             if record.refusal.reason == "RECORDS_LEFT_OUT":
@@ -192,7 +192,7 @@ class Sweep:
         self, trees: dict[str, session_pb2.RestoreTreeRequest], since: float, refusals: list[Refused]
     ) -> list[str]:
         request = session_pb2.RestoreTreesRequest(trees=trees.values())
-        made = await ask("session", self._mesh.session.RestoreTrees(request, timeout=self._timeout_s))
+        made = await call_service("session", self._mesh.session.RestoreTrees(request, timeout=self._timeout_s))
         outcomes: list[str] = []
         for root, result in zip(trees, made.results, strict=True):
             if result.HasField("refusal"):

@@ -25,7 +25,7 @@ LONGEST_METADATA = 2048
 
 
 @dataclass
-class Known:
+class ResponseHeaders:
     """What a call's response can say so far. It grows with every step, so that a refusal says all that is known."""
 
     headers: dict[str, str] = field(default_factory=dict)

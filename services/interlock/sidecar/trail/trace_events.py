@@ -12,7 +12,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail.events import DEBUG, INFO, LONGEST_LIST, event
 
 MOST_TOOL_CALLS = 64
@@ -46,7 +46,7 @@ def loop_iteration(phase: str, iteration: int, budget: Micros) -> audit_pb2.NewE
     return event("AGENT_LOOP_ITERATION", INFO, phase=phase, iteration=iteration, budget_remaining=as_decimal(budget))
 
 
-def tool_calls(answer: Answer, body: Mapping[str, Any]) -> list[audit_pb2.NewEvent]:
+def tool_calls(answer: Completion, body: Mapping[str, Any]) -> list[audit_pb2.NewEvent]:
     """Return an event for each tool result that a request brings, and for each tool that its answer calls."""
     declared = {tool["function"]["name"] for tool in body.get("tools") or ()}
     found = [*_results(body.get("messages") or (), declared), *_called(answer, declared)]
@@ -69,7 +69,7 @@ def _results(
             )  # fmt: skip
 
 
-def _called(answer: Answer, declared: frozenset[str] | set[str]) -> Iterator[audit_pb2.NewEvent]:
+def _called(answer: Completion, declared: frozenset[str] | set[str]) -> Iterator[audit_pb2.NewEvent]:
     for choice in answer.choices if answer.completion else ():
         for call in choice["message"].get("tool_calls") or ():
             function = call["function"]

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.domain.budget import FULL
 from interlock.domain.chain.chain import EventRecord
-from interlock.domain.chain.chain_state import WHOLE, Standing, lowered_to, standing_of
+from interlock.domain.chain.chain_state import WHOLE, ChainState, lowered_to, standing_of
 
 
 def event(kind: str, window: str = "", **data: object) -> EventRecord:
@@ -23,9 +23,9 @@ def test_the_standing_is_the_lowest_cascade_and_every_other_window_that_was_seal
         event("SAFETY_BUDGET_CASCADED", after="0.953217"), event("WINDOW_FAILED", "c"), event("BREAKER_TRANSITION", after="0.10"),
     ]  # fmt: skip
 
-    assert standing_of(events, besides="b") == Standing(600_000, 1)
-    assert standing_of(events) == Standing(600_000, 2)
-    assert standing_of([]) == WHOLE == Standing(1_000_000, 0)
+    assert standing_of(events, besides="b") == ChainState(600_000, 1)
+    assert standing_of(events) == ChainState(600_000, 2)
+    assert standing_of([]) == WHOLE == ChainState(1_000_000, 0)
 
 
 @pytest.mark.req("BUD-4")

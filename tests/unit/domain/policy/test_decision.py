@@ -12,13 +12,13 @@ from interlock.domain.errors import Kind, Refused
 from interlock.domain.policy.decision import Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Oversight, Repetition, Tier
 from interlock.domain.policy.enforcement import Action
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.policy.policy_text import parse
 from interlock.domain.risk.risk import RiskLevel
 
 LOW, MEDIUM, HIGH, CRITICAL = RiskLevel
 DELIVER, HOLD, HALT, REJECT = Action.DELIVER, Action.HOLD, Action.HALT, Action.REJECT_QUALITY
-GROUNDED, PARAMETRIC, MIXED, UNVERIFIABLE = Attribution
+GROUNDED, PARAMETRIC, MIXED, UNVERIFIABLE = ClaimBasis
 
 GOOD = {
     "risk": LOW, "attributions": frozenset({GROUNDED}), "grounding": 1.0, "entailment": 1.0, "flow": 1.0,
@@ -177,7 +177,7 @@ def test_a_score_that_is_not_defined_breaks_no_threshold(name):
 )
 def test_default_src_passes_only_what_it_lists(sources, passing):
     """A claim needs each source that its attribution draws on; ckf alone cannot be shown, so it admits nothing."""
-    for attribution in Attribution:
+    for attribution in ClaimBasis:
         answer = verdict(f"default-src {sources}", attributions=frozenset({attribution}))
         expected = (DELIVER, "", "") if attribution in passing else (HALT, "SAFETY_HALT", "SOURCE_NOT_TRUSTED")
 
@@ -200,7 +200,7 @@ def test_none_blocks_output_without_a_claim():
 )
 def test_a_single_claim_blocks(directive, blocked):
     """One claim of the wrong kind among grounded ones is enough, even where default-src admits it (SPEC-006 §3.9)."""
-    for attribution in Attribution:
+    for attribution in ClaimBasis:
         answer = verdict(
             f"default-src context parametric; {directive}", attributions=frozenset({GROUNDED, attribution})
         )

@@ -11,7 +11,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.policy.decision import Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Policy, Repetition, Tier
 from interlock.domain.policy.enforcement import Action
-from interlock.domain.policy.findings import Attribution, Findings
+from interlock.domain.policy.findings import ClaimBasis, Findings
 from interlock.domain.policy.policy_text import parse
 from interlock.domain.policy.remedies import SPENT, Progress, Remedy, upgrades_from
 from interlock.domain.risk.risk import RiskLevel
@@ -24,7 +24,7 @@ FRESH = Progress(
     remediable=True, redispatches=0, continuations=0, stitched=False, windows_left=4, no_cache=False, continues=True
 )
 GOOD = Findings(
-    risk=RiskLevel.LOW, attributions=frozenset({Attribution.CONTEXT_GROUNDED}), grounding=1.0, entailment=1.0, flow=1.0,
+    risk=RiskLevel.LOW, attributions=frozenset({ClaimBasis.CONTEXT_GROUNDED}), grounding=1.0, entailment=1.0, flow=1.0,
     completeness=1.0, undefined=frozenset(), fabrications=0, repetition=Repetition.NONE, pii=False, tier=Tier.A,
     prohibited=False, envelope_tier=Tier.A,
 )  # fmt: skip

@@ -10,14 +10,14 @@ from interlock.domain.risk.composite import (
     Amplifier,
     Calibration,
     Floor,
-    Signals,
+    RiskSignals,
     Weights,
     compose,
     fidelity_score,
 )
 from interlock.domain.risk.risk import RiskLevel
 
-BEST, WORST = Signals(0.0, 0.0, 0.0, 0.0), Signals(1.0, 1.0, 1.0, 1.0)
+BEST, WORST = RiskSignals(0.0, 0.0, 0.0, 0.0), RiskSignals(1.0, 1.0, 1.0, 1.0)
 DEFAULT = Calibration()
 
 
@@ -84,10 +84,10 @@ def test_factors_out_of_order_are_refused(amplifier, factor):
     [
         (BEST, 0.0),
         (WORST, 1.0),
-        (Signals(1.0, 0.0, 0.0, 0.0), 0.35),
-        (Signals(0.0, 1.0, 0.0, 0.0), 0.25),
-        (Signals(0.0, 0.0, 1.0, 0.0), 0.25),
-        (Signals(0.0, 0.0, 0.0, 1.0), 0.15),
+        (RiskSignals(1.0, 0.0, 0.0, 0.0), 0.35),
+        (RiskSignals(0.0, 1.0, 0.0, 0.0), 0.25),
+        (RiskSignals(0.0, 0.0, 1.0, 0.0), 0.25),
+        (RiskSignals(0.0, 0.0, 0.0, 1.0), 0.15),
     ],
 )
 def test_base_is_the_weighted_sum(signals, base):
@@ -98,7 +98,7 @@ def test_base_is_the_weighted_sum(signals, base):
 @pytest.mark.req("DPE-14")
 def test_amplifiers_multiply_and_are_capped():
     """Two amplifiers multiply; the composite ends at 1.0."""
-    signals = Signals(0.4, 0.4, 0.4, 0.4)
+    signals = RiskSignals(0.4, 0.4, 0.4, 0.4)
     both = compose(signals, amplifiers=[Amplifier.LOOP_DEPTH, Amplifier.GDPR_PII], calibration=DEFAULT)
 
     assert both.score == pytest.approx(0.4 * 1.30 * 1.15)
@@ -134,7 +134,7 @@ def test_a_floor_lowers_nothing():
 )
 def test_classes_begin_where_the_specification_says(score, level):
     """The thresholds of §7.4 belong to the higher class."""
-    assert compose(Signals(score, score, score, score), calibration=DEFAULT).level.name == level
+    assert compose(RiskSignals(score, score, score, score), calibration=DEFAULT).level.name == level
 
 
 @pytest.mark.parametrize("position", range(4))
@@ -143,13 +143,13 @@ def test_a_signal_that_is_no_number_is_critical(position):
     values = [0.0] * 4
     values[position] = math.nan
 
-    assert compose(Signals(*values), calibration=DEFAULT).level is RiskLevel.CRITICAL
+    assert compose(RiskSignals(*values), calibration=DEFAULT).level is RiskLevel.CRITICAL
 
 
 @pytest.mark.parametrize(("value", "base"), [(math.inf, 1.0), (-math.inf, 0.0), (7.0, 1.0), (-0.0, 0.0)])
 def test_a_signal_out_of_range_is_clamped(value, base):
     """A-40: no signal counts for more than 1.0 or less than 0.0."""
-    assert compose(Signals(value, value, value, value), calibration=DEFAULT).base == base
+    assert compose(RiskSignals(value, value, value, value), calibration=DEFAULT).base == base
 
 
 @pytest.mark.req("DPE-3")

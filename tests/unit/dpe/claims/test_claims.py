@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.domain.errors import Kind, Refused
-from interlock.dpe.claims.reading import Reader, Reading
+from interlock.dpe.claims.reading import ChoiceReading, OutputReader
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import ClaimType
 from interlock.dpe.request import Output
@@ -14,9 +14,9 @@ from tests.support.dpe import named, pipeline
 pytestmark = pytest.mark.models
 
 
-def read(*texts: str, max_claims: int = 100, claim_tokens: int = 100) -> Reading:
+def read(*texts: str, max_claims: int = 100, claim_tokens: int = 100) -> ChoiceReading:
     outputs = [Output(0, text) for text in texts]
-    reader = Reader(named(*outputs), max_claims, claim_tokens, pipeline().inference.tokens)
+    reader = OutputReader(named(*outputs), max_claims, claim_tokens, pipeline().inference.tokens)
     return reader.read(outputs, lambda: False)[0]
 
 

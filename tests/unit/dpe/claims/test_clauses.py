@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from interlock.dpe.claims.reading import Reader, Reading
+from interlock.dpe.claims.reading import ChoiceReading, OutputReader
 from interlock.dpe.document import ClaimType
 from interlock.dpe.request import Output
 from tests.support.dpe import pipeline
@@ -14,9 +14,9 @@ from tests.support.dpe import pipeline
 pytestmark = pytest.mark.models
 
 
-def read(*texts: str) -> Reading:
+def read(*texts: str) -> ChoiceReading:
     engine = pipeline()
-    reader = Reader(engine.language, 200, 200, engine.inference.tokens)
+    reader = OutputReader(engine.language, 200, 200, engine.inference.tokens)
     return reader.read([Output(0, text) for text in texts], lambda: False)[0]
 
 

@@ -11,7 +11,7 @@ from interlock.dpe.document import Fact, NliScores
 from interlock.dpe.grounding.attribution import (
     NOTHING,
     Attribution,
-    Evidence,
+    ClaimEvidence,
     attribute,
     evidence,
     limits,
@@ -20,14 +20,14 @@ from interlock.dpe.grounding.envelope import Envelope, cut
 from tests.support.dpe import WordInference, claim
 
 
-def found(entailment: float = 0.0, similarity: float = 0.0) -> Evidence:
+def found(entailment: float = 0.0, similarity: float = 0.0) -> ClaimEvidence:
     scores = NliScores(entailment, 1.0 - entailment, 0.0)
-    return Evidence("f1", similarity, "source", scores, "source", scores)
+    return ClaimEvidence("f1", similarity, "source", scores, "source", scores)
 
 
 async def weigh(
     text: str, *facts: str, titles=(), query: str = "", sentence: str = "", twin: WordInference | None = None
-) -> Evidence:
+) -> ClaimEvidence:
     twin = twin or WordInference()
     made = cut(
         tuple(Fact(f"f{n}", fact, 0.5) for n, fact in enumerate(facts, 1)),

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from interlock.dpe.document import Distortion, NliScores
-from interlock.dpe.grounding.attribution import NOTHING, Evidence
+from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
 from interlock.dpe.grounding.fidelity import distortions, flaws
 from tests.support.dpe import WordInference, claim, pipeline
 
@@ -20,7 +20,7 @@ NEUTRAL = NliScores(0.1, 0.9, 0.0)
 
 async def bent(text: str, source: str, *others: str) -> dict[str, list[str]]:
     near = tuple((f"f{n}", other) for n, other in enumerate(others, 2))
-    evidence = {"c1": Evidence("f1", 0.9, source, NEUTRAL, source, NEUTRAL, near)}
+    evidence = {"c1": ClaimEvidence("f1", 0.9, source, NEUTRAL, source, NEUTRAL, near)}
     found = await distortions([claim(text)], evidence, WordInference(), pipeline().language)
     return {name: [d.type for d in each] for name, each in found.items()}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.grounding.envelope import Unit, content_words
+from interlock.dpe.grounding.envelope import EvidenceUnit, content_words
 from interlock.dpe.grounding.premises import around
 
 
-def units(*texts: str, fact: int = 0) -> list[Unit]:
-    return [Unit(fact, text, content_words(text), len(text.split())) for text in texts]
+def units(*texts: str, fact: int = 0) -> list[EvidenceUnit]:
+    return [EvidenceUnit(fact, text, content_words(text), len(text.split())) for text in texts]
 
 
 @pytest.mark.req("DPE-2")

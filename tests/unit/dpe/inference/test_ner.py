@@ -13,7 +13,7 @@ from interlock.dpe.inference.ner import (
     MIXED,
     PLAIN,
     UPPER,
-    Window,
+    TokenWindow,
     case_of,
     names_in,
     token_types,
@@ -29,9 +29,9 @@ def scores(*labels: str) -> list[list[float]]:
     return [[4.0 if label == name else 0.0 for name in LABELS] for label in labels]
 
 
-def window(*labels: str) -> Window:
+def window(*labels: str) -> TokenWindow:
     """Return the whole text in one window, with special tokens around it and one token for each word."""
-    return Window([None, *range(5), None], [(0, 0), *PLACES, (0, 0)], scores("O", *labels, "O"))
+    return TokenWindow([None, *range(5), None], [(0, 0), *PLACES, (0, 0)], scores("O", *labels, "O"))
 
 
 @pytest.mark.parametrize(
@@ -78,15 +78,17 @@ def test_labels_that_do_not_fit_lose_no_name(labels, names):
 
 def test_the_first_token_of_a_word_decides():
     """What the later tokens of a word say is not asked."""
-    seen = Window([0, 0, 1], [(0, 2), (2, 3), (4, 12)], scores("B-PERSON", "O", "I-PERSON"))
+    seen = TokenWindow([0, 0, 1], [(0, 2), (2, 3), (4, 12)], scores("B-PERSON", "O", "I-PERSON"))
 
     assert names_in([seen], LABELS) == [(0, 12, "PERSON")]
 
 
 def test_a_word_in_two_windows_is_read_where_it_stands_deeper():
     """The edge of a window sees no context, so the other window's label counts, whichever comes first."""
-    edge = Window([None, 0, 1], [(0, 0), *PLACES[:2]], scores("O", "O", "B-ORG"))
-    deep = Window([None, *range(5), None], [(0, 0), *PLACES, (0, 0)], scores("O", "O", "B-PERSON", "O", "O", "O", "O"))
+    edge = TokenWindow([None, 0, 1], [(0, 0), *PLACES[:2]], scores("O", "O", "B-ORG"))
+    deep = TokenWindow(
+        [None, *range(5), None], [(0, 0), *PLACES, (0, 0)], scores("O", "O", "B-PERSON", "O", "O", "O", "O")
+    )
 
     for windows in ([edge, deep], [deep, edge]):
         assert names_in(windows, LABELS) == [(4, 12, "PERSON")]
@@ -94,8 +96,8 @@ def test_a_word_in_two_windows_is_read_where_it_stands_deeper():
 
 def test_a_word_that_an_edge_cuts_is_one_word():
     """Lovelace begins at the end of one window and ends in the next: one name with all of its letters."""
-    first = Window([None, 0, 1, None], [(0, 0), (0, 3), (4, 8), (0, 0)], scores("O", "O", "B-PERSON", "O"))
-    second = Window(
+    first = TokenWindow([None, 0, 1, None], [(0, 0), (0, 3), (4, 8), (0, 0)], scores("O", "O", "B-PERSON", "O"))
+    second = TokenWindow(
         [None, 1, 2, 3, 4, None],
         [(0, 0), (8, 12), *PLACES[2:], (0, 0)],
         scores("O", "B-ORG", "O", "B-ORG", "I-ORG", "O"),
@@ -107,9 +109,9 @@ def test_a_word_that_an_edge_cuts_is_one_word():
 def test_scores_that_do_not_fit_are_an_error():
     """Too few scores, or scores for other labels, never become names in silence."""
     with pytest.raises(ValueError, match="as many scores"):
-        names_in([Window([0, 1], PLACES[:2], scores("O"))], LABELS)
+        names_in([TokenWindow([0, 1], PLACES[:2], scores("O"))], LABELS)
     with pytest.raises(ValueError, match="each label"):
-        names_in([Window([0], PLACES[:1], [[0.0, 1.0]])], LABELS)
+        names_in([TokenWindow([0], PLACES[:1], [[0.0, 1.0]])], LABELS)
 
 
 @given(st.lists(st.sampled_from(LABELS), min_size=5, max_size=5))

@@ -12,11 +12,11 @@ import pytest
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.inference.models import check, manifest
-from interlock.dpe.inference.pull import Rules, pull
+from interlock.dpe.inference.pull import PullRules, pull
 from tests.support.dpe import own_model
 
 pytestmark = pytest.mark.req("DPE-17")
-LOCAL = Rules(local=True)
+LOCAL = PullRules(local=True)
 LABELS = ("entailment", "neutral", "contradiction")
 
 
@@ -63,7 +63,7 @@ def sha256(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def refused(url: str, digest: str, folder: Path, rules: Rules = LOCAL) -> Refused:
+def refused(url: str, digest: str, folder: Path, rules: PullRules = LOCAL) -> Refused:
     """Return the refusal, having seen that nothing was left behind."""
     with pytest.raises(Refused) as found:
         pull(url, digest, slot="nli", folder=folder, rules=rules)
@@ -129,7 +129,9 @@ def test_what_does_not_arrive_whole_is_refused(tmp_path, site, path):
 def test_a_file_beyond_the_bound_is_refused(tmp_path, site):
     """A server that sends without end fills no disk."""
     model = tmp_path / "site/nli/tokenizer.json"
-    found = refused(f"{site}/nli/tokenizer.json", sha256(model), tmp_path / "got", Rules(most_bytes=1000, local=True))
+    found = refused(
+        f"{site}/nli/tokenizer.json", sha256(model), tmp_path / "got", PullRules(most_bytes=1000, local=True)
+    )
 
     assert (found.kind, found.reason) == (Kind.EXHAUSTED, "MODEL_TOO_LARGE")
 
@@ -137,7 +139,7 @@ def test_a_file_beyond_the_bound_is_refused(tmp_path, site):
 @pytest.mark.parametrize("url", ["http://models.example/m.onnx", "ftp://models.example/m.onnx", "models/m.onnx", "file:///1.onnx", "http://127.0.0.1:1/m.onnx", "https://models.example/"])  # fmt: skip
 def test_only_https_is_fetched(tmp_path, url):
     """Nothing over a connection that anyone could answer, and nothing from this machine, unless asked for."""
-    assert refused(url, "0" * 64, tmp_path / "got", Rules()).reason == "URL_REFUSED"
+    assert refused(url, "0" * 64, tmp_path / "got", PullRules()).reason == "URL_REFUSED"
 
 
 def test_a_redirect_leads_nowhere_that_the_url_could_not(tmp_path, site):

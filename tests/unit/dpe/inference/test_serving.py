@@ -11,7 +11,7 @@ from tritonclient.grpc import model_config_pb2
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.inference.models import BUNDLED, manifest
-from interlock.dpe.inference.serving import MODEL_FILE, SLOTS, Profile, lay_out, served
+from interlock.dpe.inference.serving import MODEL_FILE, SLOTS, ServingProfile, lay_out, served
 from interlock.dpe.inference.triton_wire import MOST_ROWS, verified
 from tests.support.dpe import own_model
 from tests.support.paths import ROOT
@@ -28,7 +28,7 @@ def config(folder: Path, slot: str):
 @pytest.mark.parametrize("link", [True, False])
 def test_a_layout_holds_the_pinned_bytes_under_their_hash(tmp_path, link):
     """One version, whose number is made of the hash; linked or copied, the bytes are the bundled ones."""
-    lay_out(tmp_path, [manifest("nli")], Profile.CPU, threads=2, link=link)
+    lay_out(tmp_path, [manifest("nli")], ServingProfile.CPU, threads=2, link=link)
     (version,) = (path for path in (tmp_path / "nli").iterdir() if path.is_dir())
     model = version / MODEL_FILE
 
@@ -41,7 +41,7 @@ def test_a_layout_holds_the_pinned_bytes_under_their_hash(tmp_path, link):
 @pytest.mark.parametrize("slot", SLOTS)
 def test_a_cpu_configuration_is_what_the_client_verifies(tmp_path, slot):
     """Triton's schema reads it, and our client believes it for these bytes and for no others."""
-    lay_out(tmp_path, [manifest(slot)], Profile.CPU, threads=3, link=True)
+    lay_out(tmp_path, [manifest(slot)], ServingProfile.CPU, threads=3, link=True)
     found = config(tmp_path, slot)
     model = verified(manifest(slot), found)
 
@@ -53,7 +53,7 @@ def test_a_cpu_configuration_is_what_the_client_verifies(tmp_path, slot):
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-@pytest.mark.parametrize("profile", list(Profile))
+@pytest.mark.parametrize("profile", list(ServingProfile))
 def test_every_model_has_two_instances(slot, profile):
     """With one, Triton's scheduler misses at times that it is free again: a request in five waited for half a second."""
     text = (ROOT / f"deploy/triton/model_repository/{slot}/configs/{profile}.pbtxt").read_text()
@@ -65,7 +65,7 @@ def test_every_model_has_two_instances(slot, profile):
 def test_a_gpu_configuration_names_the_tensors_of_the_file(tmp_path):
     """ONNX Runtime's backend wants the file's own names; the client takes them from the configuration."""
     model = manifest("nli", own_model(tmp_path / "own", [1.0, 0.0, 0.0], LABELS))
-    lay_out(tmp_path / "repository", [model], Profile.GPU, threads=2)
+    lay_out(tmp_path / "repository", [model], ServingProfile.GPU, threads=2)
     found = config(tmp_path / "repository", "nli")
     group = found.instance_group[0]
 
@@ -80,7 +80,7 @@ def test_a_gpu_configuration_names_the_tensors_of_the_file(tmp_path):
 def test_a_gpu_gets_no_file_whose_scores_depend_on_their_neighbours(tmp_path):
     """The bundled int8 files scale by the batch; a GPU batches."""
     with pytest.raises(Refused) as refused:
-        lay_out(tmp_path, [manifest("nli")], Profile.GPU, threads=2)
+        lay_out(tmp_path, [manifest("nli")], ServingProfile.GPU, threads=2)
 
     assert (refused.value.kind, refused.value.reason) == (Kind.INVALID, "MODEL_NOT_BATCHABLE")
     assert "models pull" in refused.value.metadata["hint"]
@@ -88,7 +88,7 @@ def test_a_gpu_gets_no_file_whose_scores_depend_on_their_neighbours(tmp_path):
 
 
 @pytest.mark.parametrize("slot", SLOTS)
-@pytest.mark.parametrize("profile", list(Profile))
+@pytest.mark.parametrize("profile", list(ServingProfile))
 def test_every_slot_has_both_configurations(slot, profile):
     """nli, embed and ner, for each profile, in Triton's own schema."""
     text = (ROOT / f"deploy/triton/model_repository/{slot}/configs/{profile}.pbtxt").read_text()
@@ -100,9 +100,9 @@ def test_every_slot_has_both_configurations(slot, profile):
 
 def test_a_model_is_replaced_whole(tmp_path):
     """A second layout leaves one version, the new one."""
-    lay_out(tmp_path, [manifest("nli")], Profile.CPU, threads=2, link=True)
+    lay_out(tmp_path, [manifest("nli")], ServingProfile.CPU, threads=2, link=True)
     other = manifest("nli", own_model(tmp_path / "own", [1.0, 0.0, 0.0], LABELS))
-    lay_out(tmp_path, [other], Profile.CPU, threads=2, link=True)
+    lay_out(tmp_path, [other], ServingProfile.CPU, threads=2, link=True)
 
     assert [path.name for path in (tmp_path / "nli").iterdir() if path.is_dir()] == [other.served_version]
     assert not list(tmp_path.glob(".*"))
@@ -114,7 +114,7 @@ def test_a_folder_that_is_no_repository_is_left_alone(tmp_path):
     (tmp_path / "nli" / "precious").write_text("data")
 
     with pytest.raises(Refused, match="REPOSITORY_FOREIGN"):
-        lay_out(tmp_path, [manifest("nli")], Profile.CPU, threads=2)
+        lay_out(tmp_path, [manifest("nli")], ServingProfile.CPU, threads=2)
     assert (tmp_path / "nli" / "precious").read_text() == "data"
 
 
@@ -125,7 +125,7 @@ def test_a_tampered_file_is_not_laid_out(tmp_path):
     (folder / "model.onnx").write_bytes(b"other")
 
     with pytest.raises(Refused, match="MODEL_HASH_MISMATCH"):
-        lay_out(tmp_path / "repository", [model], Profile.CPU, threads=2)
+        lay_out(tmp_path / "repository", [model], ServingProfile.CPU, threads=2)
     assert not (tmp_path / "repository" / "nli").exists()
 
 
@@ -134,7 +134,7 @@ def test_an_unwritable_place_is_named(tmp_path):
     (tmp_path / "file").write_text("")
 
     with pytest.raises(Refused, match="REPOSITORY_UNWRITABLE"):
-        lay_out(tmp_path / "file", [manifest("embed")], Profile.CPU, threads=2)
+        lay_out(tmp_path / "file", [manifest("embed")], ServingProfile.CPU, threads=2)
 
 
 def test_every_model_but_the_parser_is_served():

@@ -10,8 +10,8 @@ import pytest_asyncio
 
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, ModelInfo
-from interlock.dpe.quality.coherence import Window, contradictions, earlier
-from interlock.dpe.quality.profile import Heard, Memory, Profile
+from interlock.dpe.quality.coherence import EarlierWindow, contradictions, earlier
+from interlock.dpe.quality.profile import EmbeddedProfile, Memory, TextProfile
 from tests.support.dpe import WordInference, claim
 
 EMPTY = np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
@@ -25,17 +25,17 @@ async def language() -> AsyncIterator[Language]:
     made.close()
 
 
-def profiled(*texts: str) -> Profile:
+def profiled(*texts: str) -> TextProfile:
     claims = tuple(claim(text, number) for number, text in enumerate(texts, 1))
-    return Profile(texts, claims, (), frozenset(), None, ())
+    return TextProfile(texts, claims, (), frozenset(), None, ())
 
 
-async def window(name: str, *texts: str) -> Window:
+async def window(name: str, *texts: str) -> EarlierWindow:
     rows = await WordInference().embed(texts)
-    return Window(name, Heard(profiled(*texts), rows, rows, EMPTY, EMPTY, EMPTY))
+    return EarlierWindow(name, EmbeddedProfile(profiled(*texts), rows, rows, EMPTY, EMPTY, EMPTY))
 
 
-async def found(language: Language, now: str, *windows: Window, inference: WordInference | None = None):
+async def found(language: Language, now: str, *windows: EarlierWindow, inference: WordInference | None = None):
     claims = [claim(now)]
     models = inference or WordInference()
     before = earlier(windows, EMBEDDING_WIDTH)

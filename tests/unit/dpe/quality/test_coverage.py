@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from interlock.dpe.inference.port import EMBEDDING_WIDTH
-from interlock.dpe.quality.coverage import Part, Said, admits, as_completeness, coverage, score
-from interlock.dpe.quality.profile import Heard, Profile
+from interlock.dpe.quality.coverage import AgentAnswer, SubQuery, admits, as_completeness, coverage, score
+from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile
 from interlock.dpe.quality.queries import Need
 from tests.support.dpe import claim
 
-LEGAL = Part("Legal analysis", (Need("Legal analysis", "legal-analysis"),))
-MONEY = Part("Financial analysis", (Need("Financial analysis", "financial-analysis"),))
-TWO = Part("Sales and debt", (Need("Sales", "sales"), Need("debt", "debt")))
-NAMED = Part("Height of the tower", (Need("Height of the tower", "height-tower"),))
+LEGAL = SubQuery("Legal analysis", (Need("Legal analysis", "legal-analysis"),))
+MONEY = SubQuery("Financial analysis", (Need("Financial analysis", "financial-analysis"),))
+TWO = SubQuery("Sales and debt", (Need("Sales", "sales"), Need("debt", "debt")))
+NAMED = SubQuery("Height of the tower", (Need("Height of the tower", "height-tower"),))
 
 
 def row(*values: float) -> list[float]:
@@ -25,7 +25,9 @@ def row(*values: float) -> list[float]:
     return [*values, *[0.0] * (EMBEDDING_WIDTH - len(values) - 1), rest]
 
 
-def said(*sentences: tuple[str, list[float]], name: str = "a", asked: str = "", specificity: float = 0.5) -> Said:
+def said(
+    *sentences: tuple[str, list[float]], name: str = "a", asked: str = "", specificity: float = 0.5
+) -> AgentAnswer:
     texts = tuple(text for text, _ in sentences)
     claims = tuple(
         replace(claim(text, number, specificity=specificity), sentence_index=number - 1)
@@ -33,10 +35,14 @@ def said(*sentences: tuple[str, list[float]], name: str = "a", asked: str = "", 
     )
     rows = np.array([direction for _, direction in sentences], dtype=np.float32).reshape(len(texts), EMBEDDING_WIDTH)
     none = np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
-    return Said(name, Heard(Profile(texts, claims, (), frozenset(), None, ()), rows, rows, none, none, none), asked)
+    return AgentAnswer(
+        name,
+        EmbeddedProfile(TextProfile(texts, claims, (), frozenset(), None, ()), rows, rows, none, none, none),
+        asked,
+    )
 
 
-def found(parts: list[Part], *answers: Said, method: str = "nli"):
+def found(parts: list[SubQuery], *answers: AgentAnswer, method: str = "nli"):
     needs = sum(len(part.needs) for part in parts)
     vectors = np.eye(needs, EMBEDDING_WIDTH, dtype=np.float32)
     return coverage(parts, vectors, answers, method=method)
@@ -149,7 +155,7 @@ def test_an_answer_that_was_asked_for_a_field_is_taken_for_it_sooner():
 @pytest.mark.req("DPE-19")
 def test_the_score_is_the_mean_credit():
     """1.0, 0.5 and 1.0 are the 0.83 of §9.2, and MOSTLY_COMPLETE."""
-    parts = [NAMED, TWO, Part("Width", (Need("Width", "width"),))]
+    parts = [NAMED, TWO, SubQuery("Width", (Need("Width", "width"),))]
     answers = said(("330 m.", row(0.8)), ("Sales were 5.", row(0.0, 0.8)), ("40 m.", row(0.0, 0.0, 0.0, 0.8)))
     covered = found(parts, answers)
 
@@ -177,4 +183,4 @@ def test_the_source_is_the_answer_that_covers_best():
 )  # fmt: skip
 def test_which_sub_queries_name_a_field(text, field):
     """A field of work, and no detail of it."""
-    assert Part(text, (Need(text, "x"),)).is_field is field
+    assert SubQuery(text, (Need(text, "x"),)).is_field is field

@@ -10,7 +10,7 @@ from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.cross_agent import TYPES, Between, CrossAgent, FanIn, passages, stitched
-from interlock.dpe.quality.profile import Heard, Profile
+from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile
 from interlock.dpe.quality.register import Register
 from tests.support.texts.reports import sample
 
@@ -32,12 +32,14 @@ def language():
     made.close()
 
 
-def heard(direction: int, *, register: Register = REGISTER, topic: str = "part", sentence: str = "It is.") -> Heard:
+def heard(
+    direction: int, *, register: Register = REGISTER, topic: str = "part", sentence: str = "It is."
+) -> EmbeddedProfile:
     """A passage whose opening and closing point one way."""
     row = np.zeros((1, EMBEDDING_WIDTH), dtype=np.float32)
     row[0, direction] = 1.0
-    profile = Profile((sentence,), (), (), frozenset(), register, ((topic, topic),))
-    return Heard(profile, row, row[:0], row, row, row)
+    profile = TextProfile((sentence,), (), (), frozenset(), register, ((topic, topic),))
+    return EmbeddedProfile(profile, row, row[:0], row, row, row)
 
 
 @pytest.mark.req("DPE-19")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from interlock.dpe.quality.flow import Signals, closing, flow, has_transition, opening, weights
+from interlock.dpe.quality.flow import FlowSignals, closing, flow, has_transition, opening, weights
 from interlock.dpe.quality.register import Register, Voice, consistency, register_of
 from interlock.dpe.quality.topics import continuity, topics_of
 
@@ -31,7 +31,7 @@ def like(**changes: object) -> float:
 )
 def test_the_weights_are_those_of_the_text(signals, score):
     """0.35, 0.25, 0.20, 0.20 (§11.4); a negative cosine is no coherence."""
-    assert flow(Signals(*signals)).score == pytest.approx(score)
+    assert flow(FlowSignals(*signals)).score == pytest.approx(score)
     assert sum(weights().values()) == pytest.approx(1.0)
 
 

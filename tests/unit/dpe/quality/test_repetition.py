@@ -9,7 +9,7 @@ from interlock.domain.policy.directives import Repetition
 from interlock.dpe.quality.repetition import (
     OVERLAP_BANDS,
     SEMANTIC_BANDS,
-    Told,
+    EarlierSentence,
     band,
     grams,
     overlap,
@@ -81,7 +81,7 @@ def test_bands(bounds, ratio, level):
 @pytest.mark.req("DPE-7")
 def test_the_worse_of_both_ratios_is_the_level():
     """Either alone is enough, but for SEVERE, which takes sentences that say the same again."""
-    same = repeated(["a", "b"], np.eye(2), [Told("a", "w1")], np.eye(2)[:1], choice_index=0)
+    same = repeated(["a", "b"], np.eye(2), [EarlierSentence("a", "w1")], np.eye(2)[:1], choice_index=0)
 
     assert repetitions(0.0, same, 2).level is SIGNIFICANT
     assert repetitions(0.06, (), 2).level is MINOR
@@ -95,7 +95,7 @@ def test_the_worse_of_both_ratios_is_the_level():
 def test_a_repeated_sentence_names_its_window():
     """Above 0.92 of cosine, not at it; of equally near ones the oldest."""
     vectors = np.array([[1.0, 0.0], [0.92, np.sqrt(1 - 0.92**2)]])
-    told, rows = [Told("x", "w1"), Told("y", "w2")], np.array([[1.0, 0.0], [1.0, 0.0]])
+    told, rows = [EarlierSentence("x", "w1"), EarlierSentence("y", "w2")], np.array([[1.0, 0.0], [1.0, 0.0]])
     found = repeated(["same", "near"], vectors, told, rows, choice_index=3)
 
     assert [(each.text, each.window_id, each.choice_index) for each in found] == [("same", "w1", 3)]

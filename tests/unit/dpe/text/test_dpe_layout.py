@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from interlock.dpe.text.layout import Kind, layout
+from interlock.dpe.text.layout import BlockKind, layout
 
 
 def texts(raw: str) -> list[str]:
@@ -130,7 +130,7 @@ def test_kinds():
     """Titles, prose, code and data are told apart."""
     kinds = [block.kind for block in layout("# T\nText here.\n```\nx = 1\n```\n| a | b |\n|--|--|\n| 1 | 2 |").blocks]
 
-    assert kinds == [Kind.TITLE, Kind.PROSE, Kind.CODE, Kind.TITLE, Kind.DATA]
+    assert kinds == [BlockKind.TITLE, BlockKind.PROSE, BlockKind.CODE, BlockKind.TITLE, BlockKind.DATA]
 
 
 @pytest.mark.req("DPE-1")

@@ -12,7 +12,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import errors
-from interlock.runtime.rpc.client import ask
+from interlock.runtime.rpc.client import call_service
 
 TABLE = {
     Kind.INVALID: (400, grpc.StatusCode.INVALID_ARGUMENT),
@@ -138,7 +138,7 @@ async def test_ask_raises_the_refusal_in_an_answer():
         return policy_pb2.ParseResponse(refusal=errors.to_message(Refused(Kind.INVALID, "POLICY_SYNTAX", "no")))
 
     with pytest.raises(Refused, match="POLICY_SYNTAX"):
-        await ask("policy", answer())
+        await call_service("policy", answer())
 
 
 @pytest.mark.req("SVC-3")

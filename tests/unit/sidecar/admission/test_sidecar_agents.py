@@ -16,7 +16,7 @@ from interlock.runtime.rpc.errors import answers_refusals
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission import agents
-from interlock.sidecar.admission.agents import Agents
+from interlock.sidecar.admission.agents import CallerAgents
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import ApiKeys
 
@@ -50,9 +50,9 @@ class Clock:
         return self.now
 
 
-def known_to(registry: Registry, clock: Clock, **settings) -> Agents:
+def known_to(registry: Registry, clock: Clock, **settings) -> CallerAgents:
     others = {"session": SessionServiceServicer(), "dpe": DpeServiceServicer(), "audit": AuditServiceServicer()}
-    return Agents(Settings(**settings), Mesh.local(policy=registry, **others), clock)
+    return CallerAgents(Settings(**settings), Mesh.local(policy=registry, **others), clock)
 
 
 def orchestrator(**more) -> policy_pb2.Agent:

@@ -17,7 +17,7 @@ from interlock.sidecar.openai import chat
 SETTINGS = Settings(max_facts=4, max_text_bytes=2048)
 
 
-def of(messages: list[dict[str, Any]], interlock: Any = None, **more: Any) -> envelope.Envelope:
+def of(messages: list[dict[str, Any]], interlock: Any = None, **more: Any) -> envelope.CallEvidence:
     value = {"model": "m", "messages": messages, **({"interlock": interlock} if interlock is not None else {})}
     return envelope.of_chat(chat.read(value, SETTINGS), SETTINGS, **more)
 

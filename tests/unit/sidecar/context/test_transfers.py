@@ -16,10 +16,10 @@ from interlock.domain.dag.transfer import Transfer, tokens
 from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
-from interlock.sidecar.call.envelope import Envelope, Wanted
-from interlock.sidecar.call.results import Source
+from interlock.sidecar.call.envelope import CallEvidence, ContextOptions
+from interlock.sidecar.call.results import AnswerSource
 from interlock.sidecar.context import packing
-from interlock.sidecar.context.packing import Given
+from interlock.sidecar.context.packing import TransferredContext
 from interlock.sidecar.context.transfer import SUMMARISE, Transferred, Transfers
 from interlock.sidecar.openai import chat, completion
 from interlock.sidecar.provider import prompts
@@ -39,8 +39,8 @@ def fact(name: str, content: str, importance: float = 0.5) -> common_pb2.Fact:
     return common_pb2.Fact(id=name, content=content, importance=importance)
 
 
-def source(text: str, *deferred: common_pb2.Fact, name: str = "w1") -> Source:
-    return Source(name, text, deferred)
+def source(text: str, *deferred: common_pb2.Fact, name: str = "w1") -> AnswerSource:
+    return AnswerSource(name, text, deferred)
 
 
 class Maker:
@@ -49,7 +49,7 @@ class Maker:
     def __init__(self, summary: Any = SUMMARY, fidelity: float | Exception = 0.9) -> None:
         self.summary, self.fidelity, self.asked, self.checked = summary, fidelity, [], []
 
-    async def __call__(self, step: str, body: Mapping[str, Any]) -> completion.Answer:
+    async def __call__(self, step: str, body: Mapping[str, Any]) -> completion.Completion:
         self.asked.append((step, body))
         if isinstance(self.summary, Exception):
             raise self.summary
@@ -167,15 +167,15 @@ async def test_a_whole_answer_without_room_is_refused_by_name():
     assert (caught.value.reason, caught.value.metadata["limit"]) == ("TRANSFER_TOO_LARGE", "100")
 
 
-def an_envelope(*facts: common_pb2.Fact, prompt: str = "Why?", **wanted: Any) -> Envelope:
-    return Envelope(facts, "Why?", prompt, Wanted(**wanted))
+def an_envelope(*facts: common_pb2.Fact, prompt: str = "Why?", **wanted: Any) -> CallEvidence:
+    return CallEvidence(facts, "Why?", prompt, ContextOptions(**wanted))
 
 
-def packed(one: Envelope, *parents: Transferred, pattern: str = "LINEAR", seen=(), results=(), settings=SETTINGS):
+def packed(one: CallEvidence, *parents: Transferred, pattern: str = "LINEAR", seen=(), results=(), settings=SETTINGS):
     opened = session_pb2.OpenedWindow(
         window_id="w9", pattern=pattern, parent_ids=sorted(p.source.source_id for p in parents), facts_seen=seen
     )
-    return packing.pack(BODY, one, opened, Given(tuple(parents), tuple(results), ()), settings)
+    return packing.pack(BODY, one, opened, TransferredContext(tuple(parents), tuple(results), ()), settings)
 
 
 def names(facts) -> list[str]:
@@ -277,7 +277,7 @@ def test_a_fan_in_merges_what_its_parents_said_whatever_was_transferred():
 def test_a_linear_window_merges_results_of_sub_agents_alone():
     """The answer that it goes on from is no part of a decomposed task."""
     result = Transferred(
-        Source("s1", "It is 12.", label="legal", sub_query="How many?"), Transfer.FULL_CONTEXT, "It is 12."
+        AnswerSource("s1", "It is 12.", label="legal", sub_query="How many?"), Transfer.FULL_CONTEXT, "It is 12."
     )
     made = packed(an_envelope(), Transferred(source("It."), Transfer.FULL_CONTEXT, "It."), results=[result])
 

@@ -13,12 +13,12 @@ from tests.support.servers.provider import completion as provided
 from tests.support.servers.provider import message, tool_call
 
 
-def read(value: Any, wanted: int = 1) -> completion.Answer:
+def read(value: Any, wanted: int = 1) -> completion.Completion:
     data = value if isinstance(value, bytes) else json.dumps(value).encode()
     return completion.read(data, wanted=wanted, max_depth=32)
 
 
-def texts(answer: completion.Answer) -> list[tuple[int, str, str]]:
+def texts(answer: completion.Completion) -> list[tuple[int, str, str]]:
     return [(output.choice_index, output.kind, output.text) for output in answer.outputs]
 
 

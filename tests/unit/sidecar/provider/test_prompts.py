@@ -14,7 +14,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Refused
-from interlock.sidecar.call.envelope import Envelope
+from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
 from interlock.sidecar.provider import prompts, remediation
 from interlock.sidecar.provider.prompts import quoted
@@ -24,7 +24,7 @@ from tests.support.servers.provider import message, tool_call
 _QUOTATION = re.compile(r'<quoted id="([0-9a-f]{24})">\n(.*)\n</quoted id="\1">', re.DOTALL)
 
 
-def answer(content: str | None, *, finish: str = "stop", **more) -> completion.Answer:
+def answer(content: str | None, *, finish: str = "stop", **more) -> completion.Completion:
     given = provided(message(content, **more))
     given["choices"][0]["finish_reason"] = finish
     return completion.read(json.dumps(given).encode(), wanted=1, max_depth=32)
@@ -186,7 +186,7 @@ def test_facts_given_for_the_analysis_alone_do_not_reach_the_provider():
     report = dpe_pb2.Report(
         sub_queries=[dpe_pb2.SubQuery(text="penalties in millions"), dpe_pb2.SubQuery(text="prices")]
     )
-    envelope = Envelope(tuple(facts), "q", "Prices rose slowly. Penalties reach millions.")
+    envelope = CallEvidence(tuple(facts), "q", "Prices rose slowly. Penalties reach millions.")
     asked = remediation.continuation({"messages": []}, "Text.", report, envelope)["messages"][0]["content"]
 
     assert "Penalties are secret." not in asked

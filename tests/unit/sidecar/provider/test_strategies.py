@@ -11,7 +11,7 @@ import pytest
 from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Refused
 from interlock.sidecar.openai import completion
-from interlock.sidecar.openai.completion import Answer
+from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, findings, initial, produce
 from tests.support.servers.provider import completion as provided
@@ -21,7 +21,7 @@ TOOLS = [{"type": "function", "function": {"name": "look"}}]
 BODY: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "Why?"}], "temperature": 0.9, "seed": 5}
 
 
-def answer(*messages: Mapping[str, Any] | str) -> Answer:
+def answer(*messages: Mapping[str, Any] | str) -> Completion:
     given = [message(one) if isinstance(one, str) else one for one in messages]
     return completion.read(json.dumps(provided(*given)).encode(), wanted=8, max_depth=32)
 
@@ -29,10 +29,10 @@ def answer(*messages: Mapping[str, Any] | str) -> Answer:
 class Passes:
     """Answers each pass in turn and keeps what was asked."""
 
-    def __init__(self, *answers: Answer) -> None:
+    def __init__(self, *answers: Completion) -> None:
         self._answers, self.asked = list(answers), []
 
-    async def __call__(self, step: str, body: Mapping[str, Any]) -> Answer:
+    async def __call__(self, step: str, body: Mapping[str, Any]) -> Completion:
         self.asked.append((step, body))
         return self._answers.pop(0)
 
