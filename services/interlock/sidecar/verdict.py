@@ -92,7 +92,7 @@ def held_uri(base_url: str, session_id: str, window_id: str) -> str:
 
 
 def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, known: ResponseHeaders) -> Refused:
-    known.learn({"CRP-Safety-Retry-After": _retry(decision, settled)})
+    known.set({"CRP-Safety-Retry-After": _retry(decision, settled)})
     reason = decision.reason or _REASONS.get(decision.action, "SAFETY_HALT")
     return halted(
         reason,

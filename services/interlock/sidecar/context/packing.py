@@ -25,7 +25,7 @@ from interlock.domain.dag import transfer as sizes
 from interlock.domain.dag.transfer import Transfer, tokens
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.envelope import FACT_LIMIT, ID_LIMIT, NEUTRAL, CallEvidence, checked_facts, checked_text
-from interlock.sidecar.call.results import AnswerSource
+from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.context.transfer import Transferred, weight
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.trail.events import FAN_IN

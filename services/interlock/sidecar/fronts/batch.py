@@ -21,9 +21,9 @@ from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.hierarchy import token_in
-from interlock.sidecar.guard import Governed
 from interlock.sidecar.provider.strategies import BATCH, FAN_OUT
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -145,11 +145,11 @@ def _summed_up(results: Sequence[BatchItem], known: ResponseHeaders) -> str:
     if not ended:
         for result in results[:1]:
             known.session_id = result.known.session_id
-            known.learn(result.known.headers)
-        known.learn({"CRP-Context-Strategy": BATCH})
+            known.set(result.known.headers)
+        known.set({"CRP-Context-Strategy": BATCH})
         return token_in(known)
     last, governed = min(reversed(ended), key=lambda one: one[1].settled.session_budget_micros)
-    risk = max(one.judged.report.risk_level for _, one in ended)
+    risk = max(one.decided.report.risk_level for _, one in ended)
     left = Micros(governed.settled.session_budget_micros)
     shown = (
         "CRP-Context-Session-Id",
@@ -158,8 +158,8 @@ def _summed_up(results: Sequence[BatchItem], known: ResponseHeaders) -> str:
         "CRP-Provenance-Chain-Integrity",
     )
     known.session_id = last.known.session_id
-    known.learn({name: last.known.headers.get(name) for name in shown})
-    known.learn(
+    known.set({name: last.known.headers.get(name) for name in shown})
+    known.set(
         {
             "CRP-Context-Strategy": BATCH,
             "CRP-Safety-Hallucination-Risk": response_headers.word(common_pb2.RiskLevel, risk),

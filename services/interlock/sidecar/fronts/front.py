@@ -16,15 +16,15 @@ from interlock.domain.errors import exhausted, invalid, unauthenticated
 from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, STREAM, TEXT
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.admission.admission import Admission
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import ApiKeys, Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import hierarchy
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
-from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai import chat, completion, strictjson
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
@@ -68,7 +68,6 @@ class Front:
     settings: Settings
     keys: ApiKeys
     guard: Guard
-    admission: Admission
     sessions: Sessions
     upstream: Upstream
     releases: Releases
@@ -130,7 +129,9 @@ class Front:
         """Govern a chat request."""
         _check_shape(asked)
         call = self.call(entry, caller, asked, asked_chat, known, given=given)
-        return await hierarchy.govern(self.guard, call, self.settings)
+        if call.asked.strategy == HIERARCHICAL and call.body:
+            return await hierarchy.govern(self.guard, call, self.settings)
+        return await self.guard.govern(call)
 
     async def text(
         self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, text: str, given: GroundingInput
@@ -162,7 +163,7 @@ class Front:
         if not 0 <= wanted.lifetime_s <= LONGEST_GRANT_S:
             message = f"lifetime_s must be from 1 to {LONGEST_GRANT_S}"
             raise invalid("INVALID_PARAMETER", message, param="lifetime_s")
-        return await self.admission.delegate(
+        return await self.sessions.delegate(
             caller,
             asked,
             wanted.agent_type,

@@ -21,8 +21,9 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.results import LONGEST_SUB_QUERY
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.context.packing import with_context
-from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.strategies import FAN_IN, FAN_OUT, HIERARCHICAL, PUSH, review_request
@@ -46,12 +47,11 @@ class _Part:
 
 
 async def govern(guard: Guard, call: Call, settings: Settings) -> Governed:
-    """Govern *call*: one window, or the whole that the hierarchical strategy makes of it.
+    """Govern the windows that the hierarchical strategy makes of *call*.
 
-    Refused with PLAN_UNUSABLE when the model's plan names no sub-query, and as any of its windows is.
+    Refused with PLAN_UNUSABLE when the model's plan names no sub-query, and as any of its windows is. An agent that may not
+    use the strategy but only prefers it gets its next preference.
     """
-    if call.asked.strategy != HIERARCHICAL or not call.body:
-        return await guard.govern(call)
     try:
         return await _Hierarchy(guard, call, settings).governed()
     except Refused as refused:
@@ -152,7 +152,7 @@ class _Hierarchy:
             envelope=replace(call.envelope, wanted=wanted),
             shape=HIERARCHICAL,
             sub_query_of=self._sub_query_of,
-            spent=tuple(one.judged.answer.usage for one in (plan, *parts)),
+            spent=tuple(one.decided.answer.usage for one in (plan, *parts)),
         )
         return await self._guard.govern(whole, self._deadline)
 
@@ -170,7 +170,7 @@ class _Hierarchy:
     def _learn(self, known: ResponseHeaders) -> None:
         mine = self._call.known
         mine.session_id, mine.window_id, mine.trail_uri = known.session_id, known.window_id, known.trail_uri
-        mine.learn(known.headers)
+        mine.set(known.headers)
 
 
 def listed(text: str, most: int) -> list[str]:

@@ -20,11 +20,11 @@ from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front, GroundingInput
 from interlock.sidecar.fronts.pictures import picture_form
 from interlock.sidecar.fronts.release import Release, releasing
-from interlock.sidecar.guard import Governed
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 Pairs = list[tuple[str, str]]
@@ -105,7 +105,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if asked.grant and request.parent.session_token:
                 raise invalid("CONFLICTING_CONTEXT", "a parent is proved by a grant or by its token, not by both")
             deadline = Deadline(self._settings.request_timeout_s)
-            started = await self._front.admission.start(
+            started = await self._front.sessions.start(
                 caller, asked, known, deadline, parent_token=request.parent.session_token
             )
             return sidecar_pb2.StartSessionResponse(session=started.session, session_token=started.token)
@@ -244,8 +244,8 @@ def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
 def _outcome(governed: Governed, known: ResponseHeaders) -> sidecar_pb2.Outcome:
     settled = governed.settled
     return sidecar_pb2.Outcome(
-        decision=governed.judged.decision,
-        report=governed.judged.report,
+        decision=governed.decided.decision,
+        report=governed.decided.report,
         headers=known.headers,
         session_token=settled.token,
         session_id=known.session_id,

@@ -33,7 +33,7 @@ class ResponseHeaders:
     window_id: str = ""
     trail_uri: str = ""
 
-    def learn(self, values: Mapping[str, str | None]) -> None:
+    def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
         for name in values:
             self.headers.pop(name, None)
