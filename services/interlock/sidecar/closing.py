@@ -88,16 +88,16 @@ class Closing:
         except SealFailedError as failed:
             await self._not_sealed(run, admitted, failed)
             raise failed.refused from None
-        known = run.call.known
-        known.trail_uri = response_headers.trail_uri(self.base_url, seal.trail_id)
-        known.set(response_headers.of_seal(seal, commit.window_id, self.base_url))
+        reply = run.call.reply
+        reply.trail_uri = response_headers.trail_uri(self.base_url, seal.trail_id)
+        reply.set(response_headers.of_seal(seal, commit.window_id, self.base_url))
         await failpoints.reached("sidecar.after_seal")
         return Sealed(decided, requests.with_seal(commit, seal), seal)
 
     async def _not_sealed(self, run: Run, admitted: Admitted, failed: SealFailedError) -> None:
         reason = failed.refused.reason
         if reason == "CHAIN_BROKEN":
-            run.call.known.set({"CRP-Provenance-Chain-Integrity": "BROKEN"})
+            run.call.reply.set({"CRP-Provenance-Chain-Integrity": "BROKEN"})
         if not failed.in_doubt:
             await self.leases.fail(admitted.opened, failed.refused, run.call.dispatch, dispatched=run.dispatched)
         if reason == "CHAIN_CONFLICT":
@@ -124,7 +124,7 @@ class Closing:
         commit = sealed.commit
         with span("crp.settle"):
             settlement = await self.peers.session.commit_window(commit, run.deadline)
-        run.call.known.set(
+        run.call.reply.set(
             response_headers.of_settlement(settlement, commit.window_number, admitted.opened.max_windows)
         )
         await failpoints.reached("sidecar.after_settle")
@@ -147,7 +147,7 @@ class Closing:
         """Return how the call ended. What is not released is not kept for later windows either."""
         commit, integrity = settled.sealed.commit, settled.sealed.seal.integrity
         refusal = refusal_of(
-            settled.decided.decision, settled.settlement, integrity, run.call.known, self.base_url
+            settled.decided.decision, settled.settlement, integrity, run.call.reply, self.base_url
         ) or _decided_too_early(admitted, settled)
         if refusal is not None and settled.sealed.decided.delivered:
             await self.leases.forget(commit.session_id, commit.window_id)

@@ -47,7 +47,7 @@ class Guard:
         self._running: set[asyncio.Task[Governed]] = set()
 
     async def govern(self, call: Call, deadline: Deadline | None = None) -> Governed:
-        """Take *call* through every step and return how it ended, a halt too. It is one window, whatever it is a part of.
+        """Take *call* through every step and return how it ended, a halt too. It is one window, also where it is a part of a larger task.
 
         A caller that leaves after the model has answered changes nothing: the answer is analysed, charged and sealed.
         Otherwise a caller could avoid the charge by hanging up. Refused with OVERLOADED before anything is begun.
@@ -77,7 +77,7 @@ class Guard:
         self._running.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None and run.caller_left and not isinstance(error, Refused):
-            log.error("call.defect", session_id=run.call.known.session_id, exc_info=error)
+            log.error("call.defect", session_id=run.call.reply.session_id, exc_info=error)
 
     async def drain(self) -> None:
         """Wait for the calls in flight, those of callers that have left too, for as long as ``drain_s``."""
@@ -87,7 +87,7 @@ class Guard:
     async def _steps(self, run: Run) -> Governed:
         """Take a call from its admission to its release. Every answer of every front comes this way."""
         with span("crp.admit"):
-            admitted = await self._admission.admit(run.call.caller, run.call.asked, run.call.known, run.deadline)
+            admitted = await self._admission.admit(run.call.caller, run.call.asked, run.call.reply, run.deadline)
         try:
             _require_room(run.call, admitted)
             rounds = Rounds(self._settings, self._peers, run, admitted)
@@ -133,7 +133,7 @@ def _require_room(call: Call, admitted: Admitted) -> None:
 
 def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float) -> None:
     """Write the access line: ids, numbers and words of fixed lists, nothing that anybody wrote (SVC-5)."""
-    call, known = run.call, run.call.known
+    call, reply = run.call, run.call.reply
     decided: dict[str, object] = {}
     if governed is not None:
         report, decision = governed.decided.report, governed.decided.decision
@@ -151,6 +151,6 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
             **({"shape": shape} if (shape := strategies.shape_of(call)) else {}),
         }
     log.info(
-        "call.governed", route=call.entry, scope=call.scope, session_id=known.session_id, window_id=known.window_id,
+        "call.governed", route=call.entry, scope=call.scope, session_id=reply.session_id, window_id=reply.window_id,
         outcome=outcome, took_ms=round(took_s * 1000, 1), model_ms=round(run.model_s * 1000, 1), **decided,
     )  # fmt: skip

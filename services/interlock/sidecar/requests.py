@@ -24,7 +24,7 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
-"""Patterns whose window goes on where another ended; the others are parts of a task, or all of them at once."""
+"""Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
 
 _MILDER = frozenset({common_pb2.RISK_LEVEL_LOW, common_pb2.RISK_LEVEL_MEDIUM, common_pb2.RISK_LEVEL_HIGH})
 _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HELD"}
@@ -43,18 +43,18 @@ class DecidedAnswer:
 
     @property
     def delivered(self) -> bool:
-        """Whether it was decided to give it away."""
+        """Whether the decision is to deliver it."""
         return self.decision.action == policy_pb2.ACTION_DELIVER
 
     @property
     def kept(self) -> bool:
-        """Whether what it says is kept: it is given away, or may be once a reviewer has approved it."""
+        """Whether its text is kept: it is delivered, or may be once a reviewer has approved it."""
         return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
 
 
 @dataclass(frozen=True)
 class RemedyState:
-    """What was tried for a window so far, and whether anything more can be."""
+    """Which remedies a window has had, and whether another can follow."""
 
     remediable: bool
     redispatches: int
@@ -92,7 +92,7 @@ def to_analyse(
 
 
 def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
-    """Return *report* with the results that were verified here, whatever it said of them: the seal covers what it says."""
+    """Return *report* with the results that were verified here, in place of its own: the seal covers what it says."""
     if list(report.linked_results) == list(context.linked):
         return report
     linked = dpe_pb2.Report()
@@ -166,7 +166,7 @@ def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session
         pattern=opened.pattern,
         ancestor_session_ids=opened.ancestor_session_ids,
         edges=decided.context.edges,
-        # What an answer that nobody got was made from is not known to the session (DAG-6).
+        # Facts of an answer that was not delivered are not known to the session (DAG-6).
         facts_used=decided.context.facts_used if decided.delivered else (),
         accumulate=call.accumulate,
         parent_charge_micros=_cost_to_the_parent(admitted, report, status),
@@ -190,8 +190,8 @@ def to_seal(
 ) -> audit_pb2.AppendRequest:
     """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good.
 
-    What the answer says is kept only when it is given away, now or by a reviewer: nobody can repeat or contradict what
-    nobody was told. *hold* is what ``to_hold`` returned.
+    The text of the answer is kept only when it is delivered, now or by a reviewer: a later window cannot repeat or contradict
+    what no one received. *hold* is what ``to_hold`` returned.
     """
     return audit_pb2.AppendRequest(
         **hold,
@@ -231,7 +231,7 @@ def to_hold(admitted: Admitted, call: Call, decided: DecidedAnswer, *, seconds: 
     kept = held.Held(
         form=call.form,
         include_usage=call.include_usage,
-        headers=dict(call.known.headers),
+        headers=dict(call.reply.headers),
         body=decided.answer.body,
         decision=decided.decision.SerializeToString(deterministic=True),
         question=decided.context.envelope.query,

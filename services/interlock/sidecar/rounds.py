@@ -158,7 +158,7 @@ class Rounds:
 
     async def analyse(self, produced: Produced, flow_remediation: str = "") -> dpe_pb2.Report:
         """Analyse every output of an answer."""
-        known, begun = self._call.known, time.perf_counter()
+        reply, begun = self._call.reply, time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
@@ -167,8 +167,8 @@ class Rounds:
             report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        known.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
-        known.set({**response_headers.of_report(report), **_facts_used(report, self._context)})
+        reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
+        reply.set({**response_headers.of_report(report), **_facts_used(report, self._context)})
         self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
         return report
 
@@ -178,7 +178,7 @@ class Rounds:
         request = requests.to_decide(self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy)
         with span("crp.decide"):
             decision = await self._peers.policy.decide(request, self._run.deadline)
-        self._call.known.set(response_headers.of_decision(decision))
+        self._call.reply.set(response_headers.of_decision(decision))
         return Round(produced, report, decision)
 
     def has_remedy(self, last: Round) -> bool:

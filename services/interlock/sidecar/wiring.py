@@ -95,7 +95,7 @@ async def open_sidecar(
         close=close,
     )
     if not settings.ai_domain:
-        # SPEC-002 §12.5: an AI system that nobody registered is of unknown class, and that is worth a line.
+        # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
         log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
     return Sidecar(service, make_app(front, readiness, base_url), close)
 

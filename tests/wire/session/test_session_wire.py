@@ -81,27 +81,6 @@ async def test_a_session_starts_full_with_a_token_for_its_first_window(client):
     assert token["exp"] - token["iat"] == 3600
 
 
-async def test_a_session_starts_with_its_first_window(client):
-    """One call: the window is the one that the token would have opened, and its lease is taken."""
-    started = await client.start(first_window=opening("", scope=""))
-    window = started.first_window.window
-
-    assert (window.session_id, window.window_number) == (started.session.session_id, 1)
-    assert (window.safety_budget_micros, list(window.parent_ids)) == (1_000_000, [])
-    assert (await client.refused("OpenWindow", opening(started.token))).reason == "WINDOW_IN_FLIGHT"
-    settled = await client.settle(window)
-    assert settled.safety_budget_micros == 1_000_000 - HIGH
-
-
-@pytest.mark.parametrize("wrong", [{"token": "a.b"}, {"token": "", "scope": "another"}, {"token": "", "lease_ms": -1}])
-async def test_a_first_window_that_cannot_be_opened_leaves_the_session(client, wrong):
-    """The refusal is a value beside the session, whose token still opens the window."""
-    started = await client.start(first_window=opening(**wrong))
-
-    assert started.first_window.refusal.reason == "INVALID_FIELD"
-    assert (await client.open(started.token)).window_number == 1
-
-
 @pytest.mark.req("BUD-1", "BUD-5", "DAG-3", "DAG-11", "TOK-2")
 async def test_each_window_is_charged_and_its_token_carries_the_session_on(client):
     """Two windows: budget, pointer, lineage, quality and token move together."""

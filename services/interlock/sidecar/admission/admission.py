@@ -48,7 +48,7 @@ class Admitted:
     opened: session_pb2.OpenedWindow
     policy: policy_pb2.ResolveResponse
     budget: Micros
-    """The lowest that anyone vouches for: the ledger, the token, or a ceiling that the caller set itself (§12.4)."""
+    """The lowest of the ledger's, the token's, and a ceiling that the caller set itself (§12.4)."""
     allowed: frozenset[str] | None = None
     """Strategies that the agent may use; ``None``: all."""
     safety_mode: str = ""
@@ -77,7 +77,7 @@ class Admission:
     explanation: Explanation
 
     async def admit(
-        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> Admitted:
         """Return the lease of the call's window; a call without a token starts a session, its own or a sub-agent's.
 
@@ -87,54 +87,54 @@ class Admission:
         agent = await self.agents.of(caller, deadline)
         _strategy(asked, allowed_by(agent, session_pb2.AgentTerms()))
         check_residency(asked.data_residency, self.settings.data_region)
-        known.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
-        grant = await self._grant(caller, agent, asked, known, deadline)
+        reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
+        grant = await self._grant(caller, agent, asked, reply, deadline)
         if grant is None:
-            opened, policy = await self._resume(caller, agent, asked, known, deadline)
+            opened, policy = await self._resume(caller, agent, asked, reply, deadline)
         else:
-            opened, policy = await self._begin(Origin(caller, agent, grant), asked, known, deadline)
+            opened, policy = await self._begin(Origin(caller, agent, grant), asked, reply, deadline)
         try:
-            return self._admitted(asked, agent, opened, policy, known)
+            return self._admitted(asked, agent, opened, policy, reply)
         except BaseException:
             await self.leases.give_back(opened)
             raise
 
     async def _grant(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> str | None:
         """Return the grant that a new session begins under, empty for a root; ``None`` for a call of its token's session."""
         if asked.session_token is None:
             return asked.grant or ""
-        return await self.delegations.below(caller, agent, asked, known, deadline) or None
+        return await self.delegations.below(caller, agent, asked, reply, deadline) or None
 
     async def _begin(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
         """Begin a session together with its first window."""
         await failpoints.reached("sidecar.before_open")
         scope = origin.caller.scope
         opening = self._opening(asked, "", scope)
-        started, policy = await self.starter.begin(replace(origin, first_window=opening), asked, known, deadline)
+        started, policy = await self.starter.begin(replace(origin, first_window=opening), asked, reply, deadline)
         first = started.first_window
         if not first.HasField("window") and first.refusal.reason in {"", *RECOVERABLE}:
             # An older session service opens no window here, and a store that changed meanwhile is rebuilt by another try.
-            return await self._open(self._opening(asked, started.token, scope), asked, known, deadline), policy
-        async with self._explained(started.token, scope, asked, known, deadline):
+            return await self._open(self._opening(asked, started.token, scope), asked, reply, deadline), policy
+        async with self._explained(started.token, scope, asked, reply, deadline):
             opened = unwrap(first).window
-        await self._note_opened(opened, known)
+        await self._note_opened(opened, reply)
         return opened, policy
 
     async def _resume(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
         """Open the next window, bring the session up to date and tighten its policy; a refusal gives the lease back."""
-        opened = await self._open(self._opening(asked, asked.session_token or "", caller.scope), asked, known, deadline)
+        opened = await self._open(self._opening(asked, asked.session_token or "", caller.scope), asked, reply, deadline)
         try:
             await self.effects.replay(opened.session_id, opened.untold_window_ids, deadline)
-            await self.effects.settle_left_open(opened, known, deadline)
+            await self.effects.settle_left_open(opened, reply, deadline)
             if opened.ancestor_session_ids:
                 check_layers(asked, mode=opened.safety_mode, policy_text=opened.policy_text)
-            return opened, await self.policies.resolve(asked, opened.policy_text, agent, known, deadline)
+            return opened, await self.policies.resolve(asked, opened.policy_text, agent, reply, deadline)
         except BaseException:
             await self.leases.give_back(opened)
             raise
@@ -154,17 +154,17 @@ class Admission:
         )
 
     async def _open(
-        self, request: session_pb2.OpenWindowRequest, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, request: session_pb2.OpenWindowRequest, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> session_pb2.OpenedWindow:
         await failpoints.reached("sidecar.before_open")
-        async with self._explained(request.token, request.scope, asked, known, deadline):
+        async with self._explained(request.token, request.scope, asked, reply, deadline):
             opened = await self.peers.session.open_window(request, deadline)
-        await self._note_opened(opened, known)
+        await self._note_opened(opened, reply)
         return opened
 
     @asynccontextmanager
     async def _explained(
-        self, token: str, scope: str, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, token: str, scope: str, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> AsyncIterator[None]:
         """Tell a caller whose window is refused what became of its session."""
         try:
@@ -173,13 +173,13 @@ class Admission:
             if refused.reason == "CONTINUATION_NOT_FOUND":
                 refused.metadata["continuation_id"] = ", ".join(asked.continuation_ids)
             if refused.reason == "WINDOW_SETTLED_LATE":
-                await self.effects.settle_late(refused, known, deadline)
-            await self.explanation.add(refused, scope, token, known)
+                await self.effects.settle_late(refused, reply, deadline)
+            await self.explanation.add(refused, scope, token, reply)
             raise
 
-    async def _note_opened(self, opened: session_pb2.OpenedWindow, known: ResponseHeaders) -> None:
-        known.session_id, known.window_id = opened.session_id, opened.window_id
-        known.set(response_headers.of_opened(opened))
+    async def _note_opened(self, opened: session_pb2.OpenedWindow, reply: ResponseHeaders) -> None:
+        reply.session_id, reply.window_id = opened.session_id, opened.window_id
+        reply.set(response_headers.of_opened(opened))
         await failpoints.reached("sidecar.after_open")
 
     def _admitted(
@@ -188,7 +188,7 @@ class Admission:
         agent: policy_pb2.Agent,
         opened: session_pb2.OpenedWindow,
         policy: policy_pb2.ResolveResponse,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
     ) -> Admitted:
         """Check a lease against what its session is bound to."""
         check_type(agent, opened.agent)
@@ -199,7 +199,7 @@ class Admission:
         mode = stricter(asked.safety_mode or "", opened.safety_mode)
         admitted = Admitted(opened, policy, _effective(opened, asked), allowed, mode, _strategy(asked, allowed))
         if admitted.budget <= OPEN_AT:
-            raise nothing_to_spend(known)
+            raise nothing_to_spend(reply)
         if admitted.breaker is not BreakerState.CLOSED or mode == "strict":
             check_strategy(FORCED_STRATEGY, allowed, forced=True)
         return admitted
@@ -216,7 +216,7 @@ class Admission:
 
 
 def _check_fields(asked: RequestHeaders) -> None:
-    """Refuse headers that only mean something beside others."""
+    """Refuse headers that need others."""
     if asked.session_token is None:
         _check_first(asked)
     elif asked.grant is not None:

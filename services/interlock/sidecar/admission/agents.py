@@ -33,7 +33,7 @@ class _Known:
 class CallerAgents:
     """Asks policy for the agent type of a key, by its hash, and keeps the answer for ``agent_cache_s``.
 
-    A change of the registry holds everywhere after that time. What cannot be asked is not guessed: the call is refused.
+    A change of the registry holds everywhere after that time. Where policy cannot answer, the call is refused.
     """
 
     def __init__(self, settings: Settings, policy: PolicyPeer, now: Callable[[], float] = time.monotonic) -> None:
@@ -82,7 +82,7 @@ def check_type(agent: policy_pb2.Agent, terms: session_pb2.AgentTerms) -> None:
     if terms.agent_type and terms.agent_type != agent.agent_type:
         raise forbidden(
             "AGENT_TYPE_MISMATCH",
-            "the session belongs to an agent type that this key is not registered for any more",
+            "the session belongs to an agent type that this key is no longer registered for",
             agent_type=terms.agent_type,
         )
 

@@ -1,4 +1,4 @@
-"""What a caller whose window was not opened is told besides the refusal: that a new session helps, and what became of this one."""
+"""The headers of a refused opening: whether a new session helps, and what became of this one."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class Explanation:
     effects: SettlementEffects
     base_url: str
 
-    async def add(self, refused: Refused, scope: str, token: str, known: ResponseHeaders) -> None:
+    async def add(self, refused: Refused, scope: str, token: str, reply: ResponseHeaders) -> None:
         """Set the headers that help the caller. After a halt they name the session, its budget and its last window."""
         if refused.kind is Kind.UNAUTHENTICATED:
             # SPEC-004 §16.2: retry at once, with a new session.
-            known.set({"CRP-Safety-Retry-After": "0"})
+            reply.set({"CRP-Safety-Retry-After": "0"})
         if refused.kind is not Kind.HALTED:
             return
-        known.set({"CRP-Safety-Retry-After": "new-session-required"})
+        reply.set({"CRP-Safety-Retry-After": "new-session-required"})
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         try:
             session = await self.peers.session.get(request)
-            known.session_id = session.session_id
-            known.set(
+            reply.session_id = session.session_id
+            reply.set(
                 {
                     "CRP-Context-Session-Id": session.session_id,
                     "CRP-Agent-Safety-Budget": as_decimal(Micros(session.safety_budget_micros)),
@@ -48,19 +48,19 @@ class Explanation:
             deadline = Deadline(self.peers.session.timeout_s)
             await self.effects.replay(session.session_id, session.untold_window_ids, deadline)
             if session.windows:
-                await self._name_last(session.windows[-1], known)
+                await self._name_last(session.windows[-1], reply)
         except Refused as without:
             # The halt stands without its details.
-            log.warning("halt.unexplained", session_id=known.session_id, reason=without.reason)
+            log.warning("halt.unexplained", session_id=reply.session_id, reason=without.reason)
 
-    async def _name_last(self, last: session_pb2.Window, known: ResponseHeaders) -> None:
+    async def _name_last(self, last: session_pb2.Window, reply: ResponseHeaders) -> None:
         """Point to the record of the window that spent the budget: a 451 names a risk and a trail (SPEC-002 §13.1)."""
         sealed = await self.peers.audit.get_window(last.session_id, last.window_id)
-        known.window_id, known.trail_uri = last.window_id, response_headers.trail_uri(self.base_url, sealed.trail_id)
-        known.set(
+        reply.window_id, reply.trail_uri = last.window_id, response_headers.trail_uri(self.base_url, sealed.trail_id)
+        reply.set(
             {
                 "CRP-Safety-Hallucination-Risk": response_headers.word(common_pb2.RiskLevel, last.risk_level),
                 "CRP-Compliance-Audit-Trail-Id": sealed.trail_id,
-                "CRP-Compliance-Audit-Trail-URI": known.trail_uri,
+                "CRP-Compliance-Audit-Trail-URI": reply.trail_uri,
             }
         )

@@ -29,7 +29,7 @@ class Policies:
         asked: RequestHeaders,
         base: str | None,
         agent: policy_pb2.Agent,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         deadline: Deadline,
     ) -> policy_pb2.ResolveResponse:
         """Return the policy of the call's session from now on; *base* is that of the session, or of the parent.
@@ -47,7 +47,7 @@ class Policies:
             agent_text=agent.safety_policy,
         )
         policy = await self.policy.resolve(request, deadline)
-        known.set({"CRP-Safety-Policy-Applied": policy.policy_text or None})
+        reply.set({"CRP-Safety-Policy-Applied": policy.policy_text or None})
         return policy
 
 
@@ -67,7 +67,7 @@ def stricter(first: str, second: str) -> str:
 def check_layers(asked: RequestHeaders, *, mode: str, policy_text: str) -> None:
     """Refuse a sub-agent whose mode or oversight header is looser than what it inherits (SPEC-012 §3.1, §4.2).
 
-    A looser mode would relax nothing, since modes only tighten. A caller that asks for one is told all the same.
+    A looser mode would relax nothing, since modes only tighten. A caller that asks for one gets an error all the same.
     """
     relaxed = []
     if asked.safety_mode and MODES.index(asked.safety_mode) < MODES.index(mode):

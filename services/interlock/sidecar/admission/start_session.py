@@ -49,24 +49,24 @@ class SessionStarter:
     recovery: Recovery
 
     async def begin(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         """Return the new session and its policy. When this refuses, nothing is left of it but an event of its start."""
         check_residency(asked.data_residency, self.settings.data_region)
         if asked.ceiling is not None and asked.ceiling <= OPEN_AT:
-            raise nothing_to_spend(known)
+            raise nothing_to_spend(reply)
         if not origin.grant:
-            return await self._root(origin, asked, known, deadline)
+            return await self._root(origin, asked, reply, deadline)
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._child(origin, asked, known, deadline)
+                return await self._child(origin, asked, reply, deadline)
             except Refused as refused:
                 if refused.reason != POLICY_CHANGED or attempt == TRIES:
                     raise
         raise AssertionError("the last try returns or raises")
 
     async def _root(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         if asked.session_parent is not None:
             raise unauthenticated(
@@ -75,30 +75,30 @@ class SessionStarter:
                 header="crp-agent-delegation-grant",
             )
         check_depth(asked, 0)
-        policy = await self.policies.resolve(asked, None, origin.agent, known, deadline)
+        policy = await self.policies.resolve(asked, None, origin.agent, reply, deadline)
         started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
         await self._created(started, origin, "", deadline)
-        _set_headers(started, known)
+        _set_headers(started, reply)
         return started, policy
 
     async def _child(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         given = await self._read(origin, asked, deadline)
         check_residency(given.data_residency, self.settings.data_region)
         check_layers(asked, mode=given.safety_mode, policy_text=given.policy_text)
-        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, known, deadline)
+        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, reply, deadline)
         allowed = await self._most_left(given, deadline)
         started = await self._started(origin, asked, policy, given, deadline)
         session = started.session
         if session.safety_budget_micros > allowed:
-            # The parent was set back while its server went on. The child is on no record, and nobody is told of it.
+            # The parent was set back while its server kept running. The child is not on record, and its token is not handed out.
             await self.recovery.catch_up(given.root_session_id)
             raise unavailable("SESSION_STATE_UNVERIFIED", "the parent session was set back; ask it for another grant")
         # Both trails say it, so that an auditor finds the way in either direction (SPEC-012 §8.2).
         await self._created(started, origin, given.grant_id, deadline)
         await self._record(given.parent_session_id, tree_events.started(session, given.grant_id), deadline)
-        _set_headers(started, known)
+        _set_headers(started, reply)
         return started, policy
 
     async def _most_left(self, given: session_pb2.Delegation, deadline: Deadline) -> int:
@@ -169,9 +169,9 @@ class SessionStarter:
         return await self.peers.session.start(request, deadline)
 
 
-def _set_headers(started: session_pb2.StartSessionResponse, known: ResponseHeaders) -> None:
-    known.session_id = started.session.session_id
-    known.set(response_headers.of_session(started.session, started.token))
+def _set_headers(started: session_pb2.StartSessionResponse, reply: ResponseHeaders) -> None:
+    reply.session_id = started.session.session_id
+    reply.set(response_headers.of_session(started.session, started.token))
 
 
 def check_residency(demanded: str | None, region: str) -> None:
@@ -193,9 +193,9 @@ def check_depth(asked: RequestHeaders, *depths: int) -> None:
         )  # fmt: skip
 
 
-def nothing_to_spend(known: ResponseHeaders) -> Refused:
+def nothing_to_spend(reply: ResponseHeaders) -> Refused:
     """Return the refusal of a call whose own ceiling leaves nothing."""
-    known.set({"CRP-Safety-Retry-After": "0"})
+    reply.set({"CRP-Safety-Retry-After": "0"})
     return halted(
         "BUDGET_DEPLETED",
         "the ceiling in CRP-Agent-Safety-Budget leaves nothing to spend",

@@ -81,7 +81,7 @@ async def _text(peers: Peers, one: session_pb2.SubAgentResult, deadline: Deadlin
 
 
 def gone(**where: str) -> Refused:
-    """Return the refusal of an answer that nothing can be made from any more."""
+    """Return the refusal for an answer that can no longer be used as a source."""
     return conflict(
         "RESULT_NOT_AVAILABLE",
         "that answer was not released, or its text was dropped; nothing can be made from it",

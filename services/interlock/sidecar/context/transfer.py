@@ -1,7 +1,7 @@
 """Transferring an earlier answer into a window's context: whole, a checked summary, or its result (SPEC-004 §8, §12).
 
-A summary is made by the model and checked by the dpe before anything rests on it. One that distorts its source, that nobody
-could check, or that never came, is not used: the source's own concluding sentences are (§12.3, §17.5).
+The model makes a summary, and the dpe checks it before anything rests on it. A summary that distorts its source, could not be
+checked, or never came is not used: the source's own concluding sentences are (§12.3, §17.5).
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Releases:
         return await self._item(session, ids.check("crp_win_", window_id))
 
     async def release(
-        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, forms: Collection[str]
+        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *, forms: Collection[str]
     ) -> Release:
         """Return the response that the call's approval releases; *forms* are those that its front can answer in.
 
@@ -92,7 +92,7 @@ class Releases:
         if asked.session_token is None:
             raise unauthenticated("SESSION_TOKEN_REQUIRED", "a release needs the CRP-Session-Token of its session")
         session = await self._session(asked.session_token, caller.scope, deadline)
-        known.session_id = session.session_id
+        reply.session_id = session.session_id
         said = _presented(asked, session)
         item, form = await self._held(session, said.scope["window"], deadline)
         approved = await self._verified(asked, item, deadline)
@@ -110,7 +110,7 @@ class Releases:
         )  # fmt: skip
         answer = await self.peers.audit.release_held(claim, deadline)
         release = Release(_readable(answer.held), answer.item, answer.sealed, settled)
-        self._tell(release, known, number, session.max_windows)
+        self._tell(release, reply, number, session.max_windows)
         return release
 
     async def report(self, window_id: str) -> dpe_pb2.Report:
@@ -119,18 +119,18 @@ class Releases:
         report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report())
         return report
 
-    async def outcome(self, release: Release, known: ResponseHeaders) -> sidecar_pb2.Outcome:
-        """Return what a gRPC caller is told: the decision as it stands with the approval, the report as it was."""
+    async def outcome(self, release: Release, reply: ResponseHeaders) -> sidecar_pb2.Outcome:
+        """Return the outcome for a gRPC caller: the decision as it stands with the approval, the report as it was."""
         decision = policy_pb2.Decision.FromString(release.held.decision)
         decision.action, decision.reason, decision.halt_reason = policy_pb2.ACTION_DELIVER, "", ""
         decision.oversight_required = False
         return sidecar_pb2.Outcome(
             decision=decision,
             report=await self.report(release.item.window_id),
-            headers=known.headers,
+            headers=reply.headers,
             session_token=release.settled.token,
-            session_id=known.session_id,
-            window_id=known.window_id,
+            session_id=reply.session_id,
+            window_id=reply.window_id,
             safety_budget_micros=release.settled.session_budget_micros,
             breaker=release.settled.breaker,
             integrity=release.sealed.integrity,
@@ -193,14 +193,14 @@ class Releases:
         commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
         return await self.peers.session.commit_window(commit, deadline), sealed.window_number
 
-    def _tell(self, release: Release, known: ResponseHeaders, number: int, max_windows: int) -> None:
-        """Let *known* say what the response's own headers said: those of its seal and settlement come from the records."""
-        known.window_id = release.item.window_id
-        known.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
-        known.set(cast("Mapping[str, str | None]", _ours(release.held.headers)))
-        known.set(response_headers.of_seal(release.sealed, known.window_id, self.base_url))
-        known.set(response_headers.of_settlement(release.settled, number, max_windows))
-        log.info("response.released", session_id=known.session_id, window_id=known.window_id, outcome="RELEASED")
+    def _tell(self, release: Release, reply: ResponseHeaders, number: int, max_windows: int) -> None:
+        """Let *reply* say what the response's own headers said: those of its seal and settlement come from the records."""
+        reply.window_id = release.item.window_id
+        reply.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
+        reply.set(cast("Mapping[str, str | None]", _ours(release.held.headers)))
+        reply.set(response_headers.of_seal(release.sealed, reply.window_id, self.base_url))
+        reply.set(response_headers.of_settlement(release.settled, number, max_windows))
+        log.info("response.released", session_id=reply.session_id, window_id=reply.window_id, outcome="RELEASED")
 
 
 def releasing(asked: RequestHeaders) -> bool:

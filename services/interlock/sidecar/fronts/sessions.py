@@ -36,29 +36,29 @@ class Sessions:
         self,
         caller: Caller,
         asked: RequestHeaders,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         deadline: Deadline,
         *,
         parent_token: str = "",
     ) -> session_pb2.StartSessionResponse:
         """Start a session without a call: a root, or a sub-agent's by its grant or by the token of its parent."""
         agent = await self.agents.of(caller, deadline)
-        known.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
+        reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
         grant = asked.grant or ""
         if parent_token:
             kind = agent.agent_type
             minted = await self.delegations.mint(
-                caller, parent_token, asked, agent=agent, agent_type=kind, known=known, deadline=deadline
+                caller, parent_token, asked, agent=agent, agent_type=kind, reply=reply, deadline=deadline
             )
             grant = minted.grant
-        return (await self.starter.begin(Origin(caller, agent, grant), asked, known, deadline))[0]
+        return (await self.starter.begin(Origin(caller, agent, grant), asked, reply, deadline))[0]
 
     async def delegate(
         self,
         caller: Caller,
         asked: RequestHeaders,
         agent_type: str,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         deadline: Deadline,
         *,
         lifetime_s: int,
@@ -66,7 +66,7 @@ class Sessions:
         """Mint a grant for an agent of another type."""
         agent = await self.agents.of(caller, deadline)
         return await self.delegations.mint(
-            caller, asked.session_token or "", asked, agent=agent, agent_type=agent_type, known=known,
+            caller, asked.session_token or "", asked, agent=agent, agent_type=agent_type, reply=reply,
             deadline=deadline, lifetime_s=lifetime_s, ceiling=asked.ceiling,
         )  # fmt: skip
 

@@ -74,7 +74,7 @@ class SettlementEffects:
                 await self.record(await self._session.commit_window(commit, deadline), commit, deadline)
 
     async def settle_left_open(
-        self, opened: session_pb2.OpenedWindow, known: ResponseHeaders, deadline: Deadline
+        self, opened: session_pb2.OpenedWindow, reply: ResponseHeaders, deadline: Deadline
     ) -> None:
         """Settle a window whose lease ran out after its seal; its charge stands, no matter what became of its caller.
 
@@ -86,7 +86,7 @@ class SettlementEffects:
         session_id, window_id = opened.session_id, opened.unsettled_window_id
         sealed = await self._audit.find_window(session_id, window_id, deadline)
         if sealed is not None:
-            await self._close(session_id, window_id, sealed, known, deadline, most=opened.max_windows)
+            await self._close(session_id, window_id, sealed, reply, deadline, most=opened.max_windows)
         elif opened.unsettled_pattern == events.FAN_OUT:
             await self.fail(
                 session_pb2.FailWindowRequest(
@@ -96,12 +96,12 @@ class SettlementEffects:
                 deadline,
             )  # fmt: skip
 
-    async def settle_late(self, refused: Refused, known: ResponseHeaders, deadline: Deadline) -> None:
+    async def settle_late(self, refused: Refused, reply: ResponseHeaders, deadline: Deadline) -> None:
         """Answer for a window that was settled while its session was rebuilt: the caller never got its answer."""
         session_id, window_id = refused.metadata["session_id"], refused.metadata["window_id"]
         sealed = await self._audit.find_window(session_id, window_id, deadline)
         if sealed is not None:
-            await self._close(session_id, window_id, sealed, known, deadline, most=0)
+            await self._close(session_id, window_id, sealed, reply, deadline, most=0)
 
     async def fail(self, request: session_pb2.FailWindowRequest, deadline: Deadline) -> None:
         """Leave a window behind as FAILED: on record first, so that it can never be sealed again (SPEC-004 §16.3).
@@ -113,7 +113,7 @@ class SettlementEffects:
         await self._session.fail_window(request, deadline)
 
     async def _close(
-        self, session_id: str, window_id: str, sealed: audit_pb2.GetWindowResponse, known: ResponseHeaders, deadline: Deadline,
+        self, session_id: str, window_id: str, sealed: audit_pb2.GetWindowResponse, reply: ResponseHeaders, deadline: Deadline,
         *, most: int,
     ) -> None:  # fmt: skip
         # Its content goes first, since no one received it. If it went last, a failure here would leave it to be compared with.
@@ -129,9 +129,9 @@ class SettlementEffects:
                 deadline,
             )
         await self.record(settled, commit, deadline)
-        known.session_id, known.window_id = session_id, commit.window_id
+        reply.session_id, reply.window_id = session_id, commit.window_id
         told = response_headers.of_settlement(settled, commit.window_number, most)
-        known.set({**told, **({} if most else {"CRP-Context-Window": None})})
+        reply.set({**told, **({} if most else {"CRP-Context-Window": None})})
         log.info("window.settled_late", session_id=session_id, window_id=commit.window_id)
         raise conflict(
             "WINDOW_ALREADY_SETTLED",

@@ -46,7 +46,7 @@ SETTLING_S = 0.1
 """How long a settlement may follow its seal before a store without it is taken for one that was set back."""
 
 READINGS = 3
-"""How often a record is read while its tree goes on."""
+"""How often a record is read while its tree keeps changing."""
 
 _FINAL = frozenset(
     {"SESSION_NOT_FOUND", "RECORD_INCOMPLETE", "RECORD_INVALID", "SESSION_TRUNCATED", "SESSION_STATE_LOST"}
@@ -115,7 +115,7 @@ class Recovery:
         await asyncio.shield(task)
 
     def _ended(self, root: str, task: asyncio.Task[None]) -> None:
-        """Let go of a rebuild; where all who waited have left, its failure is nobody's to raise."""
+        """Let go of a rebuild. Where all callers have left, its failure is dropped."""
         self._running.pop(root, None)
         if not task.cancelled():
             task.exception()
@@ -253,7 +253,7 @@ def _failed(step: audit_pb2.TreeStep, data: dict[str, Any], root: str) -> sessio
 
 
 def _lost(answer: A) -> A:
-    """Return the answer of a session that nothing brings back: lost, for good, whatever kept it from being used."""
+    """Return the answer for a session that cannot be rebuilt: it is lost for good."""
     lost = answer.refusal
     lost.kind, lost.reason, lost.retry_after_ms = Kind.UNAVAILABLE.value, "SESSION_STATE_LOST", 0
     lost.message = (
