@@ -50,7 +50,7 @@ from interlock.dpe.summary import Checked, check, source_facts
 from interlock.dpe.text.views import personal as personal_in
 
 if TYPE_CHECKING:
-    from interlock.dpe.pii.detection import PiiDetector  # presidio is heavy: who opens the service imports it
+    from interlock.dpe.pii.detection import PiiDetector  # presidio is heavy: the wiring imports it
 
 DURATION = Histogram(
     "interlock_dpe_stage_duration_seconds",
@@ -63,7 +63,7 @@ REPETITION = Counter("interlock_dpe_repetition", "Analyses by the repetition lev
 
 @dataclass(frozen=True)
 class Pipeline:
-    """The stages over models that were loaded once."""
+    """The stages of an analysis over models that were loaded once."""
 
     language: Language
     inference: Inference
@@ -75,14 +75,14 @@ class Pipeline:
     memory: Memory = field(default_factory=Memory)
 
     def close(self) -> None:
-        """Stop the threads; what is queued is dropped."""
+        """Stop the threads and drop queued work."""
         self.language.close()
         self.inference.close()
 
     async def analyse(self, request: Request) -> dpe_pb2.Report:
-        """Return the report on the worst choice, with the risk of each.
+        """Return the report on the worst choice, with the risk of each choice.
 
-        Refused with EXHAUSTED above a bound, INVALID for what breaks the interface, UNAVAILABLE when a model fails,
+        Refused with EXHAUSTED above a bound, INVALID for a malformed request, UNAVAILABLE when a model fails, and
         TIMEOUT when a stage takes too long.
         """
         self.bounds.check(request)
@@ -134,9 +134,9 @@ class Pipeline:
         return message
 
     async def check_summary(self, source: str, summary: str) -> Checked:
-        """Return how faithful a summary is to its source, by the stages that judge an answer by its facts.
+        """Return how faithful a summary is to its source, judged by the stages that check an answer against facts.
 
-        Refused as ``analyse`` is; SUMMARY_SOURCE_EMPTY without a source.
+        Refused as ``analyse`` is, and with SUMMARY_SOURCE_EMPTY when the source has no text.
         """
         self.bounds.check_text("source", source)
         request = Request(outputs=(Output(0, summary),), facts=source_facts(source))
@@ -187,7 +187,7 @@ class Pipeline:
 
     def _reader(self, language: Language | Listener, claims: int) -> OutputReader:
         claim_tokens, _ = attribution.limits(self.inference)
-        # The reader asks its language for nothing but to parse.
+        # The reader only calls the parser.
         return OutputReader(cast("Language", language), claims, claim_tokens, self.inference.tokens)
 
     async def _session(self, request: Request) -> EarlierWindows:
@@ -201,7 +201,7 @@ class Pipeline:
         if isinstance(known, EmbeddedProfile):
             return known
         if known is None:
-            limit = self.bounds.claims * self.bounds.choices  # it may hold all the choices of its window
+            limit = self.bounds.claims * self.bounds.choices  # an earlier answer may hold every choice of its window
             known = (await self._read((Output(0, text),), limit, stage="6"))[1][-1]
         found = await profile.heard(known, self.inference)
         self.memory.keep(text, found)

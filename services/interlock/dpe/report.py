@@ -1,8 +1,8 @@
-"""Stage 13, the report: what the stages found, as the message that is sealed (SPEC-005 §15.2, DPE-20).
+"""Stage 13, report: the findings of all stages as the protobuf message that is sealed (SPEC-005 §15.2, DPE-20).
 
-What a stage that did not run would have said is absent, never a good value. With several choices, the one with the
-highest risk is described; contradictions and repeated sentences are those of all choices, and each value of the quality
-stages is the worst of any choice, so that none hides behind another.
+A stage that did not run leaves its fields absent; it never reports a good value. With several choices, the report
+describes the choice with the highest risk. Contradictions and repeated sentences are those of all choices, and each
+quality value is the worst of any choice, so that no choice hides behind another.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Everything that was found in one choice."""
+    """Findings of all stages in one choice."""
 
     index: int
     claims: Sequence[Claim]
@@ -65,7 +65,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Context:
-    """What the report says beside the choices."""
+    """The parts of the report that belong to no single choice."""
 
     facts: int
     tier: str
@@ -75,12 +75,12 @@ class Context:
     models: Sequence[ModelInfo]
     method: str
     ran: Mapping[str, str]
-    """Stage number → how it ran."""
+    """Stage number to a description of how the stage ran."""
     not_run: Mapping[str, str]
-    """Stage number → why it did not run."""
+    """Stage number to the reason why the stage did not run."""
     classification: Classification
     controls: Callable[[bool], Controls]
-    """Whether the quality was scored → the controls that this call evidences."""
+    """Return the controls that this call evidences, given whether the quality was scored."""
     flow_remediation: str
     linked: Sequence[LinkedResult] = ()
 
@@ -88,9 +88,9 @@ class Context:
 def report(
     choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, crossed: CrossAgent | None = None
 ) -> dpe_pb2.Report:
-    """Return the report: the worst choice in full, the risk of every one, and the worst of each quality.
+    """Return the report: the worst choice in full, the risk of every choice, and the worst value of each quality stage.
 
-    Contradictions among the answers that it was made from belong to no choice, and come behind those of the choices.
+    Contradictions between merged answers belong to no choice. They follow those of the choices.
     """
     worst = max(choices, key=lambda choice: (choice.risk.composite.score, -choice.index))
     score = _lowest(quality.score for quality in qualities)
@@ -238,7 +238,7 @@ def _scope(found: Contradiction) -> str:
 
 
 def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
-    """Return the worst value of each quality stage over all choices; what none of them could say stays absent."""
+    """Return the worst value of each quality stage over all choices. A value that no choice has stays absent."""
     repetitions = [quality.repetitions for quality in qualities]
     values: dict[str, Any] = {
         "repetition_level": max(found.level for found in repetitions).name,
@@ -247,7 +247,7 @@ def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
         "repeated_sentences": [
             dpe_pb2.RepeatedSentence(**asdict(sentence))
             for sentence in dict.fromkeys(each for found in repetitions for each in found.sentences)
-        ],  # each once: a masked choice was read twice
+        ],  # deduplicated: a masked choice was read more than once
         "coherence_score": min(quality.coherence for quality in qualities),
         "quality_score": _lowest(quality.score for quality in qualities),
     }
@@ -322,7 +322,7 @@ def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
 
 
 def stages_run(claims: str, method: Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
-    """Return how each stage ran; stage 8 is not there without a query."""
+    """Return how each stage ran, by stage number. Stage 8 is absent without a query."""
     windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
     windows += f", {len(request.merged)} merged answers" if request.merged else ""
     ran = {

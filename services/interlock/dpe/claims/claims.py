@@ -1,4 +1,4 @@
-"""Stage 1b, claims: sentences taken apart into single assertions, typed and judged checkable (SPEC-005 §3)."""
+"""Stage 1b, claims: a parsed sentence split into claims with type, specificity and checkability (SPEC-005 §3)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL"
 
 
 class Checkability(Enum):
-    """What becomes of a claim: it is checked, it is checked as a title, or it has nothing to check."""
+    """Whether a claim is checked, checked as a title, or has nothing to check."""
 
     CHECKED = "checked"
     TITLE = "title"
@@ -31,9 +31,9 @@ class Checkability(Enum):
 def claims_of(
     parsed: Parsed, *, limit: int, count: Callable[[Sequence[str]], list[int]], number: int, output_index: int = 0
 ) -> Iterator[tuple[Claim, Checkability]]:
-    """Yield the claims of a sentence, numbered from *number* on.
+    """Yield the claims of a sentence, numbered from *number*.
 
-    No claim has more than *limit* tokens; a longer one comes in parts.
+    No claim has more than *limit* tokens; a longer clause becomes several claims.
     """
     for clause in clauses(parsed):
         for part in fitted(clause.text, limit, count):
@@ -74,14 +74,14 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
 
 
 def _type(text: Text, tokens: Sequence[Any], *, checked: bool, borrowed: bool, code: bool) -> ClaimType:
-    """Return the type; what is said of somebody is no instruction, though its verb be bare."""
+    """Return the type. A clause with a subject of its own is no instruction, even with a bare verb."""
     found = type_of(text.chars, tokens, checked=checked, code=code)
     told = borrowed or any(t.dep_ in SUBJECTS and t.head.dep_ == "ROOT" and t.lower_ != "you" for t in tokens)
     return ClaimType.FACTUAL if found is ClaimType.PROCEDURAL and told and not code else found
 
 
 def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
-    """Whether the words stand over a text and assert nothing: few, without a verb, marked up or with a colon."""
+    """Whether a claim is a title without an assertion: few words, no verb, marked up or with a colon."""
     if presents(text, tokens):
         return True
     marked = parsed.kind is BlockKind.TITLE or text.endswith(":")
@@ -89,7 +89,7 @@ def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
 
 
 def _tokens_of(parsed: Parsed, text: Text) -> list[Any]:
-    """Return the tokens of which any character is in *text*, in order."""
+    """Return the tokens with at least one character in *text*, in order."""
     wanted = set(text.starts)
     found = []
     for token in parsed.tokens:

@@ -1,4 +1,4 @@
-"""Leads: the line with a colon that a list stands under, and what its items need of it (SPEC-005 §3.4)."""
+"""Leads: the line with a colon above a list, and what its items inherit from it (SPEC-005 §3.4)."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _VERBS_OF_LEADS = words_of("be base provide give follow summarize can could will
 
 
 def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
-    """Return an item without a subject as what it says under its line.
+    """Return an item without a subject as a claim under its lead.
 
-    "The firm will:" and "open three plants" are one sentence. A step under "Here is how to …:" says what to do by
-    itself, and needs no lead; neither does a pointer at a passage.
+    "The firm will:" and "open three plants" are one sentence. A step under "Here is how to …:" is complete by itself
+    and needs no lead; nor does a reference to a passage.
     """
     words = [token for token in tokens if not token.is_punct and not token.is_space]
     does = any(token.pos_ in {"VERB", "AUX"} and token.dep_ in {"ROOT", "conj"} for token in words)
@@ -46,12 +46,12 @@ def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
 
 
 def points_at_source(text: str) -> bool:
-    """Whether a text is nothing but a pointer at what was given: (Passage 2), [Source 1, 3]."""
+    """Whether a text is only a reference to a source: (Passage 2), [Source 1, 3]."""
     return _POINTER.fullmatch(text.strip()) is not None
 
 
 def presents(text: str, tokens: Sequence[Any]) -> bool:
-    """Whether a line only presents what follows: "Here is a summary of the report in 80 words:"."""
+    """Whether a line only announces what follows: "Here is a summary of the report in 80 words:"."""
     if not text.rstrip().endswith(":") or not _PRESENTING.search(text):
         return False
     verbs = [t for t in tokens if t.pos_ in {"VERB", "AUX"} and t.dep_ not in {"amod", "acl", "relcl"}]

@@ -1,4 +1,4 @@
-"""Stage 1 as a whole: the outputs of a dispatch as choices with sentences and claims (SPEC-005 §3)."""
+"""Stage 1: the outputs of a dispatch as choices with sentences and claims (SPEC-005 §3)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ from interlock.dpe.text.views import Viewed, viewed
 
 @dataclass
 class ChoiceReading:
-    """One choice, taken apart. ``checked`` are the claims that later stages look at; ``titles`` are among them."""
+    """The sentences and claims of one choice.
+
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles.
+    """
 
     index: int
     claims: list[Claim] = field(default_factory=list)
@@ -29,7 +32,7 @@ class ChoiceReading:
 
 @dataclass(frozen=True)
 class OutputReader:
-    """Takes outputs apart, up to a number of claims for each choice."""
+    """Splits outputs into claims, up to a maximum for each choice."""
 
     language: Language
     max_claims: int
@@ -37,9 +40,9 @@ class OutputReader:
     count: Callable[[Sequence[str]], list[int]]
 
     def read(self, outputs: Sequence[Output], left: Cancelled) -> list[ChoiceReading]:
-        """Return the choices in the order of their indexes; at least one, empty when there is no output.
+        """Return the choices by index, and an empty one when there is no output.
 
-        A masked choice comes twice or three times: as written, then unmasked.
+        A masked choice has two or three readings: as written, then unmasked.
 
         Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
         """
@@ -81,5 +84,5 @@ class OutputReader:
 
 
 def sentences_of(readings: Sequence[ChoiceReading]) -> dict[str, str]:
-    """Return the sentence that each checked claim was cut from."""
+    """Return the sentence that each checked claim was cut from, by claim id."""
     return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

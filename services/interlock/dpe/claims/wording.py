@@ -1,8 +1,8 @@
-"""Words that tell what kind of claim a clause is, and whether it has anything to check (SPEC-005 §3.3).
+"""Wording of claims: their type, whether they are checkable, and their form as NLI hypotheses (SPEC-005 §3.3).
 
-The type is a label, not a filter. A claim goes unchecked only when it says nothing beyond a closed list of words that
-talk about the answer itself (``META_WORDS``), or when it only offers, asks, thanks or declines. Opinions, instructions
-and remarks that carry anything else are checked like facts (reliability.md A-25).
+The type is a label, not a filter. A claim is unchecked only when its words are all in a closed list of words about the
+answer itself (``META_WORDS``), or when it only offers, asks, thanks or declines. Opinions, instructions and remarks
+with any other content are checked like facts (reliability.md A-25).
 """
 
 from __future__ import annotations
@@ -100,12 +100,12 @@ _PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
 
 
 def plain_figures(text: str) -> str:
-    """Return a text with its figures in one form, 2600 and 15%, so that the NLI model meets the same on both sides."""
+    """Return a text with its figures in one notation, 2600 and 15%, so that premise and hypothesis agree."""
     return _PERCENT.sub("%", _THOUSANDS.sub("", text))
 
 
 def uncut(premise: str, said: str) -> str:
-    """Return a premise with the figures of what is said about it in one piece, where it has them cut: 3, 500; 31. 8."""
+    """Return a premise with the claim's figures rejoined where spaces split them: 3, 500; 31. 8."""
     for figure in dict.fromkeys(_PARTED_FIGURE.findall(said)):
         if figure not in premise:
             premise = premise.replace(_SEPARATOR.sub(r"\1 ", figure), figure)
@@ -113,7 +113,7 @@ def uncut(premise: str, said: str) -> str:
 
 
 def hypothesis(text: str) -> str:
-    """Return what a claim asserts, without the words that only introduce it, as a sentence for the NLI model."""
+    """Return the assertion of a claim without introductory words, as a sentence for the NLI model."""
     lead = _LEAD.match(text)
     while lead and lead.end() < len(text):
         text = text[lead.end() :]
@@ -123,7 +123,7 @@ def hypothesis(text: str) -> str:
 
 
 def means(token: Any) -> bool:
-    """Whether a token carries meaning of its own."""
+    """Whether a token is a content word."""
     known = token.pos_ in {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN", "X", "INTJ", "SYM"}
     return known or token.like_num or token.like_url or token.like_email
 
@@ -131,9 +131,9 @@ def means(token: Any) -> bool:
 def talks_of_itself(tokens: Sequence[Any]) -> bool:
     """Whether a clause without names and values only asks, declines or offers to say more.
 
-    A question to the reader and a refusal may have any nouns ("Would you like to hear about the tower?", "I can't advise
-    on weapons"), an offer only behind "about" ("I can give more details about the tower"): what a speaker offers
-    otherwise, a refund perhaps, is a claim.
+    A question to the reader or a refusal may contain any nouns ("Would you like to hear about the tower?", "I can't
+    advise on weapons"). An offer may contain them only after "about" ("I can give more details about the tower"): any
+    other offer, such as a refund, is a claim.
     """
     if _says_that_nothing_is_said(tokens):
         return True
@@ -162,7 +162,7 @@ def _says_that_nothing_is_said(tokens: Sequence[Any]) -> bool:
 
 
 def type_of(text: str, tokens: Sequence[Any], *, checked: bool, code: bool) -> ClaimType:
-    """Return the type of a claim; what a type means for checking is decided elsewhere."""
+    """Return the type of a claim. Checkability is decided elsewhere."""
     if not checked or text.endswith("?") or _META.search(text):
         return ClaimType.META
     if _OPINION.search(text):

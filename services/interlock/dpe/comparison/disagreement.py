@@ -1,9 +1,9 @@
-"""Disagreement: whether two claims cannot both hold, of which kind and how severe (SPEC-005 §5.4, §8.2).
+"""Disagreement: whether two claims cannot both hold, of which kind and severity (SPEC-005 §5.4, §8.2).
 
-Figures, dates and opposite words are compared directly, and a rule stands without a model. They are compared only where
-both claims speak of the same thing: the same names, or those of one among the other's; the same words, or those of one
-among the other's; the same time, or a time in one of them alone. What no rule sees is a contradiction when the NLI
-model is sure, and only between claims of one subject and one time.
+Figures, dates and opposite words are compared directly, and a rule stands without a model. The rules apply only when
+both claims are about the same thing: the names of one are among the other's, the words of one are among the other's,
+and the times are equal or only one claim has a time. Where no rule applies, claims contradict each other when the NLI
+model is sure, and only if subject and time are the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 CONTRADICTED_ABOVE = 0.75
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
 KINDS = {"numeric": "CRITICAL", "logical": "HIGH", "temporal": "HIGH", "stance": "MEDIUM", "minor": "LOW"}
-_RULED = 0.76  # what a rule says stands above the threshold, however unsure the model is
-_MINOR = 0.10  # two approximate figures no further apart than this are a minor inconsistency
+_RULED = 0.76  # the probability of a rule's finding, above the threshold however unsure the model is
+_MINOR = 0.10  # two approximate figures within this share of each other are a minor inconsistency
 _NEARLY_SAME_WORDS = 0.75
 _REMEMBERED = 1024
 _NAMES = frozenset(NAMED)
@@ -38,7 +38,7 @@ _FILLERS = frozenset(
         "largely mostly mainly broadly overwhelmingly fairly somewhat overall widely primarily chiefly currently officially"
     )
 )
-# What happens once, so that two dates of it cannot both be right.
+# Events that happen once, so that two dates of one cannot both be right.
 _ONCE = frozenset(
     stem(word)
     for word in word_set(
@@ -51,7 +51,7 @@ _ONCE = frozenset(
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How two claims contradict each other; ``kind`` is a key of ``KINDS``."""
+    """How two claims contradict each other. ``kind`` is a key of ``KINDS``."""
 
     kind: str
     method: str
@@ -65,7 +65,7 @@ class Disagreement:
 
 @dataclass(frozen=True)
 class _Read:
-    """A claim's text, read once."""
+    """Features of a claim's text, extracted once."""
 
     frame: Frame
     words: frozenset[str]
@@ -98,9 +98,9 @@ def _is_figure(value: Value) -> bool:
 
 
 def classify(one: Claim, other: Claim, probability: float) -> Disagreement | None:
-    """Return how two claims contradict each other; ``None`` when they do not.
+    """Return how two claims contradict each other, or ``None``.
 
-    *probability* is what the NLI model says of the pair, the lower of both directions.
+    *probability* is the model's P(contradiction) of the pair, the lower of both directions.
     """
     if not same_subject(one, other):
         return None
@@ -117,13 +117,13 @@ def classify(one: Claim, other: Claim, probability: float) -> Disagreement | Non
 
 
 def same_subject(one: Claim, other: Claim) -> bool:
-    """Whether both name something in common, or one of them names nothing at all."""
+    """Whether both claims share a named entity, or one of them names none."""
     left, right = _named(one), _named(other)
     return not left or not right or any(a & b for a in left for b in right)
 
 
 def _by_rule(one: _Read, other: _Read) -> tuple[str, str] | None:
-    """Return kind and method of what figures and opposite words show, for claims of the same thing and time."""
+    """Return kind and method of a disagreement in figures or opposite words, for claims of the same thing and time."""
     if _other_times(one, other):
         return None
     kinds = {found.type for found in compare(other.frame, one.frame)}
@@ -140,7 +140,7 @@ def _by_rule(one: _Read, other: _Read) -> tuple[str, str] | None:
 
 
 def _by_date(one: _Read, other: _Read, probability: float, *, alike: bool) -> tuple[str, str] | None:
-    """Return kind and method where both say when something happened that happens once, and not the same."""
+    """Return kind and method when both claims date a one-time event, and differently."""
     apart = list(_apart(one.figures, other.figures)) or _opposites(one, other) or one.negations != other.negations
     if not alike or apart or not _other_times(one, other):
         return None
@@ -159,7 +159,7 @@ def _once_families() -> frozenset[str]:
 
 
 def _apart(one: Sequence[Value], other: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-    """Yield figures of the same thing that differ, where neither claim has the other's figure too."""
+    """Yield comparable figures that differ, when neither claim has the other's figure as well."""
     for a in one:
         for b in other:
             if (
@@ -178,7 +178,7 @@ def _is_minor(one: Value, other: Value) -> bool:
 
 
 def _opposites(one: _Read, other: _Read) -> frozenset[str]:
-    """Return the families of words in which the claims take opposite sides."""
+    """Return the families of direction words in which the claims take opposite sides."""
     return frozenset(
         family
         for family, side in one.sides.items()
@@ -187,7 +187,7 @@ def _opposites(one: _Read, other: _Read) -> frozenset[str]:
 
 
 def _same_words(one: _Read, other: _Read) -> bool:
-    """Whether two claims say the same apart from their values, or one says the same and more."""
+    """Whether two claims have the same words apart from their values, or one has all words of the other."""
     left, right = one.words, other.words
     if not left or not right:
         return not left and not right
@@ -195,7 +195,7 @@ def _same_words(one: _Read, other: _Read) -> bool:
 
 
 def _same_names(one: Claim, other: Claim) -> bool:
-    """Whether the names of one claim are among the other's: sales in Europe and sales in Asia are two things."""
+    """Whether the names of one claim are among the other's. Sales in Europe and sales in Asia are two things."""
     left, right = (frozenset().union(*_named(claim)) | _written(claim.text) for claim in (one, other))
     return left <= right or right <= left
 
@@ -209,5 +209,5 @@ def _named(claim: Claim) -> list[frozenset[str]]:
 
 
 def _other_times(one: _Read, other: _Read) -> bool:
-    """Whether both say when, and not the same: this year's figure and last year's."""
+    """Whether both claims have a time, and none in common: this year's figure and last year's."""
     return bool(one.dates and other.dates) and not any(same(a, b) for a in one.dates for b in other.dates)

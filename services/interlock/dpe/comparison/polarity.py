@@ -1,7 +1,7 @@
-"""Polarity and hedges: what turns a statement round, and what keeps it from being one (SPEC-005 §5.3).
+"""Polarity and hedges: negation flips and dropped limits between a claim and its source (SPEC-005 §5.3).
 
-The words not and may are everywhere, and a paraphrase moves them about. So a cue counts as certain only where the
-claim is a copy of its source but for that cue; every other one is a suspicion, for the NLI model to confirm.
+The words not and may are frequent, and paraphrases move them. A cue is therefore certain only where the claim copies
+its source except for that cue. Every other cue is a suspicion that the NLI model must confirm.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,7 +37,7 @@ def is_negator(word: str) -> bool:
 
 
 def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence says the contrary of its source."""
+    """Yield a cue when a claim's sentence states the opposite of its source."""
     if alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
@@ -62,7 +62,7 @@ def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
     for edit in alignment.edits:
         mine, its = _words(edit.claim), _words(edit.source)
         if edit.beyond and (not any(is_negator(word) for word in its) or _is_other_clause(edit, alignment)):
-            continue  # the claim is the part of its source that this was cut from
+            continue  # the claim was cut out of its source
         turned = _turned(mine, its)
         if turned is not None:
             turns.append(turned)
@@ -73,7 +73,7 @@ def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
 
 
 def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
-    """Whether what the source has beyond the claim is a clause of its own: he needs rest, but will not be operated on."""
+    """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
     return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING
 
@@ -83,7 +83,7 @@ def _words(elements: Sequence[Element]) -> list[str]:
 
 
 def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
-    """Return what turns the sense in one edit: a negator on one side only, or words of opposite direction."""
+    """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
     if sum(_is_content(word) for word in mine) > 2 or sum(_is_content(word) for word in its) > 2:
         return None  # a whole phrase was added or dropped
     opposite = next(((source, said) for said in mine for source in its if _are_opposite(said, source)), None)
@@ -106,13 +106,13 @@ def _are_opposite(one: str, other: str) -> bool:
 
 
 def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether an edit holds nothing but what turns the sense, and small words."""
+    """Whether an edit holds only function words and words that flip the polarity."""
     paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
     return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
 
 
 def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
-    """Return the negators of a sentence that stand before a word which both sentences have."""
+    """Return the negators of a sentence that precede a word which both sentences have."""
     found: list[str] = []
     for index in range(sentence.first, sentence.last):
         if is_negator(frame.tokens[index].low):
@@ -125,7 +125,7 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
 def _opposite_words(
     sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame
 ) -> list[tuple[str, str]]:
-    """Return words of the claim whose opposite, and not they themselves, the source has in the same family."""
+    """Return pairs (source word, claim word) of opposite direction words of one family."""
     mine, its = _sides(sentence, claim), _sides(source, fact)
     return [
         (its[family][1], word)
@@ -135,7 +135,7 @@ def _opposite_words(
 
 
 def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]:
-    """Return for each family of direction words the side that a sentence takes; -1 when it takes both."""
+    """Return the side that a sentence takes in each family of direction words, or -1 when it takes both."""
     sides: dict[str, tuple[int, str]] = {}
     for index in range(sentence.first, sentence.last):
         low = frame.tokens[index].low
@@ -147,7 +147,7 @@ def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]
 
 
 def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence drops a limit that its source states."""
+    """Yield a cue when a claim's sentence drops a limit of its source."""
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
         for edit in alignment.edits:
@@ -173,13 +173,13 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
-    """Whether an edit is the claim's only departure; where it replaces a word, the claim may leave others out."""
+    """Whether an edit is the only one. If it *replaced* a word, the claim may leave others out."""
     others = (each for each in alignment.edits if each is not edit)
     return all(each.beyond or (replaced and not each.claim) for each in others)
 
 
 def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
-    """Return the places in an edit of the limits that it drops; none when it drops what they limit, too."""
+    """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
     its = _words(edit.source)
     limits = [
         place
@@ -197,14 +197,14 @@ def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
 
 
 def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
-    """Whether a word rounds a figure that was dropped with it, and no other took its place: (almost £17,000)."""
+    """Whether a rounding word was dropped together with its figure: (almost £17,000)."""
     rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
     follows = edit.source[place + 1 : place + 2]
     return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
 
 
 def _rounds_value(edit: Edit, fact: Frame) -> bool:
-    """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
+    """Whether an edit drops only words that round the next figure: nearly 50 %, some 300."""
     starts = {value.first for value in fact.values}
     return all(
         fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
@@ -212,9 +212,9 @@ def _rounds_value(edit: Edit, fact: Frame) -> bool:
 
 
 def _only_limits(mine: Sequence[str], limits: Sequence[int], its: Sequence[str]) -> bool:
-    """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
+    """Whether an edit drops only limits and function words, and adds no more than is, will or all."""
     if "can" in mine:
-        return False  # may and could, said otherwise
+        return False  # may and could, rephrased
     if not mine and limits[0] == 0 and its[0] in STRICT:
         return True
     dropped = all(

@@ -1,10 +1,10 @@
-"""Stage 3b, fidelity: which claims bend what they rest on, and what of 3a is explained by that (SPEC-005 §5.3).
+"""Stage 3b, fidelity: which claims distort their source, and which fabrications of 3a that explains (SPEC-005 §5.3).
 
-A claim is compared with its nearest unit. Where that shows a distortion, the next nearest get a second look: one that
-supports the claim by itself, more surely than the nearest contradicts it, has as many of its words, and says nothing
-otherwise, clears it, for then the claim is about that one. Last year's figure is no distortion of this year's.
+A claim is compared with its nearest unit. If that shows a distortion, the next nearest units get a second look. One of
+them clears the claim if it entails the claim, more surely than the nearest unit contradicts it, shares as many words
+and shows no distortion: then the claim is about that unit. Last year's figure is no distortion of this year's.
 
-A value of the source that was changed is a distortion; it is not counted as a fabrication too.
+A changed value of the source is a distortion; it is not counted as a fabrication as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _VALUE_TYPES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED", "DATE_SHIFTED"}
 
 @dataclass(frozen=True)
 class Flaws:
-    """What is made up and what is bent, by claim; a claim without flaws is in neither."""
+    """Fabrications and distortions by claim id. A claim without flaws is in neither."""
 
     fabrications: Mapping[str, tuple[str, ...]]
     distortions: Mapping[str, tuple[Distortion, ...]]
@@ -44,8 +44,8 @@ async def distortions(
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the distortions of each claim that has any and that no other unit clears.
 
-    *sentences* has the sentence that each claim was cut from: a limit that is dropped shows where the rest is copied, and a
-    claim that was told anew is no copy. What only the sentence shows counts once for all of its claims.
+    *sentences* has the sentence that each claim was cut from. A dropped limit is visible where the rest is copied, and
+    a rephrased claim is no copy. A distortion that only the sentence shows counts once for all of its claims.
     """
     whole = sentences or {}
 
@@ -86,7 +86,7 @@ async def distortions(
 def flaws(
     made_up: Mapping[str, tuple[str, ...]], bent: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
 ) -> Flaws:
-    """Return both. A changed value counts once, and what stands word for word in a fact has a basis after all."""
+    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis."""
     evidence = _plain("\n".join(texts))
     remaining = {
         name: tuple(text for text in _unexplained(found, bent.get(name, ())) if not _stands_in(evidence, text))
@@ -100,7 +100,7 @@ def _plain(text: str) -> str:
 
 
 def _stands_in(evidence: str, text: str) -> bool:
-    """Whether a name stands in the facts as a whole; a figure does not count, 15 is not in 15.5."""
+    """Whether the facts contain a name as a whole. Figures do not count: 15 is not in 15.5."""
     return any(c.isalpha() for c in text) and bool(re.search(rf"(?<!\w){re.escape(_plain(text))}(?!\w)", evidence))
 
 
@@ -111,7 +111,7 @@ def _against(claim: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
 
 
 def _turned(sentence: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
-    """Return what a copied sentence turns round or leaves out; what would take the model to see it is left to the claims."""
+    """Return the flips and dropped limits of a copied sentence. Those that need the model are left to the claims."""
     if not found.source:
         return ()
     bent = distortion.find(sentence, Fact(found.fact_id, found.source, 0.0), _NO_DOUBT)
@@ -119,7 +119,7 @@ def _turned(sentence: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
 
 
 def _told_by(parts: Sequence[Claim], source: str, found: Distortion) -> Claim:
-    """Return the claim that a turned sense or a dropped limit is about: it has the words behind it, or turns them itself."""
+    """Return the claim that a flip or a dropped limit is about: it shares most words with the text after the limit."""
     limit = found.source_value
     about = _plain(source.partition(limit)[2]).split()[:4] if limit else _plain(found.claim_value).split()
     return max(parts, key=lambda claim: len(set(about) & set(_plain(claim.text).split())))

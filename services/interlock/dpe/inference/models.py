@@ -1,8 +1,8 @@
-"""The models of the pipeline: what each slot must contain, checked before anything is loaded (DPE-17, SPEC-005 §21.1).
+"""Model slots and their manifests, verified before anything is loaded (DPE-17, SPEC-005 §21.1).
 
 A slot is a folder with a ``manifest.json`` that names its files and their SHA-256. The NLI slot takes any three-class
-ONNX cross-encoder: the manifest says in which order the model gives its labels. Nothing here needs the heavy
-libraries, so the doctor can ask without loading a model.
+ONNX cross-encoder; the manifest gives the order of its labels. No heavy library is needed here, so the doctor can check
+the slots without loading a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_MANIFEST_BYTES = 1_048_576
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """What a slot holds and what each file must hash to."""
+    """The contents of a slot and the hash of each file."""
 
     slot: str
     name: str
@@ -42,7 +42,7 @@ class ModelManifest:
 
     @property
     def hash(self) -> str:
-        """``sha256:<hex>`` of the model file, or of the list of files when a model is many files."""
+        """``sha256:<hex>`` of the model file, or of the file list when the model is many files."""
         if self.model:
             return "sha256:" + self.files[self.model]
         listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(self.files.items()))
@@ -50,16 +50,16 @@ class ModelManifest:
 
     @property
     def served_version(self) -> str:
-        """The version under which a model server has this file: its hash as a number, so that other bytes are another version.
+        """Version of this file on a model server: its hash as a number, so that other bytes are another version.
 
-        Versions of Triton are numbers of 63 bits: the first 15 hex digits.
+        Triton's versions are numbers of 63 bits, so this is the first 15 hex digits.
         """
         return str(int(self.hash.removeprefix("sha256:")[:15], 16))
 
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """Whether a slot may be used, and what to do when not."""
+    """Whether a slot may be used, and what to do if not."""
 
     slot: str
     ok: bool
@@ -67,7 +67,7 @@ class ModelVerdict:
 
 
 def manifest(slot: str, folder: Path | None = None) -> ModelManifest:
-    """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``; *folder* holds an own model.
+    """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``. *folder* holds a custom model.
 
     Refused with MODEL_MISSING or MODEL_MANIFEST_INVALID.
     """
@@ -128,9 +128,9 @@ def _package_folder() -> Path:
 
 
 def contents(found: ModelManifest, name: str) -> bytes:
-    """Return a file of the slot; refused with MODEL_HASH_MISMATCH when it is not the pinned one.
+    """Return a file of the slot. Refused with MODEL_HASH_MISMATCH when its hash is not the pinned one.
 
-    The caller builds its session from these bytes, so that what was checked is what runs.
+    The caller builds its session from these bytes, so the verified bytes are the bytes that run.
     """
     try:
         data = (found.folder / name).read_bytes()
@@ -147,9 +147,9 @@ def contents(found: ModelManifest, name: str) -> bytes:
 
 
 def check(found: ModelManifest) -> None:
-    """Hash every file of the slot; refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
+    """Hash every file of the slot. Refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
 
-    The parser is a package of its own: nothing may be in it that its own record does not name.
+    The parser is a separate package; it may contain no file that its own RECORD does not list.
     """
     for name in found.files:
         contents(found, name)
@@ -161,9 +161,9 @@ def check(found: ModelManifest) -> None:
 
 
 def check_code() -> str:
-    """Compare the installed code with what the wheel recorded (SPEC-005 §21.1); refused with CODE_CHANGED.
+    """Compare the installed code with the wheel's RECORD (SPEC-005 §21.1). Refused with CODE_CHANGED.
 
-    Returns why nothing could be compared, as in a source checkout; empty when everything was.
+    Return why nothing could be compared, as in a source checkout, or an empty string.
     """
     return integrity.verify().why
 
@@ -171,7 +171,7 @@ def check_code() -> str:
 def verify(
     nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
 ) -> list[ModelVerdict]:
-    """Return one verdict for each slot and for the code; never raises. For the doctor."""
+    """Return one verdict for each slot and one for the code, for the doctor. Never raises."""
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir, PARSER: None}
     verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:

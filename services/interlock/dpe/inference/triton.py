@@ -1,8 +1,8 @@
 """The models on an NVIDIA Triton Inference Server: the same rows as in process, sent and checked (DPE-18).
 
-All rows of a question go in as few requests as their bound allows. Before the first one, and again whenever the connection
-was lost, the server must publish the hashes that the manifests pin; every answer must name the version made of that hash.
-What is late, malformed or of another model is a refusal, never a default.
+All rows of a call are sent in as few requests as their bound allows. The server must publish the hashes that the
+manifests pin, before the first request and again after each lost connection; every answer must name the version made
+from that hash. A late or malformed answer, or one of another model, is a refusal, never a default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from interlock.dpe.inference.triton_wire import Served
 FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
 SECURE = "grpcs://"
 AT_ONCE = 4
-"""Requests of one process that Triton may have at once: enough that its threads never wait for the network."""
+"""Concurrent requests of one process: enough that Triton's threads never wait for the network."""
 CHECK_S = 2.0
 LONGEST_BACKOFF_MS = 1000
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class TritonInference:
-    """Embeddings, NLI and names by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
+    """Embeddings, NLI and names from *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``, with a cache for vectors."""
 
     def __init__(
         self,
@@ -60,14 +60,14 @@ class TritonInference:
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row of length 1.0 for each text; each distinct text goes once."""
+        """Return one unit vector for each text. Each distinct text is sent once."""
         distinct = dict.fromkeys(texts)
         found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
         todo = [text for text in distinct if text not in found]
         windows = await self._aside(lambda: [self._embed_tokens.windows(text) for text in todo])
         hidden = iter(await self._server.run(self._embed, [row for rows in windows for row in rows]))
         for text, rows in zip(todo, windows, strict=True):
-            # Cut to the real length: what stands behind it is filling.
+            # Cut to the real length; the rest is padding.
             found[text] = vector([next(hidden)[: len(row)] for row in rows])
             self._known.keep(text, found[text])
         if not texts:
@@ -75,7 +75,7 @@ class TritonInference:
         return np.stack([found[text] for text in texts])
 
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Return entailment, neutral and contradiction for each pair; each distinct pair goes once."""
+        """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair is sent once."""
         distinct = list(dict.fromkeys(pairs))
         rows = await self._aside(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
         logits = await self._server.run(self._nli, rows)
@@ -85,19 +85,19 @@ class TritonInference:
         return np.stack([found[pair] for pair in pairs])
 
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """Return the names in each text; each distinct text goes once."""
+        """Return the names in each text. Each distinct text is sent once."""
         distinct = list(dict.fromkeys(texts))
         spelled = await self._aside(lambda: [self._ner_tokens.spelled(text) for text in distinct])
         scores = iter(await self._server.run(self._ner, [window.row for windows in spelled for window in windows]))
         found = {
-            # Cut to the real length: what stands behind it is filling.
+            # Cut to the real length; the rest is padding.
             text: names(text, windows, [next(scores)[: len(one.row)] for one in windows], self._ner.labels)
             for text, windows in zip(distinct, spelled, strict=True)
         }
         return [found[text] for text in texts]
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens of the NLI model each text has; no server is asked."""
+        """Return the number of NLI tokens of each text, without a request to the server."""
         return self._nli_tokens.count(texts)
 
     def models(self) -> tuple[ModelInfo, ...]:
@@ -105,12 +105,15 @@ class TritonInference:
         return tuple(ModelInfo.of(manifest, "triton") for manifest in (self._nli, self._embed, self._ner))
 
     async def check(self) -> None:
-        """Return when Triton serves the pinned models; refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others."""
+        """Return when Triton serves the pinned models.
+
+        Refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others.
+        """
         for manifest in (self._nli, self._embed, self._ner):
             await self._server.verify(manifest)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._worker.shutdown(wait=True, cancel_futures=True)
         self._server.close()
 
@@ -119,7 +122,7 @@ class TritonInference:
 
 
 class _Server:
-    """One connection, and what is known about the models behind it for as long as it holds."""
+    """One connection and the models that were verified over it."""
 
     def __init__(self, url: str, timeout_s: float, roots: bytes | None) -> None:
         self._url, self._timeout_s, self._roots = url, timeout_s, roots
@@ -129,7 +132,7 @@ class _Server:
         self._served: dict[str, Served] = {}
 
     async def run(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
-        """Return the model's output for each row, in order; the first request that fails twice ends the others."""
+        """Return the model's output for each row, in order. The first request that fails twice cancels the others."""
         if not rows:
             return []
         try:
@@ -137,8 +140,8 @@ class _Server:
         except Refused as refused:
             if refused.reason != "MODEL_FAILED":
                 raise
-        # On a starved machine the server's backend now and then fails to lock its shared memory. A model's answer depends
-        # on nothing but its rows, so it is asked once more, after the failure has it verified again.
+        # On a starved machine the server's backend now and then fails to lock its shared memory. An answer depends only
+        # on its rows, so the request is repeated once; the failure makes the model be verified again first.
         return await self._asked(manifest, rows)
 
     async def _asked(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
@@ -153,7 +156,7 @@ class _Server:
         return [done[n] for n in range(len(rows))]
 
     async def verify(self, manifest: ModelManifest) -> Served:
-        """Ask the server what it serves and compare it with the manifest."""
+        """Ask the server for its configuration and compare it with the manifest."""
         slot = manifest.slot
         asked = service_pb2.ModelConfigRequest(name=slot)
         try:
@@ -168,7 +171,7 @@ class _Server:
         return served
 
     def close(self) -> None:
-        """End the connection on its own loop, from whatever thread."""
+        """Close the connection on its own loop, from any thread."""
         loop, channel, self._channel = self._loop, self._channel, None
         if loop is None or channel is None or not loop.is_running():
             return
@@ -177,7 +180,7 @@ class _Server:
             ending.result(CHECK_S)
 
     async def _ready(self, manifest: ModelManifest) -> Served:
-        """Return the verified model; what was verified over a connection that is gone is verified again."""
+        """Return the verified model. Models verified over a lost connection are verified again."""
         self._connect()
         if self._channel.get_state() != grpc.ChannelConnectivity.READY:
             self._served.clear()
@@ -204,19 +207,19 @@ class _Server:
             raise refused from None
 
     def _forget(self, refused: Refused) -> None:
-        """Verify again before the next use: after a failure it may be another server that answers."""
+        """Clear the verified models: after a failure another server may answer."""
         FAILURES.labels(refused.metadata["slot"], refused.reason).inc()
         self._served.clear()
 
     def _left(self, slot: str) -> float:
-        """Return the seconds that a request may take: what the caller still waits, our own bound at most."""
+        """Return the timeout of a request in seconds: the caller's remaining time, at most our own bound."""
         left = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
         if left <= 0:
             raise wire.late(slot)
         return left
 
     def _connect(self) -> None:
-        """Open the channel on the loop that uses it; it connects, and connects again, by itself."""
+        """Open the channel on the current loop. It connects and reconnects by itself."""
         loop = asyncio.get_running_loop()
         if self._channel is not None and self._loop is loop:
             return

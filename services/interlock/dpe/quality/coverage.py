@@ -1,14 +1,13 @@
 """Completeness with partial credit: how far answers cover the sub-queries of a task (SPEC-012 §9.2).
 
-A sub-query is taken apart as a query is (SPEC-005 §10.2), and its needs are covered as stage 8 has it, with one thing
-more: a sentence that only says that something was not found covers nothing. A sub-query is covered (1.0) when all of
-its needs are, not (0.0) when none is, and in part (0.5) between; a need that is covered, and about which an answer says
-that something is missing, is covered in part.
+A sub-query is decomposed as a query is (SPEC-005 §10.2), and its needs are covered as in stage 8, except that a
+sentence which only admits that something was not found covers nothing. A sub-query gets 1.0 when all of its needs are
+covered, 0.0 when none is, and 0.5 otherwise. A covered need about which an answer also admits a gap counts 0.5.
 
-"Financial analysis" names a field and no detail, and no sentence about a loan is much like those two words. Such a
-sub-query is covered by passages: by runs of sentences that are nearer to it than to any other sub-query. It is covered
-in full when they go into detail, which is two sentences with a name or a figure, or four claims; in part when they do
-not, or when something is said to be missing. What then is open is named after the field: financial-detail.
+"Financial analysis" names a field without detail, and no sentence about a loan is much like those two words. Such a
+sub-query is covered by passages: runs of sentences that are nearer to it than to any other sub-query. It gets full
+credit when they go into detail, which is two sentences with a name or a figure, or four claims. It gets half when they
+do not, or when a gap is admitted. The open part is then named after the field: financial-detail.
 """
 
 from __future__ import annotations
@@ -76,21 +75,21 @@ _ADMITS = pattern(
 
 @dataclass(frozen=True)
 class SubQuery:
-    """A sub-query with its needs."""
+    """A sub-query with its information needs."""
 
     text: str
     needs: tuple[Need, ...]
 
     @property
     def is_field(self) -> bool:
-        """Whether it names a field of work and no detail of it: Financial analysis."""
+        """Whether it names a field of work without any detail, such as Financial analysis."""
         words = self.needs[0].text.casefold().split()
         return len(self.needs) == 1 and 1 < len(words) <= _FIELD_WORDS and words[-1].strip(".?!") in _WORK
 
 
 @dataclass(frozen=True)
 class AgentAnswer:
-    """An answer: its source, the sub-query that it was to answer, and what was read of it."""
+    """The profile of an agent's answer, with its source and the sub-query that it was to answer."""
 
     source_id: str
     heard: EmbeddedProfile
@@ -99,7 +98,7 @@ class AgentAnswer:
 
 @dataclass(frozen=True)
 class Covered:
-    """A sub-query: the credit that it gets, the source that covers it best, the details that are open."""
+    """The coverage of one sub-query: its credit, the source that covers it best, and the open details."""
 
     sub_query: str
     credit: float
@@ -110,7 +109,7 @@ class Covered:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence of an answer: whose it is, and how much its claims say."""
+    """A sentence of an answer: the index of the answer, and how specific its claims are."""
 
     answer: int
     text: str
@@ -121,20 +120,20 @@ class _Sentence:
 
 @dataclass(frozen=True)
 class _Spoken:
-    """All sentences of the answers, with a row of vectors for each."""
+    """All sentences of the answers, with one row of vectors for each."""
 
     said: Sequence[AgentAnswer]
     sentences: tuple[_Sentence, ...]
     vectors: Floats
 
     def source(self, row: int) -> AgentAnswer:
-        """Return whose sentence it is."""
+        """Return the answer that a sentence belongs to."""
         return self.said[self.sentences[row].answer]
 
 
 @dataclass(frozen=True)
 class _Met:
-    """How far one need is met."""
+    """The credit of one need."""
 
     credit: float
     relevance: float
@@ -142,7 +141,7 @@ class _Met:
 
 
 def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[SubQuery, ...]:
-    """Return the sub-queries taken apart; refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
+    """Return the sub-queries with their needs. Refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
     found = [decomposed(text, language)[0] or (Need(" ".join(text.split())),) for text in sub_queries]
     if (total := sum(map(len, found))) > MAX_NEEDS:
         raise exhausted(
@@ -157,7 +156,7 @@ def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[SubQuery, 
 def coverage(
     parts: Sequence[SubQuery], vectors: Floats, said: Sequence[AgentAnswer], *, method: Method
 ) -> tuple[Covered, ...]:
-    """Return how far *said* covers each sub-query; *vectors* has a row for each need, in order."""
+    """Return how far *answers* cover each sub-query. *vectors* has one row for each need, in order."""
     needs = [need for part in parts for need in part.needs]
     rows = [one.heard.sentences for one in said if one.heard.profile.sentences]
     spoken = _Spoken(
@@ -177,18 +176,18 @@ def coverage(
 
 
 def score(covered: Sequence[Covered]) -> float | None:
-    """Return the mean credit; ``None`` without a sub-query."""
+    """Return the mean credit, or ``None`` without a sub-query."""
     return sum(one.credit for one in covered) / len(covered) if covered else None
 
 
 def as_completeness(covered: Sequence[Covered]) -> Completeness:
-    """Return the coverage as stage 8 reports it: its needs, the mean credit, and the band of that."""
+    """Return the coverage in the form of stage 8: the needs, the mean credit and its band."""
     mean = score(covered) or 0.0
     return Completeness(tuple(need for one in covered for need in one.needs), mean, level(mean))
 
 
 def admits(sentence: str) -> bool:
-    """Whether a sentence says that something was not found, and so answers nothing."""
+    """Whether a sentence admits that something was not found, and so answers nothing."""
     return bool(_ADMITS.search(sentence))
 
 
@@ -200,7 +199,7 @@ def _sentences(number: int, heard: EmbeddedProfile) -> Iterator[_Sentence]:
 
 
 def _by_sentence(needs: Sequence[Need], vectors: Floats, spoken: _Spoken, method: Method) -> list[_Met]:
-    """Return how far each need is met as stage 8 has it, where what admits something meets nothing."""
+    """Return the credit of each need by the rules of stage 8. Sentences that admit a gap cover nothing."""
     told = [row for row, sentence in enumerate(spoken.sentences) if not sentence.admits]
     missing = spoken.vectors[[row for row, sentence in enumerate(spoken.sentences) if sentence.admits]] @ vectors.T
     lacking = ((missing >= ABOUT_FROM) & (missing >= missing.max(axis=1, keepdims=True) - NEAREST_WITHIN)).any(axis=0)
@@ -218,7 +217,7 @@ def _by_sentence(needs: Sequence[Need], vectors: Floats, spoken: _Spoken, method
 
 
 def _by_passage(part: SubQuery, row: int, vectors: Floats, spoken: _Spoken) -> _Met:
-    """Return how far a field is met by the passages that are nearest to it."""
+    """Return the credit of a field by the passages nearest to it."""
     taken: list[int] = []
     best, source = 0.0, ""
     for rows in _passages(spoken, vectors, row, part):
@@ -231,7 +230,7 @@ def _by_passage(part: SubQuery, row: int, vectors: Floats, spoken: _Spoken) -> _
 
 
 def _detail(taken: Sequence[_Sentence]) -> float:
-    """Return the credit for what passages say of a field."""
+    """Return the credit for the detail that passages give about a field."""
     told = [sentence for sentence in taken if not sentence.admits and sentence.claims]
     if not told:
         return 0.0
@@ -240,7 +239,7 @@ def _detail(taken: Sequence[_Sentence]) -> float:
 
 
 def _passages(spoken: _Spoken, vectors: Floats, row: int, part: SubQuery) -> Iterator[list[int]]:
-    """Yield the runs of sentences of one answer of which each, with those beside it, is nearest to a need."""
+    """Yield runs of sentences of one answer, each nearest to a need when averaged with its neighbours."""
     run: list[int] = []
     for at in range(len(spoken.sentences)):
         if run and spoken.sentences[run[-1]].answer != spoken.sentences[at].answer:
@@ -258,7 +257,7 @@ def _passages(spoken: _Spoken, vectors: Floats, row: int, part: SubQuery) -> Ite
 
 
 def _around(spoken: _Spoken, at: int) -> Floats:
-    """Return the direction of a sentence and, half as much, of those beside it in its answer."""
+    """Return the direction of a sentence plus half that of each neighbour in its answer."""
     beside = [n for n in (at - 1, at + 1) if 0 <= n < len(spoken.sentences)]
     rows = [n for n in beside if spoken.sentences[n].answer == spoken.sentences[at].answer]
     return _middle(spoken.vectors[[at, at, *rows]])
@@ -286,7 +285,7 @@ def _covered(part: SubQuery, met: Sequence[_Met]) -> Covered:
 
 
 def _detail_of(part: SubQuery, need: Need) -> str:
-    """Return the name of what a need that is met in part leaves open."""
+    """Return the name of the open detail of a need that is covered in part."""
     words = need.token.split("-")
     topic = "-".join(words[:-1]) if part.is_field and len(words) > 1 else need.token
     return f"{topic[: TOKEN_CHARS - len('-detail')].rstrip('-')}-detail"

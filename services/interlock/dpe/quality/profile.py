@@ -1,8 +1,8 @@
-"""What the quality stages know of a text: its sentences, claims, 4-grams, register and topics, and their vectors.
+"""The profile of a text for the quality stages: sentences, claims, 4-grams, register and topics, with their vectors.
 
-All of it comes from one parse, that of stage 1: a ``Listener`` stands between the reader and the parser, and notes how
-each sentence is written while it passes. Earlier answers come back with every window of a session, so what was read of
-them is kept, by the hash of the text, up to a number of rows.
+The profile comes from the parse of stage 1: a ``StyleRecorder`` stands between reader and parser and records the style
+of each sentence. Earlier answers return with every window of a session, so their profiles are cached by the hash of the
+text, up to a number of vectors.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ REMEMBERED_ROWS = 16_384
 
 @dataclass(frozen=True)
 class Manner:
-    """How one sentence is written, and what it names."""
+    """The voice of one sentence and its noun phrases."""
 
     voice: Voice
     phrases: tuple[Phrase, ...]
@@ -36,7 +36,7 @@ class Manner:
 
 @dataclass(frozen=True)
 class Listener:
-    """A parser that notes the manner of each sentence that passes."""
+    """A parser that records the style of each sentence it returns."""
 
     language: Language
     manners: dict[Sentence, Manner] = field(default_factory=dict)
@@ -55,7 +55,7 @@ class Listener:
 
 @dataclass(frozen=True)
 class TextProfile:
-    """What the words of a text tell, without any model's vectors."""
+    """The features of a text that need no embedding."""
 
     sentences: tuple[str, ...]
     claims: tuple[Claim, ...]
@@ -66,13 +66,13 @@ class TextProfile:
 
     @property
     def rows(self) -> int:
-        """How many vectors it takes."""
+        """Number of its vectors."""
         return len(self.sentences) + len(self.claims) + len(self.topics) + 2
 
 
 @dataclass(frozen=True)
 class EmbeddedProfile:
-    """A profile with its vectors, row by row."""
+    """A text profile with its vectors, one row for each item."""
 
     profile: TextProfile
     sentences: Floats
@@ -83,7 +83,7 @@ class EmbeddedProfile:
 
 
 def profile(reading: ChoiceReading, manners: Mapping[Sentence, Manner]) -> TextProfile:
-    """Return the profile of a choice that was read through a ``Listener``."""
+    """Return the profile of a choice that was read through a ``StyleRecorder``."""
     sentences = tuple(sentence.text for sentence in reading.sentences)
     noted = [manners[sentence] for sentence in reading.sentences]
     grams = tuple(repetition.grams(sentences))
@@ -98,7 +98,10 @@ def profile(reading: ChoiceReading, manners: Mapping[Sentence, Manner]) -> TextP
 
 
 async def heard(found: TextProfile, inference: Inference, *, whole: bool = True) -> EmbeddedProfile:
-    """Return the profile with its vectors, asked for at once; not *whole*: without those that only flow needs."""
+    """Return the profile with its vectors, from one call.
+
+    If not *whole*, the vectors that only flow needs are left out.
+    """
     ends = [flow.opening(found.sentences), flow.closing(found.sentences)]
     parts = [
         list(found.sentences),
@@ -113,7 +116,7 @@ async def heard(found: TextProfile, inference: Inference, *, whole: bool = True)
 
 
 def continued(prior: EmbeddedProfile, current: EmbeddedProfile) -> flow.Flow:
-    """Return how a text continues one that says something (§11.3)."""
+    """Return the flow from *prior*, which has text, to *current* (§11.3)."""
     said, heard = current.profile, prior.profile
     alike = 0.0
     if said.register is not None and heard.register is not None:
@@ -130,7 +133,7 @@ def continued(prior: EmbeddedProfile, current: EmbeddedProfile) -> flow.Flow:
 
 
 class Memory:
-    """Profiles of recent answers; the ones not asked for longest go when there are too many rows."""
+    """An LRU cache for the profiles of recent answers, bounded by the number of their vectors."""
 
     def __init__(self, rows: int = REMEMBERED_ROWS) -> None:
         self._most = rows
@@ -138,7 +141,7 @@ class Memory:
         self._kept: OrderedDict[bytes, TextProfile | EmbeddedProfile] = OrderedDict()
 
     def recall(self, text: str) -> TextProfile | EmbeddedProfile | None:
-        """Return what is known of a text."""
+        """Return the cached profile of a text, with or without vectors, or ``None``."""
         key = _key(text)
         found = self._kept.get(key)
         if found is not None:
@@ -146,7 +149,7 @@ class Memory:
         return found
 
     def keep(self, text: str, found: TextProfile | EmbeddedProfile) -> None:
-        """Remember a text; one that alone is too much is not kept."""
+        """Cache a profile. One that alone exceeds the bound is not kept."""
         key = _key(text)
         if (old := self._kept.pop(key, None)) is not None:
             self._rows -= _rows(old)

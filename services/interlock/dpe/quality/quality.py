@@ -1,7 +1,7 @@
 """Stages 6 to 9 on one choice, and the quality score over them (SPEC-005 §8 to §11, §18).
 
-Everything compares the choice with the answers that the session has released. With several choices the report shows the
-worst of each value, so that no choice hides what another one did.
+Each choice is compared with the answers that the session has released. With several choices the report shows the worst
+of each value, so that no choice hides another.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from interlock.dpe.quality.repetition import EarlierSentence, Repetitions
 
 @dataclass(frozen=True)
 class Query:
-    """The information needs of the query with their vectors; without needs stage 8 says nothing, and why.
+    """The information needs of the query with their vectors. Without needs, ``why_not`` is the reason.
 
-    ``parts`` are the sub-queries of a task that came taken apart; the needs are theirs.
+    ``parts`` are the sub-queries of a task that was sent decomposed; the needs are theirs.
     """
 
     needs: tuple[Need, ...]
@@ -42,13 +42,13 @@ class Query:
 
     @property
     def sub_queries(self) -> tuple[SubQuery, ...]:
-        """The parts, or each need as one."""
+        """The parts, or each need as a sub-query of its own."""
         return self.parts or tuple(SubQuery(need.text, (need,)) for need in self.needs)
 
 
 @dataclass(frozen=True)
 class EarlierWindows:
-    """The earlier windows, put together once for all choices."""
+    """The earlier windows, combined once for all choices."""
 
     windows: tuple[EarlierWindow, ...]
     before: coherence.EarlierClaims
@@ -57,13 +57,13 @@ class EarlierWindows:
 
     @property
     def last(self) -> EmbeddedProfile | None:
-        """The last earlier answer that says something; there may be none."""
+        """The last earlier answer with any text, or ``None``."""
         return next((w.heard for w in reversed(self.windows) if w.heard.profile.sentences), None)
 
 
 @dataclass(frozen=True)
 class Quality:
-    """What the quality stages found in one choice. ``None`` is what they cannot say."""
+    """Findings of the quality stages in one choice. ``None`` marks a value that could not be computed."""
 
     cross_window: tuple[CrossWindow, ...]
     repetitions: Repetitions
@@ -74,7 +74,7 @@ class Quality:
 
 
 def session(windows: Sequence[EarlierWindow]) -> EarlierWindows:
-    """Return the earlier windows as one."""
+    """Return the earlier windows, combined."""
     told = tuple(
         EarlierSentence(text, window.window_id) for window in windows for text in window.heard.profile.sentences
     )
@@ -94,7 +94,7 @@ def repetitions(current: EmbeddedProfile, before: EarlierWindows, *, choice_inde
 
 
 def answered(current: EmbeddedProfile, before: EarlierWindows, query: Query, *, method: Method) -> Completeness | None:
-    """Return how complete the session is with this choice (stage 8); ``None`` without a need."""
+    """Return how complete the session is with this choice (stage 8), or ``None`` without a need."""
     if not query.needs:
         return None
     if query.parts:
@@ -109,7 +109,7 @@ def answered(current: EmbeddedProfile, before: EarlierWindows, query: Query, *, 
 
 
 def flowing(current: EmbeddedProfile, before: EarlierWindows) -> Flow | None:
-    """Return how one choice continues the last answer (stage 9); ``None`` where there is nothing to continue."""
+    """Return how well one choice continues the last answer (stage 9), or ``None`` without one."""
     return None if before.last is None else profile.continued(before.last, current)
 
 
@@ -125,9 +125,10 @@ def quality(
     weights: QualityWeights,
     merged: FanIn = NOTHING_MERGED,
 ) -> Quality:
-    """Return what the quality stages find in one choice, given the contradictions that were found in it.
+    """Return the findings of the quality stages in one choice, given its contradictions.
 
-    What it was made from counts with it: the claims of the merged answers, and those that another one contradicts.
+    The merged answers that it was made from count with it: their claims, and those that another merged answer
+    contradicts.
     """
     repeated = repetitions(current, before, choice_index=choice_index)
     covered = answered(current, before, query, method=method)
@@ -149,13 +150,16 @@ def quality(
 
 
 def _contradicted(intra: Sequence[Contradiction], cross_window: Sequence[CrossWindow]) -> set[str]:
-    """Return the claims of this answer that contradict something, however minor is left out."""
+    """Return the claims of this answer that contradict something. Minor contradictions do not count."""
     inside = {name for each in counted(intra) for name in (each.claim_id, each.other_claim_id)}
     return inside | {each.claim_id for each in counted(cross_window)}
 
 
 def session_amplifiers(found: Quality, between: int) -> list[Amplifier]:
-    """Return the amplifiers that the session gives one choice (§16.1), *between* the answers it was made from too."""
+    """Return the amplifiers of the session for one choice (§16.1).
+
+    *between* counts contradictions of merged answers.
+    """
     crossed = between or counted(found.cross_window)
     crossing = [Amplifier.CROSS_WINDOW_CONTRADICTION] if crossed else []
     severe = [Amplifier.SEVERE_REPETITION] if found.repetitions.level is Repetition.SEVERE else []

@@ -1,4 +1,4 @@
-"""Words of a text that mean something: what is left without the most common ones."""
+"""Content words: the words of a text without the most common function words."""
 
 from __future__ import annotations
 
@@ -17,5 +17,5 @@ _COMMON = words_of(
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of *text* that mean something, in small letters."""
+    """Return the content words of *text* in lower case."""
     return frozenset(word.lower() for word in _WORD.findall(text)) - _COMMON

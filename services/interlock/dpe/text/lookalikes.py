@@ -1,7 +1,8 @@
-"""Letters of other scripts that look like Latin ones, and words that mix them to hide (reliability.md A-24).
+"""Lookalikes: letters of other scripts that resemble Latin ones, and words that mix scripts (reliability.md A-24).
 
-The table is Unicode's (UTS #39), reduced to what looks like one Latin letter or digit: scripts/make_confusables.py.
-A lookalike in a text of its own script is an honest letter; only words that mix scripts are held against a text.
+The table is Unicode's (UTS #39), reduced to characters that resemble one Latin letter or digit; see
+scripts/make_confusables.py. A lookalike in a text of its own script is an honest letter. Only words that mix scripts
+count as hidden.
 """
 
 from __future__ import annotations
@@ -25,20 +26,20 @@ _LATIN_IN_GREEK = 3
 
 
 def plain_of(char: str) -> str:
-    """Return the Latin letter or digit that *char* looks like, else *char*."""
+    """Return the Latin letter or digit that *char* resembles, or *char* itself."""
     return _TABLE.get(char, char)
 
 
 @cache
 def in_script_of_latin(char: str) -> bool:
-    """Whether *char* is a letter or digit of the scripts in which marks are accents: Latin, Greek, Cyrillic."""
+    """Whether *char* is a letter or digit of a script with accents: Latin, Greek or Cyrillic."""
     return char.isascii() or unicodedata.name(char, "").startswith(("LATIN ", "GREEK ", "CYRILLIC "))
 
 
 def folded(text: str) -> str:
-    """Return *text*, of the same length, with lookalikes as Latin letters.
+    """Return *text* with lookalikes replaced by Latin letters. The length is unchanged.
 
-    Only in words that become Latin by it, and where no Latin letter is in a word, only in a text that is Latin mostly.
+    Only words that become Latin are changed. A word without any Latin letter is changed only in a mostly Latin text.
     """
     if text.isascii():
         return text
@@ -56,12 +57,12 @@ def folded(text: str) -> str:
 
 
 def _stands_alone(char: str) -> bool:
-    """Whether one character alone is Latin or a digit: a lone Greek or Cyrillic letter is a sign or a word."""
+    """Whether a single character is Latin or a digit. A lone Greek or Cyrillic letter is a symbol or a word."""
     return char.isdecimal() or unicodedata.name(char, "").startswith("LATIN ")
 
 
 def mixed_words(text: str) -> int:
-    """Return the number of words that mix Latin letters with lookalikes of another script, to read as Latin."""
+    """Return the number of words that mix Latin letters with lookalikes of another script and read as Latin."""
     if text.isascii():
         return 0
     return sum(_is_mixed(match.group()) for match in _WORD.finditer(text) if not match.group().isascii())

@@ -1,4 +1,4 @@
-"""Reading dates that are spans: quarters, halves, decades, centuries; and years in words and times of day."""
+"""Parser for periods: quarters, halves, decades and centuries, and for spoken years and times (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 
@@ -63,7 +63,7 @@ def _quarter_span(tokens: Sequence[Lexeme], index: int) -> tuple[tuple[int, int]
 
 
 def _is_half_of_year(tokens: Sequence[Lexeme], place: int) -> bool:
-    """Whether a half is of a year, not of a match or a century."""
+    """Whether a half is half of a year, not of a match or a century."""
     return any(year_at(tokens, place + step) for step in (1, 2, 3)) and at(tokens, place + 1).low in {
         "of",
         "fiscal",
