@@ -39,7 +39,7 @@ class Bounds:
 
     def check(self, request: Request) -> None:
         """Refuse a request that is above a bound or malformed."""
-        envelope.checked(request.facts, max_facts=self.facts)
+        envelope.check_facts(request.facts, max_facts=self.facts)
         texts = {"query": request.query, "prompt": request.prompt}
         texts |= {f"output {number}": output.text for number, output in enumerate(request.outputs)}
         for what, text in texts.items():

@@ -66,7 +66,7 @@ def classify(request: Request, personal: Sequence[PiiFinding]) -> Classification
     return Classification(domain, ai_act_class(domain, personal_data_in_decision=_in_decision(request, personal)))
 
 
-def controls_of(
+def evidenced_controls(
     classification: Classification,
     *,
     ran: Collection[str],

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any
 
+from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import capped
@@ -95,12 +96,12 @@ def report(
     worst = max(choices, key=lambda choice: (choice.risk.composite.score, -choice.index))
     score = _lowest(quality.score for quality in qualities)
     message = dpe_pb2.Report(
-        **_claims_of(worst, context.method),
-        **_findings_of(worst),
-        **_contradictions_of(choices, crossed.between if crossed else ()),
-        **_quality_of(qualities),
-        **_compliance_of(context, scored=score is not None),
-        **_risk_of(worst.risk),
+        **_claim_fields(worst, context.method),
+        **_finding_fields(worst),
+        **_contradiction_fields(choices, crossed.between if crossed else ()),
+        **_quality_fields(qualities),
+        **_compliance_fields(context, scored=score is not None),
+        **_risk_fields(worst.risk),
         gdpr_pii_detected=bool(context.pii),
         pii=[_pii(finding) for finding in context.pii],
         stages=list(_stages(context)),
@@ -115,7 +116,7 @@ def report(
             dpe_pb2.ChoiceRisk(
                 choice_index=c.index,
                 composite_score=c.risk.composite.score,
-                risk_level=cast("Any", int(c.risk.composite.level)),
+                risk_level=common_pb2.RiskLevel.ValueType(int(c.risk.composite.level)),
             )
             for c in choices
         ],
@@ -130,7 +131,7 @@ def report(
     return message
 
 
-def _claims_of(choice: Choice, method: str) -> dict[str, Any]:
+def _claim_fields(choice: Choice, method: str) -> dict[str, Any]:
     counts = Counter(choice.attributions.values())
     types = Counter(claim.claim_type for claim in choice.claims)
     return {
@@ -148,7 +149,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         claim_id=claim.claim_id,
         text=claim.text,
         sentence_index=claim.sentence_index,
-        claim_type=cast("Any", int(claim.claim_type)),
+        claim_type=dpe_pb2.ClaimType.ValueType(int(claim.claim_type)),
         specificity=claim.specificity,
         entities=[dpe_pb2.Entity(text=e.text, label=e.label, start=e.start, end=e.end) for e in claim.entities],
         choice_index=claim.choice_index,
@@ -160,7 +161,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
     )
     found = choice.evidence.get(claim.claim_id)
     if found:
-        message.attribution = cast("Any", int(choice.attributions[claim.claim_id]))
+        message.attribution = dpe_pb2.Attribution.ValueType(int(choice.attributions[claim.claim_id]))
         message.fact_id, message.similarity = found.fact_id, found.similarity
         message.entailment, message.contradiction = found.scores.entailment, found.scores.contradiction
         message.method = method
@@ -173,13 +174,13 @@ def _distortion(found: Distortion) -> dpe_pb2.Distortion:
     )
 
 
-def _findings_of(choice: Choice) -> dict[str, Any]:
-    made_up = list(dict.fromkeys(text for texts in choice.fabrications.values() for text in texts))
+def _finding_fields(choice: Choice) -> dict[str, Any]:
+    fabricated = list(dict.fromkeys(text for texts in choice.fabrications.values() for text in texts))
     distorted = {name: found for name, found in choice.distortions.items() if found}
     severities = Counter(omission.severity for omission in choice.omissions)
     return {
-        "fabrication_count": len(made_up),
-        "fabricated_entities": made_up,
+        "fabrication_count": len(fabricated),
+        "fabricated_entities": fabricated,
         "distortion_count": len(distorted),
         "distortion_types": sorted({d.type for found in distorted.values() for d in found}),
         "omission_summary": {name: severities[name] for name in ("CRITICAL", "HIGH", "MEDIUM")},
@@ -189,7 +190,7 @@ def _findings_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _contradictions_of(choices: Sequence[Choice], between: Sequence[Between]) -> dict[str, Any]:
+def _contradiction_fields(choices: Sequence[Choice], between: Sequence[Between]) -> dict[str, Any]:
     found = [each for choice in choices for each in choice.contradictions]
     found += [replace(each.found, claim_id=f"{each.source_b}:{each.found.claim_id}") for each in between]
     scopes = {_scope(each) for each in found}
@@ -237,7 +238,7 @@ def _scope(found: Contradiction) -> str:
     return "cross-window" if isinstance(found, CrossWindow) else "intra"
 
 
-def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
+def _quality_fields(qualities: Sequence[Quality]) -> dict[str, Any]:
     """Return the worst value of each quality stage over all choices. A value that no choice has stays absent."""
     repetitions = [quality.repetitions for quality in qualities]
     values: dict[str, Any] = {
@@ -276,7 +277,7 @@ def _lowest(scores: Iterable[float | None]) -> float | None:
     return min((score for score in scores if score is not None), default=None)
 
 
-def _compliance_of(context: Context, *, scored: bool) -> dict[str, Any]:
+def _compliance_fields(context: Context, *, scored: bool) -> dict[str, Any]:
     found = context.controls(scored)
     return {
         "domain": context.classification.domain,
@@ -289,7 +290,7 @@ def _compliance_of(context: Context, *, scored: bool) -> dict[str, Any]:
     }
 
 
-def _risk_of(risk: Risk) -> dict[str, Any]:
+def _risk_fields(risk: Risk) -> dict[str, Any]:
     return {
         "fidelity_score": risk.fidelity,
         "signals": dpe_pb2.Signals(

@@ -101,18 +101,18 @@ def _read(
 
 def _unlimited(reading: ChoiceReading, evidence: Mapping[str, ClaimEvidence]) -> set[str]:
     """Return the claims that drop a limit of their source when no sentence resting on the same source keeps one."""
-    told = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
-    kept = {evidence[name].source for name, sentence in told.items() if limits.keeps(sentence)}
+    sentences = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
+    kept = {evidence[name].source for name, sentence in sentences.items() if limits.keeps(sentence)}
     return {
         claim.claim_id
         for claim in reading.checked
-        if (source := evidence[claim.claim_id].source) not in kept and limits.lost(told[claim.claim_id], source)
+        if (source := evidence[claim.claim_id].source) not in kept and limits.lost(sentences[claim.claim_id], source)
     }
 
 
 def _score(reading: ChoiceReading, kinds: Iterable[Attribution], *, flawed: bool) -> float:
-    given = [_CREDIT.get(kind, 0.0) for kind in kinds]
-    if not given or reading.addressed or reading.hidden:
+    earned = [_CREDIT.get(kind, 0.0) for kind in kinds]
+    if not earned or reading.addressed or reading.hidden:
         return 0.0
-    mean = sum(given) / len(given)
+    mean = sum(earned) / len(earned)
     return min(mean, FLAWED_AT_MOST) if flawed else mean

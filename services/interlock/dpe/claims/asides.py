@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.dpe.claims.wellformed import agrees, finite, is_alternative, is_verb, number
+from interlock.dpe.claims.wellformed import agrees, grammatical_number, is_alternative, is_finite, is_verb
 
 _OPENING = frozenset({",", "(", "—", "–"})
 _CLOSING = frozenset({",", ")", "—", "–", ".", ";", "!", ":"})
@@ -22,9 +22,9 @@ _OF_A_THING = frozenset(
 _DESCRIBING = frozenset({"a", "an", "the", "one", "his", "her", "its", "their"})
 
 
-def aside(token: Any) -> bool:
+def is_aside(token: Any) -> bool:
     """Whether a token heads a non-restrictive relative clause that can stand alone."""
-    if token.dep_ != "relcl" or not is_verb(token) or not finite(token) or not _is_set_off(token):
+    if token.dep_ != "relcl" or not is_verb(token) or not is_finite(token) or not _is_set_off(token):
         return False
     pronoun = token.left_edge
     if pronoun.head != token or not _names(token.head):
@@ -36,7 +36,7 @@ def aside(token: Any) -> bool:
     return subject and (pronoun.lower_ == "who" or of_a_thing) and agrees(token.head, token)
 
 
-def description(token: Any) -> str:
+def copula(token: Any) -> str:
     """Return the copula for an apposition that describes a name, or "" if the token is none.
 
     "Marco Mengoni, a popular singer," asserts that he is one. "Paris, France" and lists of names are no descriptions.
@@ -50,7 +50,7 @@ def description(token: Any) -> str:
         return ""
     if token.tag_ not in {"NN", "NNS", "NNP"} or any(c.dep_ == "appos" for c in token.children):
         return ""
-    return "are" if name.tag_ == "NNPS" and number(token) != "singular" else "is"
+    return "are" if name.tag_ == "NNPS" and grammatical_number(token) != "singular" else "is"
 
 
 def antecedent(token: Any) -> list[Any]:

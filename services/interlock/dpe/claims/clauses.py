@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.dpe.claims.asides import antecedent, aside, description
-from interlock.dpe.claims.wellformed import finite, has_subject, is_alternative, is_phrase, is_verb, shares_form
+from interlock.dpe.claims.asides import antecedent, copula, is_aside
+from interlock.dpe.claims.wellformed import has_subject, is_alternative, is_finite, is_phrase, is_verb, shares_form
 from interlock.dpe.claims.wording import SUBJECTS
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed
@@ -62,14 +62,14 @@ def _heads(root: Any) -> Iterator[_Head]:
     yield from _with_neighbours(_Head(root, has_subject=has_subject(root)))
     for token in root.subtree:
         for child in token.children:
-            if aside(child):
+            if is_aside(child):
                 subject = tuple(antecedent(child))
                 relative = [c.i for c in child.children if c.lower_ in {"who", "which", "where"} and c.i < child.i]
                 own = has_subject(child, besides=relative)
                 yield from _with_neighbours(
                     _Head(child, () if own else subject, without=frozenset(relative), has_subject=True)
                 )
-            elif verb := description(child):
+            elif verb := copula(child):
                 yield _Head(child, tuple(antecedent(child)), verb, has_subject=True)
 
 
@@ -89,8 +89,8 @@ def _with_neighbours(head: _Head) -> Iterator[_Head]:
                 quoted = any(token.is_quote for token in child.doc[child.left_edge.i - 1 : each.i])
                 if _is_coordinated(each) and not quoted:  # the extent of a quotation is not known
                     inner = _coordinated(each, _Head(child, has_subject=has_subject(child)))
-                    told = tuple(t for t in reporting if t.i not in head.without)
-                    yield _Head(each, (*told, *inner.borrowed), has_subject=True)
+                    carried = tuple(t for t in reporting if t.i not in head.without)
+                    yield _Head(each, (*carried, *inner.borrowed), has_subject=True)
 
 
 def _is_coordinated(child: Any) -> bool:
@@ -98,7 +98,7 @@ def _is_coordinated(child: Any) -> bool:
     if child.dep_ != "conj" or not is_verb(child) or is_alternative(child.head):
         return False
     if has_subject(child):
-        return (finite(child) or shares_form(child)) and not is_phrase(child)
+        return (is_finite(child) or shares_form(child)) and not is_phrase(child)
     joined_by = any(token.dep_ == "cc" or token.text == ";" for token in child.doc[child.head.i : child.i])
     return joined_by and shares_form(child)
 
@@ -114,8 +114,8 @@ def _coordinated(child: Any, origin: _Head) -> _Head:
     if has_subject(child):
         return _Head(child, tuple(_in_order([*carried, *setting] if setting else [])), has_subject=True)
     shared = [t for c in subject if c.i < first.i for t in c.subtree if t.i not in origin.without]
-    helpers = _helpers(child, first)
-    return _Head(child, tuple(_in_order([*carried, *setting, *shared, *helpers])), has_subject=origin.has_subject)
+    auxiliaries = _auxiliaries(child, first)
+    return _Head(child, tuple(_in_order([*carried, *setting, *shared, *auxiliaries])), has_subject=origin.has_subject)
 
 
 def _is_setting(child: Any, start: int) -> bool:
@@ -125,7 +125,7 @@ def _is_setting(child: Any, start: int) -> bool:
     return child.dep_ in _SETTINGS and after <= start and comma and _contrast(child) is None
 
 
-def _helpers(child: Any, first: Any) -> list[Any]:
+def _auxiliaries(child: Any, first: Any) -> list[Any]:
     bare = child.tag_ in {"VB", "VBN"} and not any(c.dep_ in {"aux", "auxpass"} for c in child.children)
     found = [c for c in first.children if c.dep_ in _AUXILIARIES and c.i < first.i] if bare else []
     return found or ([first] if bare and first.pos_ == "AUX" else [])
@@ -145,7 +145,7 @@ def _is_beside(child: Any, head: Any) -> bool:
 
 def _contrast(child: Any) -> Any:
     """Return the while or although of a clause that makes an assertion of its own, or ``None``."""
-    if child.dep_ != "advcl" or not has_subject(child) or not finite(child):
+    if child.dep_ != "advcl" or not has_subject(child) or not is_finite(child):
         return None
     return next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from interlock.dpe.claims.wording import SUBJECTS
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.text import Text, joined, words_of
+from interlock.dpe.text.text import Text, joined
+from interlock.dpe.text.wordlists import word_set
 
 _PRESENTING = pattern(
     r"\b(?:here(?:\s+(?:is|are|'s)|'s)|below\s+(?:is|are)|(?:the\s+)?following\s+\w+|as\s+follows)\b", ignore_case=True
@@ -23,10 +24,10 @@ _POINTER = pattern(
     r"|excerpt|citation|paragraph)s?\s*#?\d{1,3}(?:\s*(?:,|and|&|-|–)\s*(?:passage )?#?\d{1,3}){0,6}\s*[\])]?\s*[.:]?",
     ignore_case=True,
 )  # fmt: skip
-_VERBS_OF_LEADS = words_of("be base provide give follow summarize can could will would explain help do go")
+_VERBS_OF_LEADS = word_set("be base provide give follow summarize can could will would explain help do go")
 
 
-def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
+def with_lead(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
     """Return an item without a subject as a claim under its lead.
 
     "The firm will:" and "open three plants" are one sentence. A step under "Here is how to …:" is complete by itself
@@ -35,7 +36,7 @@ def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
     words = [token for token in tokens if not token.is_punct and not token.is_space]
     does = any(token.pos_ in {"VERB", "AUX"} and token.dep_ in {"ROOT", "conj"} for token in words)
     runs_on = _RUNS_ON.search(lead) is not None
-    if points_at_source(item.chars) or (does and not runs_on and _PRESENTING.search(lead)):
+    if is_source_reference(item.chars) or (does and not runs_on and _PRESENTING.search(lead)):
         return item
     line = _HERE.sub("", lead, count=1)
     line = line.rstrip(": ") if runs_on else line
@@ -45,12 +46,12 @@ def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
     return joined([Text(line, [at] * len(line), [at] * len(line)), item])
 
 
-def points_at_source(text: str) -> bool:
+def is_source_reference(text: str) -> bool:
     """Whether a text is only a reference to a source: (Passage 2), [Source 1, 3]."""
     return _POINTER.fullmatch(text.strip()) is not None
 
 
-def presents(text: str, tokens: Sequence[Any]) -> bool:
+def is_announcement(text: str, tokens: Sequence[Any]) -> bool:
     """Whether a line only announces what follows: "Here is a summary of the report in 80 words:"."""
     if not text.rstrip().endswith(":") or not _PRESENTING.search(text):
         return False

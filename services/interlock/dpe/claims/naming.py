@@ -34,11 +34,11 @@ async def named(
     *reader* splits a long answer first, so that one with too many claims is refused before the classifier runs.
     """
 
-    def texts_of(_: Cancelled) -> list[str]:
+    def parser_texts(_: Cancelled) -> list[str]:
         return [text for view in viewed(outputs) for text in language.texts(view.text)]
 
     run = partial(language.run, stage=stage, spent=spent)
-    texts = await run(texts_of)
+    texts = await run(parser_texts)
     parses: dict[str, Any] = {}
     if sum(map(len, texts)) > LONG_CHARS:
         await run(partial(reader.read, outputs))

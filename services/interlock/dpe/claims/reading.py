@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.claims import Checkability, claims_of
+from interlock.dpe.claims.claims import Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
@@ -39,7 +39,7 @@ class OutputReader:
     claim_tokens: int
     count: Callable[[Sequence[str]], list[int]]
 
-    def read(self, outputs: Sequence[Output], left: Cancelled) -> list[ChoiceReading]:
+    def read(self, outputs: Sequence[Output], cancelled: Cancelled) -> list[ChoiceReading]:
         """Return the choices by index, and an empty one when there is no output.
 
         A masked choice has two or three readings: as written, then unmasked.
@@ -50,10 +50,10 @@ class OutputReader:
         number = 1
         for output in viewed(outputs):
             reading = choices.setdefault((output.choice_index, output.view), ChoiceReading(output.choice_index))
-            number = self._add(reading, output, number, left)
+            number = self._add(reading, output, number, cancelled)
         return [choices[key] for key in sorted(choices)] or [ChoiceReading(0)]
 
-    def _add(self, reading: ChoiceReading, output: Viewed, number: int, left: Cancelled) -> int:
+    def _add(self, reading: ChoiceReading, output: Viewed, number: int, cancelled: Cancelled) -> int:
         parsed, hidden = self.language.parsed(
             output.text, choice_index=output.choice_index, first_index=len(reading.sentences)
         )
@@ -61,17 +61,17 @@ class OutputReader:
         reading.addressed += output.addressed
         reading.empty = reading.empty and not output.text.chars.strip()
         for sentence in parsed:
-            if left():
+            if cancelled():
                 break
             reading.sentences.append(sentence.sentence)
-            for claim, standing in claims_of(
+            for claim, checkability in split_claims(
                 sentence, limit=self.claim_tokens, count=self.count, number=number, output_index=output.place
             ):
                 number += 1
                 reading.claims.append(claim)
-                if standing is not Checkability.UNCHECKED:
+                if checkability is not Checkability.UNCHECKED:
                     reading.checked.append(claim)
-                if standing is Checkability.TITLE:
+                if checkability is Checkability.TITLE:
                     reading.titles.add(claim.claim_id)
             if len(reading.claims) > self.max_claims:
                 raise exhausted(
@@ -83,6 +83,6 @@ class OutputReader:
         return number
 
 
-def sentences_of(readings: Sequence[ChoiceReading]) -> dict[str, str]:
+def claim_sentences(readings: Sequence[ChoiceReading]) -> dict[str, str]:
     """Return the sentence that each checked claim was cut from, by claim id."""
     return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

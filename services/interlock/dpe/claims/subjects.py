@@ -33,7 +33,7 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 @dataclass
-class _Known:
+class _Context:
     """The names so far in one part of a text, and whether one of its claims opened with a name."""
 
     names: set[Name] = field(default_factory=set)
@@ -57,18 +57,18 @@ def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, asked: str = 
 
     *texts* are by output index; *asked* is the sub-query that the text was to answer.
     """
-    given = {name for found in frame(asked).names if found.sure and (name := _name(" ".join(found.words)))}
-    known, at = _Known(set(given), bool(given)), (-1, 0)
+    query_names = {name for found in frame(asked).names if found.sure and (name := _name(" ".join(found.words)))}
+    context, at = _Context(set(query_names), bool(query_names)), (-1, 0)
     found: dict[str, list[Subject]] = {}
     for claim in sorted(claims, key=lambda one: (one.output_index, one.start)):
         opens = _opens_with(claim)
         if opens and _parts(at, claim, texts):
-            known = _Known(set(given), opened=True)
+            context = _Context(set(query_names), opened=True)
         at = (claim.output_index, claim.end)
         named = {_name(entity.text) for entity in _entities(claim)} - {frozenset()}
-        known.names |= named
-        known.opened = known.opened or bool(opens)
-        subject = opens or (known.names if known.opened else set())
+        context.names |= named
+        context.opened = context.opened or bool(opens)
+        subject = opens or (context.names if context.opened else set())
         found.setdefault(claim.text, []).append(frozenset(subject))
     years = frozenset(_YEAR.findall(asked))
     return Subjects({text: tuple(dict.fromkeys(each)) for text, each in found.items()}, years)

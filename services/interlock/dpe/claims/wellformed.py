@@ -26,7 +26,7 @@ def has_subject(token: Any, *, besides: Sequence[int] = ()) -> bool:
     return any(c.dep_ in SUBJECTS and c.i not in besides for c in token.children)
 
 
-def finite(token: Any) -> bool:
+def is_finite(token: Any) -> bool:
     """Whether a verb is finite, or has an auxiliary that is."""
     if token.tag_ in {"VBD", "VBZ", "VBP", "MD"}:
         return True
@@ -35,12 +35,12 @@ def finite(token: Any) -> bool:
 
 def is_phrase(token: Any) -> bool:
     """Whether an apparent clause is a noun with a participle: "circumstances and evidence presented"."""
-    said = [c for c in token.children if c.dep_ not in SUBJECTS | {"punct", "cc"}]
+    modifiers = [c for c in token.children if c.dep_ not in SUBJECTS | {"punct", "cc"}]
     bare = all(c.pos_ == "NOUN" and not any(True for _ in c.children) for c in token.children if c.dep_ in SUBJECTS)
-    return token.tag_ in {"VBD", "VBN"} and not said and bare
+    return token.tag_ in {"VBD", "VBN"} and not modifiers and bare
 
 
-def number(token: Any) -> str:
+def grammatical_number(token: Any) -> str:
     """Return the grammatical number of a verb's form, or "" when the form does not show it."""
     inflected = next((c for c in token.children if c.dep_ in {"aux", "auxpass"}), token)
     if inflected.lower_ in _SINGULAR or (inflected is token and token.tag_ == "VBZ"):
@@ -52,24 +52,24 @@ def number(token: Any) -> str:
 
 def agrees(noun: Any, verb: Any) -> bool:
     """Whether a noun agrees in number with a verb, as far as both show it."""
-    wanted = number(verb)
-    given = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}.get(noun.tag_, "")
-    return not wanted or not given or wanted == given
+    verb_number = grammatical_number(verb)
+    noun_number = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}.get(noun.tag_, "")
+    return not verb_number or not noun_number or verb_number == noun_number
 
 
 def shares_form(child: Any) -> bool:
     """Whether a coordinated verb without a subject can share its neighbour's auxiliaries and number."""
     first = child.head
-    helpers = {c.lemma_.lower() for c in first.children if c.dep_ in {"aux", "auxpass"}}
+    auxiliaries = {c.lemma_.lower() for c in first.children if c.dep_ in {"aux", "auxpass"}}
     own = any(c.dep_ in {"aux", "auxpass"} for c in child.children)
     if own or child.tag_ in {"VBD", "MD"}:
         return True
     if child.tag_ in {"VBZ", "VBP"}:
-        return not (number(first) and number(first) != number(child))
+        return not (grammatical_number(first) and grammatical_number(first) != grammatical_number(child))
     if child.tag_ == "VBN":
-        return bool(helpers & {"be", "have", "get"}) or first.lemma_.lower() == "be" or first.tag_ == "VBD"
+        return bool(auxiliaries & {"be", "have", "get"}) or first.lemma_.lower() == "be" or first.tag_ == "VBD"
     if child.tag_ == "VB":
-        return bool(helpers - {"be", "have"}) or first.tag_ in {"VB", "VBP"}
+        return bool(auxiliaries - {"be", "have"}) or first.tag_ in {"VB", "VBP"}
     return False
 
 

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock.dpe.document import ClaimType
-from interlock.dpe.text.text import words_of
+from interlock.dpe.text.wordlists import word_set
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
-META_WORDS = words_of(
+META_WORDS = word_set(
     """
     above additional afraid again agree ahead also answer any anything apologize apology appreciate article ask
     assist assistance assistant available base below brief bullet bye certainly clarification clarify comment
@@ -29,24 +29,24 @@ META_WORDS = words_of(
     understand want way welcome what when where which why wish wonder
     """
 )
-_META_VERBS = words_of(
+_META_VERBS = word_set(
     """
     answer apologize appreciate ask assist base be can clarify contact could discuss do elaborate explain feel
     find give have help hesitate hope know let like may might need offer provide share summarize thank understand
     want will wish would
     """
 )
-_SOURCES = words_of(
+_SOURCES = word_set(
     """
     article context data document excerpt fact information material passage source text
     """
 )
-_TELLING = words_of(
+_TELLING = word_set(
     """
     address answer contain cover discuss give include indicate mention provide say specify state tell
     """
 )
-BARE_VERBS = words_of(
+BARE_VERBS = word_set(
     """
     be can could do get go have make may might must shall should will would
     """
@@ -104,9 +104,9 @@ def plain_figures(text: str) -> str:
     return _PERCENT.sub("%", _THOUSANDS.sub("", text))
 
 
-def uncut(premise: str, said: str) -> str:
+def uncut(premise: str, claim_text: str) -> str:
     """Return a premise with the claim's figures rejoined where spaces split them: 3, 500; 31. 8."""
-    for figure in dict.fromkeys(_PARTED_FIGURE.findall(said)):
+    for figure in dict.fromkeys(_PARTED_FIGURE.findall(claim_text)):
         if figure not in premise:
             premise = premise.replace(_SEPARATOR.sub(r"\1 ", figure), figure)
     return premise
@@ -122,20 +122,20 @@ def hypothesis(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text.rstrip(" ,;:") + "."
 
 
-def means(token: Any) -> bool:
+def is_content_word(token: Any) -> bool:
     """Whether a token is a content word."""
-    known = token.pos_ in {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN", "X", "INTJ", "SYM"}
-    return known or token.like_num or token.like_url or token.like_email
+    content = token.pos_ in {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN", "X", "INTJ", "SYM"}
+    return content or token.like_num or token.like_url or token.like_email
 
 
-def talks_of_itself(tokens: Sequence[Any]) -> bool:
+def is_about_itself(tokens: Sequence[Any]) -> bool:
     """Whether a clause without names and values only asks, declines or offers to say more.
 
     A question to the reader or a refusal may contain any nouns ("Would you like to hear about the tower?", "I can't
     advise on weapons"). An offer may contain them only after "about" ("I can give more details about the tower"): any
     other offer, such as a refund, is a claim.
     """
-    if _says_that_nothing_is_said(tokens):
+    if _denies_content(tokens):
         return True
     verbs = [token for token in tokens if token.pos_ in {"VERB", "AUX"}]
     if not verbs or any(token.lemma_.lower() not in _META_VERBS for token in verbs):
@@ -146,11 +146,11 @@ def talks_of_itself(tokens: Sequence[Any]) -> bool:
     if any(token.dep_ == "neg" or token.lower_ in {"unable", "sorry"} for token in tokens):
         return bool(subjects) and all(token.lower_ == "i" for token in subjects)
     topics = {t.i for token in tokens if token.lower_ in {"about", "regarding"} for t in token.subtree}
-    rest = {token.lemma_.lower() for token in tokens if token.i not in topics and means(token)}
+    rest = {token.lemma_.lower() for token in tokens if token.i not in topics and is_content_word(token)}
     return bool(topics) and rest <= META_WORDS | BARE_VERBS
 
 
-def _says_that_nothing_is_said(tokens: Sequence[Any]) -> bool:
+def _denies_content(tokens: Sequence[Any]) -> bool:
     subjects = [token for token in tokens if token.dep_ in SUBJECTS]
     verbs = [token for token in tokens if token.pos_ == "VERB" and token.dep_ not in {"amod", "acl"}]
     return (
@@ -161,7 +161,7 @@ def _says_that_nothing_is_said(tokens: Sequence[Any]) -> bool:
     )
 
 
-def type_of(text: str, tokens: Sequence[Any], *, checked: bool, code: bool) -> ClaimType:
+def classify_type(text: str, tokens: Sequence[Any], *, checked: bool, code: bool) -> ClaimType:
     """Return the type of a claim. Checkability is decided elsewhere."""
     if not checked or text.endswith("?") or _META.search(text):
         return ClaimType.META

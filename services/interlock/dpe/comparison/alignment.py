@@ -73,9 +73,9 @@ class Alignment:
 
 def align(sentence: FramedSentence, claim: Frame, fact: Frame) -> Alignment | None:
     """Return the best alignment of a claim's sentence with a source sentence, or ``None`` when it copies none."""
-    opens = _introduction(sentence, claim)
-    mine = [element for element in _elements(sentence, claim, "mine") if element.first >= opens]
-    if not mine or len(mine) > _MOST_ELEMENTS:
+    start = _introduction(sentence, claim)
+    elements = [element for element in _elements(sentence, claim, "mine") if element.first >= start]
+    if not elements or len(elements) > _MOST_ELEMENTS:
         return None
     named = {index for name in sentence.names for index in range(name.first, name.last)}
     bag = {word for index, word in sentence.stems if index not in named}
@@ -84,27 +84,29 @@ def align(sentence: FramedSentence, claim: Frame, fact: Frame) -> Alignment | No
     for other in ranked:
         if coverage(bag, other, fact) < _WORTH_ALIGNING:
             continue
-        found = _aligned(mine, other, fact)
+        found = _aligned(elements, other, fact)
         if found is not None and (best is None or found.copied > best.copied):
             best = found
     return best
 
 
-def _aligned(mine: Sequence[Element], source: FramedSentence, fact: Frame) -> Alignment | None:
-    its = _elements(source, fact, "its")
-    if len(its) > _MOST_ELEMENTS:
+def _aligned(claim_elements: Sequence[Element], source: FramedSentence, fact: Frame) -> Alignment | None:
+    source_elements = _elements(source, fact, "its")
+    if len(source_elements) > _MOST_ELEMENTS:
         return None
-    mine = _renamed(mine, its)
-    matcher = SequenceMatcher(None, [element.key for element in mine], [element.key for element in its], autojunk=False)
+    claim_elements = _renamed(claim_elements, source_elements)
+    matcher = SequenceMatcher(
+        None, [element.key for element in claim_elements], [element.key for element in source_elements], autojunk=False
+    )
     edits: list[Edit] = []
     copied = 0
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             copied += i2 - i1
         else:
-            beyond = i1 == i2 and i1 in {0, len(mine)}
-            edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2]), beyond))
-    return Alignment(source, tuple(edits), copied, copied / max(1, len(mine)))
+            beyond = i1 == i2 and i1 in {0, len(claim_elements)}
+            edits.append(Edit(tuple(claim_elements[i1:i2]), tuple(source_elements[j1:j2]), beyond))
+    return Alignment(source, tuple(edits), copied, copied / max(1, len(claim_elements)))
 
 
 def _elements(sentence: FramedSentence, frame: Frame, side: str) -> list[Element]:
@@ -155,14 +157,14 @@ def _key(low: str) -> str:
     return plain(low) if low in STOP else stem(low)
 
 
-def _renamed(mine: Sequence[Element], its: Sequence[Element]) -> list[Element]:
+def _renamed(claim_elements: Sequence[Element], source_elements: Sequence[Element]) -> list[Element]:
     """Give each value the key of an equal source value.
 
     The same unit is preferred, and each source value is used once.
     """
-    free = [element for element in its if element.value is not None]
+    free = [element for element in source_elements if element.value is not None]
     renamed: list[Element] = []
-    for element in mine:
+    for element in claim_elements:
         equal = [other for other in free if element.value and other.value and same(element.value, other.value)]
         if equal and element.value:
             factor = element.value.factor

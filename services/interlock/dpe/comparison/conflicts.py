@@ -36,8 +36,8 @@ def sentence_conflicts(
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
     if values and names:
         return
-    strange = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
-    if not names and not strange:
+    unknown = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
+    if not names and not unknown:
         aligned = {value.first for value, _ in values}
         values += [
             (value, source)
@@ -47,26 +47,26 @@ def sentence_conflicts(
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
-        yield from _named(value, source)
+        yield from _value_cues(value, source)
     for source_name, written in names:
         yield Cue(ENTITY_SUBSTITUTED, source_name, written)
-    if len(strange) == 1 and not names and not values:
-        other = replaced_name(strange[0], sentence, claim, fact)
+    if len(unknown) == 1 and not names and not values:
+        other = replaced_name(unknown[0], sentence, claim, fact)
         if other is not None:
             source_name, written = (
                 fact.written(other.first, other.last),
-                claim.written(strange[0].first, strange[0].last),
+                claim.written(unknown[0].first, unknown[0].last),
             )
             yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
 
 
 def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
     """Yield the values of an edit, each with the source value that it replaces."""
-    mine = [element.value for element in edit.claim if element.value is not None]
-    its = [element.value for element in edit.source if element.value is not None]
+    claim_values = [element.value for element in edit.claim if element.value is not None]
+    source_values = [element.value for element in edit.source if element.value is not None]
     if len(edit.claim) > _LONGEST_EDIT or len(edit.source) > _LONGEST_EDIT:
         return
-    for value, source in zip(mine, its, strict=False):
+    for value, source in zip(claim_values, source_values, strict=False):
         if (
             not same(value, source)
             and value.vague == source.vague
@@ -86,17 +86,17 @@ def _mistaken_kind(value: Value, source: Value) -> bool:
 
 def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
     """Whether one side has the other's figure with spaces in it: two - week, 3, 500, 31. 8 million."""
-    said, stated = claim.written(value.first, value.last), fact.written(source.first, source.last)
-    return _has_cut(fact.reading.text, said) or _has_cut(claim.reading.text, stated)
+    claim_text, fact_text = claim.written(value.first, value.last), fact.written(source.first, source.last)
+    return _has_cut(fact.reading.text, claim_text) or _has_cut(claim.reading.text, fact_text)
 
 
 def _counts_another(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
     """Whether two bare numbers count different things: 11 games, and a 3 - 1 win."""
     if not value.kind == source.kind == NUMBER or value.unit or source.unit or value.vague or source.vague:
         return False
-    mine, its = _counted(value, claim), _counted(source, fact)
+    claim_nouns, fact_nouns = _counted(value, claim), _counted(source, fact)
     before, other = at(claim.tokens, value.first - 1).low, at(fact.tokens, source.first - 1).low
-    return bool(mine and its) and not mine & its and before != other
+    return bool(claim_nouns and fact_nouns) and not claim_nouns & fact_nouns and before != other
 
 
 def _counted(value: Value, frame: Frame) -> frozenset[str]:
@@ -118,16 +118,28 @@ def _joined(text: str) -> str:
 
 def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> Iterator[tuple[str, str]]:
     """Yield the name in an edit with the source name that it replaces, as written."""
-    mine, its = _capitals(edit.claim, claim), _capitals(edit.source, fact)
-    if all(element.value is not None for element in (*mine, *its)):
+    claim_names, source_names = _capitals(edit.claim, claim), _capitals(edit.source, fact)
+    if all(element.value is not None for element in (*claim_names, *source_names)):
         return  # a date for a date is a value
-    if not mine or not its or len(edit.claim) - len(mine) > _MOST_BESIDE or len(edit.source) - len(its) > _MOST_BESIDE:
+    if (
+        not claim_names
+        or not source_names
+        or len(edit.claim) - len(claim_names) > _MOST_BESIDE
+        or len(edit.source) - len(source_names) > _MOST_BESIDE
+    ):
         return
-    known = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in mine)
-    kept = all(plain(fact.tokens[element.first].text) in claim.evidence.words for element in its)
-    if (kept and known) or ((kept or known) and not faithful) or _same_entity(mine, its, claim, fact):
+    in_source = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in claim_names)
+    in_claim = all(plain(fact.tokens[element.first].text) in claim.evidence.words for element in source_names)
+    if (
+        (in_claim and in_source)
+        or ((in_claim or in_source) and not faithful)
+        or _same_entity(claim_names, source_names, claim, fact)
+    ):
         return  # moved, mentioned elsewhere, or another name of the same entity
-    yield fact.written(its[0].first, its[-1].last), claim.written(mine[0].first, mine[-1].last)
+    yield (
+        fact.written(source_names[0].first, source_names[-1].last),
+        claim.written(claim_names[0].first, claim_names[-1].last),
+    )
 
 
 def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
@@ -155,15 +167,18 @@ def _is_headline(frame: Frame, place: int) -> bool:
     return len(long) >= _SHORTEST_HEADLINE and all(token.capital for token in long)
 
 
-def _same_entity(mine: Sequence[Element], its: Sequence[Element], claim: Frame, fact: Frame) -> bool:
+def _same_entity(
+    claim_elements: Sequence[Element], source_elements: Sequence[Element], claim: Frame, fact: Frame
+) -> bool:
     """Whether two names may denote one entity: an alias, an abbreviation, a part, or another form of the word."""
-    if len(mine) == len(its) == 1 and (
-        _shortens(mine[0], claim, its[0], fact) or _shortens(its[0], fact, mine[0], claim)
+    if len(claim_elements) == len(source_elements) == 1 and (
+        _shortens(claim_elements[0], claim, source_elements[0], fact)
+        or _shortens(source_elements[0], fact, claim_elements[0], claim)
     ):
         return True
     return may_be_one(
-        [plain(claim.tokens[element.first].text) for element in mine],
-        [plain(fact.tokens[element.first].text) for element in its],
+        [plain(claim.tokens[element.first].text) for element in claim_elements],
+        [plain(fact.tokens[element.first].text) for element in source_elements],
     )
 
 
@@ -176,7 +191,7 @@ def _shortens(one: Element, frame: Frame, other: Element, source: Frame) -> bool
     return all(letter in rest for letter in short)
 
 
-def _named(value: Value, source: Value) -> Iterator[Cue]:
+def _value_cues(value: Value, source: Value) -> Iterator[Cue]:
     """Yield the cues of a value conflict. An altered magnitude is also a changed number."""
     if source.kind == DATE:
         yield Cue(DATE_SHIFTED, source.text, value.text)

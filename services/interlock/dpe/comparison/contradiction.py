@@ -53,7 +53,7 @@ def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
         return []
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1.0)
-    return _of_one_subject(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
+    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
 
 
 def across(
@@ -63,7 +63,7 @@ def across(
     if not earlier or not later:
         return []
     pairs = ((b, len(earlier) + a) for a, b in _nearest(later_vectors @ earlier_vectors.T))
-    return _of_one_subject([*earlier, *later], pairs)
+    return _same_subject_pairs([*earlier, *later], pairs)
 
 
 def _nearest(similar: Floats) -> Iterable[Pair]:
@@ -74,7 +74,7 @@ def _nearest(similar: Floats) -> Iterable[Pair]:
                 yield row, int(column)
 
 
-def _of_one_subject(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
+def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
     return sorted(pair for pair in set(pairs) if same_subject(claims[pair[0]], claims[pair[1]]))
 
 
@@ -101,17 +101,17 @@ def contradictions(claims: Sequence[Claim], pairs: Sequence[Pair], likely: Seque
     """Return the contradictions among *pairs*, given the model's probability of each."""
     found = []
     for (a, b), probability in zip(pairs, likely, strict=True):
-        if seen := classify(claims[a], claims[b], probability):
+        if disagreement := classify(claims[a], claims[b], probability):
             one, other = claims[a], claims[b]
             found.append(
                 Contradiction(
                     claim_id=one.claim_id,
                     other_claim_id=other.claim_id,
                     other_text=other.text,
-                    probability=seen.probability,
-                    severity=seen.severity,
-                    method=seen.method,
-                    kind=seen.kind,
+                    probability=disagreement.probability,
+                    severity=disagreement.severity,
+                    method=disagreement.method,
+                    kind=disagreement.kind,
                 )
             )
     return found

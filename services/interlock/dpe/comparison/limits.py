@@ -15,8 +15,8 @@ from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import stem
 
-_TOLD = 0.6
-_FEWEST = 2
+_SCOPE_SHARE = 0.6
+_LEAST_WORDS = 2
 
 _CONDITION = pattern(
     r"\b(?:pending|subject to|provided that|unless|contingent (?:up)?on|conditional (?:up)?on|on (?:the )?condition that"
@@ -45,9 +45,9 @@ def lost(claim: str, source: str) -> str:
     """Return the limit that the source puts on a claim and that the claim drops, or an empty string."""
     if _KEPT.search(claim):
         return ""
-    told = _words(claim)
+    claim_words = _words(claim)
     for limit, scope in _limits(source):
-        if len(scope & told) >= max(_FEWEST, _TOLD * min(len(scope), len(told))):
+        if len(scope & claim_words) >= max(_LEAST_WORDS, _SCOPE_SHARE * min(len(scope), len(claim_words))):
             return limit
     return ""
 
@@ -67,7 +67,10 @@ def _limits(source: str) -> Iterator[tuple[str, frozenset[str]]]:
         end = ending.start() if ending else len(source)
         clause = _words(source[start : found.start()] + source[found.end() : end])
         before = _words(source[: found.start()])
-        yield found.group(), clause if len(clause) >= _FEWEST else before if len(before) >= _FEWEST else _words(source)
+        yield (
+            found.group(),
+            clause if len(clause) >= _LEAST_WORDS else before if len(before) >= _LEAST_WORDS else _words(source),
+        )
 
 
 def _words(text: str) -> frozenset[str]:

@@ -41,11 +41,19 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
     if alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
-        mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
+        claim_negators, source_negators = (
+            _negators_near(sentence, claim, source.bag),
+            _negators_near(source, fact, sentence.bag),
+        )
         opposite = _opposite_words(sentence, claim, source, fact)
-        if (len(mine) + len(its) + len(opposite)) % 2:
+        if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
             shown = opposite[0] if opposite else ("", "")
-            yield Cue(NEGATION_FLIP, " ".join(its) or shown[0], " ".join(mine) or shown[1], certain=False)
+            yield Cue(
+                NEGATION_FLIP,
+                " ".join(source_negators) or shown[0],
+                " ".join(claim_negators) or shown[1],
+                certain=False,
+            )
 
 
 def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
@@ -57,19 +65,19 @@ def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
 
 
 def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
-    turns: list[tuple[str, str]] = []
+    flips_found: list[tuple[str, str]] = []
     certain = alignment.copied >= _CERTAIN_COPY
     for edit in alignment.edits:
-        mine, its = _words(edit.claim), _words(edit.source)
-        if edit.beyond and (not any(is_negator(word) for word in its) or _is_other_clause(edit, alignment)):
+        claim_words, source_words = _words(edit.claim), _words(edit.source)
+        if edit.beyond and (not any(is_negator(word) for word in source_words) or _is_other_clause(edit, alignment)):
             continue  # the claim was cut out of its source
-        turned = _turned(mine, its)
-        if turned is not None:
-            turns.append(turned)
-        certain = certain and _only_turns(mine, its)
-    if len(turns) % 2:
-        source, said = turns[0]
-        yield Cue(NEGATION_FLIP, source, said, certain=certain)
+        flip = _polarity_flip(claim_words, source_words)
+        if flip is not None:
+            flips_found.append(flip)
+        certain = certain and _only_flips(claim_words, source_words)
+    if len(flips_found) % 2:
+        source, claim_value = flips_found[0]
+        yield Cue(NEGATION_FLIP, source, claim_value, certain=certain)
 
 
 def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
@@ -82,15 +90,23 @@ def _words(elements: Sequence[Element]) -> list[str]:
     return [element.word for element in elements]
 
 
-def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
+def _polarity_flip(claim_words: Sequence[str], source_words: Sequence[str]) -> tuple[str, str] | None:
     """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
-    if sum(_is_content(word) for word in mine) > 2 or sum(_is_content(word) for word in its) > 2:
+    if sum(_is_content(word) for word in claim_words) > 2 or sum(_is_content(word) for word in source_words) > 2:
         return None  # a whole phrase was added or dropped
-    opposite = next(((source, said) for said in mine for source in its if _are_opposite(said, source)), None)
-    negations = sum(is_negator(word) for word in (*mine, *its) if word not in (opposite or ()))
+    opposite = next(
+        (
+            (source_word, claim_word)
+            for claim_word in claim_words
+            for source_word in source_words
+            if _are_opposite(claim_word, source_word)
+        ),
+        None,
+    )
+    negations = sum(is_negator(word) for word in (*claim_words, *source_words) if word not in (opposite or ()))
     if (negations + (opposite is not None)) % 2 == 0:
         return None
-    return opposite or (" ".join(its), " ".join(mine))
+    return opposite or (" ".join(source_words), " ".join(claim_words))
 
 
 def _is_content(word: str) -> bool:
@@ -105,10 +121,19 @@ def _are_opposite(one: str, other: str) -> bool:
     return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
 
 
-def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
+def _only_flips(claim_words: Sequence[str], source_words: Sequence[str]) -> bool:
     """Whether an edit holds only function words and words that flip the polarity."""
-    paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
-    return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
+    paired = {
+        word
+        for claim_word in claim_words
+        for source_word in source_words
+        if _are_opposite(claim_word, source_word)
+        for word in (claim_word, source_word)
+    }
+    return all(
+        word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired
+        for word in (*claim_words, *source_words)
+    )
 
 
 def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
@@ -126,11 +151,11 @@ def _opposite_words(
     sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame
 ) -> list[tuple[str, str]]:
     """Return pairs (source word, claim word) of opposite direction words of one family."""
-    mine, its = _sides(sentence, claim), _sides(source, fact)
+    claim_sides, source_sides = _sides(sentence, claim), _sides(source, fact)
     return [
-        (its[family][1], word)
-        for family, (side, word) in mine.items()
-        if family in its and its[family][0] != side and side >= 0 and its[family][0] >= 0
+        (source_sides[family][1], word)
+        for family, (side, word) in claim_sides.items()
+        if family in source_sides and source_sides[family][0] != side and side >= 0 and source_sides[family][0] >= 0
     ]
 
 
@@ -141,8 +166,8 @@ def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]
         low = frame.tokens[index].low
         if low in DIRECTIONS:
             family, side = DIRECTIONS[low]
-            known = sides.get(family)
-            sides[family] = (side, low) if known is None or known[0] == side else (-1, low)
+            seen = sides.get(family)
+            sides[family] = (side, low) if seen is None or seen[0] == side else (-1, low)
     return sides
 
 
@@ -152,14 +177,16 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, fact)
-            mine = _words(edit.claim)
+            claim_words = _words(edit.claim)
             rounding = _rounds_value(edit, fact)
-            if not limits or (rounding and any(word in APPROXIMATE for word in mine)):
+            if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
                 continue  # nearly 50 %, about 50 %
             shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
-            simple = not rounding and _only_limits(mine, limits, _words(edit.source))
-            certain = simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(mine))
-            yield Cue(CONTEXT_STRIPPED, shown, " ".join(mine), certain=certain)
+            simple = not rounding and _only_limits(claim_words, limits, _words(edit.source))
+            certain = (
+                simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(claim_words))
+            )
+            yield Cue(CONTEXT_STRIPPED, shown, " ".join(claim_words), certain=certain)
             return
     elif (source := _framed(sentence, fact)) is not None:
         keeps = kept(claim.tokens, range(sentence.first, sentence.last))
@@ -180,7 +207,7 @@ def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
 
 def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
     """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
-    its = _words(edit.source)
+    source_words = _words(edit.source)
     limits = [
         place
         for place, element in enumerate(edit.source)
@@ -188,9 +215,9 @@ def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
         and not _dropped_with_value(edit, place, fact)
         and (edit.claim or not is_uncounted(fact.tokens, element.first))
     ]
-    if not limits or (its[limits[0]] in CONDITIONS and limits[0] <= 1):
+    if not limits or (source_words[limits[0]] in CONDITIONS and limits[0] <= 1):
         return limits
-    others = [place for place, word in enumerate(its) if _is_content(word) and place not in limits]
+    others = [place for place, word in enumerate(source_words) if _is_content(word) and place not in limits]
     replaced = any(_is_content(word) for word in _words(edit.claim))
     dropped = not replaced and any(place > limits[-1] for place in others)
     return [] if len(others) > 1 or dropped else limits
@@ -211,14 +238,14 @@ def _rounds_value(edit: Edit, fact: Frame) -> bool:
     )
 
 
-def _only_limits(mine: Sequence[str], limits: Sequence[int], its: Sequence[str]) -> bool:
+def _only_limits(claim_words: Sequence[str], limits: Sequence[int], source_words: Sequence[str]) -> bool:
     """Whether an edit drops only limits and function words, and adds no more than is, will or all."""
-    if "can" in mine:
+    if "can" in claim_words:
         return False  # may and could, rephrased
-    if not mine and limits[0] == 0 and its[0] in STRICT:
+    if not claim_words and limits[0] == 0 and source_words[0] in STRICT:
         return True
     dropped = all(
         place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
-        for place, word in enumerate(its)
+        for place, word in enumerate(source_words)
     )
-    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)
+    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in claim_words)

@@ -104,5 +104,5 @@ def replaced_name(name: Name, sentence: FramedSentence, claim: Frame, fact: Fram
 
 def _equal_sides(claim: Frame, name: Name, fact: Frame, other: Name) -> int:
     """Return how many of the words adjacent to two names are equal."""
-    mine, its = neighbours(claim, name.first, name.last), neighbours(fact, other.first, other.last)
-    return sum(one == two for one, two in zip(mine, its, strict=True))
+    claim_sides, fact_sides = neighbours(claim, name.first, name.last), neighbours(fact, other.first, other.last)
+    return sum(one == two for one, two in zip(claim_sides, fact_sides, strict=True))

@@ -22,11 +22,11 @@ from typing import Literal
 from interlock.dpe.claims.wording import plain_figures, uncut
 from interlock.dpe.document import Claim, NliScores
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.premises import Proposal, proposal, unweighed
+from interlock.dpe.grounding.premises import Proposal, proposal, title_proposal
 from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, Inference
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.text import words_of
+from interlock.dpe.text.wordlists import word_set
 
 GROUNDED_ENTAILMENT = 0.50
 SURE_ENTAILMENT = 0.80
@@ -40,7 +40,7 @@ CLAIM_TOKENS = 100
 SPARE_TOKENS = 4  # the full stop added to a claim, and what other tokenizers add when texts are joined
 
 Method = Literal["nli", "cosine"]
-TITLE_WORDS = words_of(
+TITLE_WORDS = word_set(
     """
     additional advantage answer background benefit cause caveat comparison con conclusion consideration context
     detail difference disadvantage effect example explanation fact feature finding history impact important
@@ -52,7 +52,7 @@ TITLE_WORDS = words_of(
 """Words that headings of any answer use. A title may use them besides the words of envelope and query."""
 
 NO_EVIDENCE = NliScores(entailment=0.0, neutral=1.0, contradiction=0.0)
-SAID = NliScores(entailment=1.0, neutral=0.0, contradiction=0.0)
+ENTAILED = NliScores(entailment=1.0, neutral=0.0, contradiction=0.0)
 
 
 class Attribution(IntEnum):
@@ -115,25 +115,27 @@ async def evidence(
     if not envelope.cut.units:
         return {claim.claim_id: NOTHING for claim in claims}
     claim_room, room = limits(inference)
-    known = (
+    context_stems = (
         _stems(word for unit in envelope.cut.units for word in unit.words) | _stems(content_words(query)) | TITLE_WORDS
     )
-    whole = _fitting(claims, sentences or {}, inference, claim_room)
+    texts = _usable_sentences(claims, sentences or {}, inference, claim_room)
     proposals = [
-        unweighed(vector, envelope)
-        if claim.claim_id in titles and _stems(content_words(claim.text)) <= known
+        title_proposal(vector, envelope)
+        if claim.claim_id in titles and _stems(content_words(claim.text)) <= context_stems
         else proposal(claim, text, vector, envelope, room)
-        for claim, text, vector in zip(claims, whole, vectors, strict=True)
+        for claim, text, vector in zip(claims, texts, vectors, strict=True)
     ]
-    scores = await _asked(proposals, inference)
+    scores = await _score_proposals(proposals, inference)
     vocabulary = Vocabulary.of([*envelope.cut.texts, query])
     return {
-        claim.claim_id: _weighed(envelope, each, answers, vocabulary.strange(claim.text))
+        claim.claim_id: _best_evidence(envelope, each, answers, vocabulary.strange(claim.text))
         for claim, each, answers in zip(claims, proposals, scores, strict=True)
     }
 
 
-def _fitting(claims: Sequence[Claim], sentences: Mapping[str, str], inference: Inference, room: int) -> list[str]:
+def _usable_sentences(
+    claims: Sequence[Claim], sentences: Mapping[str, str], inference: Inference, room: int
+) -> list[str]:
     """Return the sentence of each claim, or the claim where there is no sentence or it is too long."""
     texts = [sentences.get(claim.claim_id, claim.text) for claim in claims]
     other = list(dict.fromkeys(text for claim, text in zip(claims, texts, strict=True) if text != claim.text))
@@ -143,18 +145,18 @@ def _fitting(claims: Sequence[Claim], sentences: Mapping[str, str], inference: I
     return [text if text in short else claim.text for claim, text in zip(claims, texts, strict=True)]
 
 
-async def _asked(proposals: Sequence[Proposal], inference: Inference) -> list[list[NliScores]]:
+async def _score_proposals(proposals: Sequence[Proposal], inference: Inference) -> list[list[NliScores]]:
     """Return the NLI scores of each proposal's pairs, in order.
 
     Scoring stops once a premise surely entails the claim.
     """
     scores: list[list[NliScores]] = [[] for _ in proposals]
     for turn in range(max((len(each.pairs) for each in proposals), default=0)):
-        asked = [
+        pending = [
             number for number, each in enumerate(proposals) if turn < len(each.pairs) and not _sure(scores[number])
         ]
-        answers = await judged([proposals[number].pairs[turn] for number in asked], inference)
-        for number, answer in zip(asked, answers, strict=True):
+        answers = await score_pairs([proposals[number].pairs[turn] for number in pending], inference)
+        for number, answer in zip(pending, answers, strict=True):
             scores[number].append(answer)
     return scores
 
@@ -163,9 +165,11 @@ def _sure(answers: Sequence[NliScores]) -> bool:
     return any(answer.entailment >= SURE_ENTAILMENT for answer in answers)
 
 
-async def judged(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
+async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
     """Return the NLI scores of each (premise, hypothesis), with the figures of both in one notation."""
-    rows = await inference.nli([(plain_figures(uncut(premise, said)), plain_figures(said)) for premise, said in pairs])
+    rows = await inference.nli(
+        [(plain_figures(uncut(premise, hypothesis)), plain_figures(hypothesis)) for premise, hypothesis in pairs]
+    )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 
 
@@ -173,11 +177,17 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words)
 
 
-def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> ClaimEvidence:
+def _best_evidence(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> ClaimEvidence:
     unit = envelope.cut.units[proposed.unit]
     if not scores:
         return ClaimEvidence(
-            envelope.facts[unit.fact].id, proposed.similarity, unit.text, SAID, unit.text, SAID, plain_scores=SAID
+            envelope.facts[unit.fact].id,
+            proposed.similarity,
+            unit.text,
+            ENTAILED,
+            unit.text,
+            ENTAILED,
+            plain_scores=ENTAILED,
         )
     best = max(range(len(scores)), key=lambda n: scores[n].entailment)
     return ClaimEvidence(
@@ -192,18 +202,18 @@ def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores]
     )
 
 
-def attribute(claim: Claim, found: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
+def attribute(claim: Claim, evidence: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
     """Return the kind of source of *claim*.
 
     *flawed*: a value or name in it is fabricated or conflicts with its source.
     """
     if method == "cosine":
-        grounded, partly = found.similarity >= GROUNDED_COSINE, found.similarity >= MIXED_COSINE
+        grounded, partly = evidence.similarity >= GROUNDED_COSINE, evidence.similarity >= MIXED_COSINE
     else:
-        entailment = found.scores.entailment
-        denied = found.plain_scores.contradiction > DENIED_ABOVE
-        grounded = entailment >= GROUNDED_ENTAILMENT and not flawed and not denied
-        partly = entailment >= MIXED_ENTAILMENT or found.similarity >= MIXED_COSINE
+        entailment = evidence.scores.entailment
+        contradicted = evidence.plain_scores.contradiction > DENIED_ABOVE
+        grounded = entailment >= GROUNDED_ENTAILMENT and not flawed and not contradicted
+        partly = entailment >= MIXED_ENTAILMENT or evidence.similarity >= MIXED_COSINE
     if grounded:
         return Attribution.CONTEXT_GROUNDED
     if partly:

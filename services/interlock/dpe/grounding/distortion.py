@@ -19,9 +19,11 @@ _NOT_ENTAILED = 0.5
 
 def find(claim: Claim, fact: Fact, nli: NliScores) -> tuple[Distortion, ...]:
     """Return the distortions of a claim against the fact that it rests on. *nli* scores that pair."""
-    mine, its = frame(claim.text), frame(fact.content)
-    found = [each for sentence in mine.sentences for each in _in_sentence(sentence, mine, its, nli)]
-    return tuple(Distortion(kind, source, said, fact.id) for kind, source, said in dict.fromkeys(found))
+    claim_frame, fact_frame = frame(claim.text), frame(fact.content)
+    found = [
+        each for sentence in claim_frame.sentences for each in _in_sentence(sentence, claim_frame, fact_frame, nli)
+    ]
+    return tuple(Distortion(kind, source, claim_value, fact.id) for kind, source, claim_value in dict.fromkeys(found))
 
 
 def _in_sentence(sentence: FramedSentence, claim: Frame, fact: Frame, nli: NliScores) -> Iterator[tuple[str, str, str]]:

@@ -88,16 +88,16 @@ class Envelope:
         It searches by words, not by meaning: on the licensed development sets this premise separates supported from
         unsupported claims best, and it finds what an embedding misses.
         """
-        wanted, units = content_words(claim), self.cut.units
+        claim_words, units = content_words(claim), self.cut.units
         best, best_score = "", -math.inf
-        for start in (i for i, unit in enumerate(units) if unit.words & wanted):
+        for start in (i for i, unit in enumerate(units) if unit.words & claim_words):
             seen: set[str] = set()
             total = length = 0
             for stop in range(start, len(units)):
                 total += units[stop].tokens
                 if total > budget and stop > start:
                     break
-                seen |= units[stop].words & wanted
+                seen |= units[stop].words & claim_words
                 length += len(units[stop].words)
                 score = len(seen) - 0.002 * length
                 if score > best_score:
@@ -130,7 +130,7 @@ def cut(
     return Cut(tuple(facts), tuple(texts), tuple(units))
 
 
-def checked(facts: Sequence[Fact], *, max_facts: int) -> None:
+def check_facts(facts: Sequence[Fact], *, max_facts: int) -> None:
     """Refuse facts that exceed the bounds of the interface. No fact is dropped or shortened."""
     if len(facts) > max_facts:
         raise exhausted(

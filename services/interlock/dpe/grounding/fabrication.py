@@ -88,7 +88,7 @@ class EnvelopeIndex:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Finding:
     """Something without a basis, with its span in the claim."""
 
     text: str
@@ -103,32 +103,36 @@ def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[st
 
 
 def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
-    found: list[_Found] = []
+    found: list[_Finding] = []
     reading = read(claim.text)
-    for each in (*_cited(claim.text, envelope), *_named(claim, reading, envelope), *_stated(reading, envelope)):
+    for each in (
+        *_ungrounded_citations(claim.text, envelope),
+        *_ungrounded_names(claim, reading, envelope),
+        *_ungrounded_values(reading, envelope),
+    ):
         place = bisect_left(found, each.start, key=lambda other: other.start)
         if all(each.end <= other.start or other.end <= each.start for other in found[max(0, place - 1) : place + 1]):
             found.insert(place, each)
     return tuple(dict.fromkeys(each.text for each in found))
 
 
-def _cited(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _ungrounded_citations(text: str, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield addresses, citations, cases and references that the envelope does not contain."""
     for match in _ADDRESS.finditer(text):
         written = match.group().rstrip(_TRAILING)
         if not envelope.cites(written):
-            yield _Found(written, match.start(), match.start() + len(written))
+            yield _Finding(written, match.start(), match.start() + len(written))
     for match in _REFERENCE.finditer(text):
         number = int(match.group()[1:-1])
         if number > envelope.facts and not envelope.cites(match.group()):  # [1] may refer to the first fact
-            yield _Found(match.group(), match.start(), match.end())
+            yield _Finding(match.group(), match.start(), match.end())
     for citing in (_CASE, _CITATION):
         for match in citing.finditer(text):
             written = _tidy(match.group())
             is_citation = citing is _CASE or _CITES.search(written) is not None
             if is_citation and not _has_parts(written, envelope):
                 start = text.index(written, match.start())
-                yield _Found(written, start, start + len(written))
+                yield _Finding(written, start, start + len(written))
 
 
 def _tidy(written: str) -> str:
@@ -150,22 +154,26 @@ def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
     return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
 
 
-def _named(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield names that the envelope does not contain: names found by the NER model, and runs of capitalised words."""
     tokens = reading.tokens
     taken = taken_by_values(reading)
     spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
-    modelled = _modelled(claim, reading)
-    for first, last in modelled:
+    ner_spans = _ner_spans(claim, reading)
+    for first, last in ner_spans:
         if not _has_basis(tokens[first:last], envelope):
-            yield _placed(reading, first, last)
+            yield _finding(reading, first, last)
     for first, last in spans:
-        inside = [span for span in modelled if span[0] < last and first < span[1]]
-        if not inside and not _has_basis(tokens[first:last], envelope) and not _defined(tokens, first, last, envelope):
-            yield _placed(reading, first, last)
+        inside = [span for span in ner_spans if span[0] < last and first < span[1]]
+        if (
+            not inside
+            and not _has_basis(tokens[first:last], envelope)
+            and not _is_spelled_out(tokens, first, last, envelope)
+        ):
+            yield _finding(reading, first, last)
 
 
-def _modelled(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
+def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
     """Return the token spans of the NER model's names, without titles and function words at their ends."""
     spans: list[tuple[int, int]] = []
     place = 0
@@ -243,7 +251,7 @@ def _is_known(word: str) -> bool:
     return (word,) in KNOWN or (word.removesuffix("s"),) in KNOWN or word.isdigit()
 
 
-def _defined(tokens: Sequence[Lexeme], first: int, last: int, envelope: EnvelopeIndex) -> bool:
+def _is_spelled_out(tokens: Sequence[Lexeme], first: int, last: int, envelope: EnvelopeIndex) -> bool:
     """Whether a span is an abbreviation that the claim itself spells out: large language models (LLMs)."""
     if at(tokens, first - 1).text != "(" or at(tokens, last).text != ")" or last - first != 1:
         return False
@@ -254,21 +262,21 @@ def _defined(tokens: Sequence[Lexeme], first: int, last: int, envelope: Envelope
     return spelled and all(token.text.islower() or plain(token.text) in envelope.evidence.words for token in long_form)
 
 
-def _placed(reading: ValuesRead, first: int, last: int) -> _Found:
+def _finding(reading: ValuesRead, first: int, last: int) -> _Finding:
     start, end = reading.folded.original(reading.tokens[first].start, reading.tokens[last - 1].end)
     written = reading.text[start:end]
     trimmed = written.removesuffix("'s").removesuffix("’s")
-    return _Found(trimmed, start, start + len(trimmed))
+    return _Finding(trimmed, start, start + len(trimmed))
 
 
-def _stated(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _ungrounded_values(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        if not _is_put_otherwise(value, reading, envelope):
-            yield _Found(value.text, value.start, value.end)
+        if not _has_other_form(value, reading, envelope):
+            yield _Finding(value.text, value.start, value.end)
 
 
-def _is_put_otherwise(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
+def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
     """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
         return envelope.dates_by_today  # Friday may be what "tomorrow" means; stage 3b and NLI decide

@@ -21,7 +21,7 @@ class Omission:
     similarity: float
 
 
-def omissions(envelope: Envelope, said: Floats, used: Collection[str]) -> list[Omission]:
+def omissions(envelope: Envelope, vectors: Floats, used: Collection[str]) -> list[Omission]:
     """Return the omitted facts in envelope order.
 
     *vectors* has one row for each sentence and claim of the answer. *used* are the ids of facts that a grounded claim
@@ -32,7 +32,7 @@ def omissions(envelope: Envelope, said: Floats, used: Collection[str]) -> list[O
         severity = next((name for name, bound in _SEVERITIES if fact.importance >= bound), "")
         if not severity or fact.id in used:
             continue
-        best = max((envelope.similarity(number, row) for row in said), default=0.0)
+        best = max((envelope.similarity(number, row) for row in vectors), default=0.0)
         if best < COVERED_FROM:
             found.append(Omission(fact.id, severity, best))
     return found

@@ -36,12 +36,12 @@ def proposal(claim: Claim, sentence: str, vector: Floats, envelope: Envelope, ro
     """Return the pairs to score *claim* with. No premise has more than *room* tokens."""
     near = envelope.nearest(vector)
     unit, similarity = near[0]
-    said, whole = hypothesis(claim.text), hypothesis(sentence)
+    claim_hypothesis, sentence_hypothesis = hypothesis(claim.text), hypothesis(sentence)
     pairs = (
-        (envelope.cut.units[unit].text, said),
-        (envelope.window(sentence, room), whole),
-        (around(envelope.cut.units, unit, room), said),
-        (envelope.collected([number for number, _ in near], room), said),
+        (envelope.cut.units[unit].text, claim_hypothesis),
+        (envelope.window(sentence, room), sentence_hypothesis),
+        (around(envelope.cut.units, unit, room), claim_hypothesis),
+        (envelope.collected([number for number, _ in near], room), claim_hypothesis),
     )
     return Proposal(
         unit=unit,
@@ -51,7 +51,7 @@ def proposal(claim: Claim, sentence: str, vector: Floats, envelope: Envelope, ro
     )
 
 
-def unweighed(vector: Floats, envelope: Envelope) -> Proposal:
+def title_proposal(vector: Floats, envelope: Envelope) -> Proposal:
     """Return the proposal of a title that rests on its words, with nothing to score."""
     unit, similarity = envelope.nearest(vector)[0]
     return Proposal(unit, (), similarity, ())

@@ -48,11 +48,11 @@ class Spent:
 
     cpu_s: float = 0.0
 
-    def on(self, work: Callable[[Cancelled], T], left: Cancelled) -> T:
+    def on(self, work: Callable[[Cancelled], T], cancelled: Cancelled) -> T:
         """Run *work* and add its CPU time."""
         began = time.thread_time()
         try:
-            return work(left)
+            return work(cancelled)
         finally:
             self.cpu_s += time.thread_time() - began
 
@@ -93,7 +93,7 @@ class Language:
         spent = spent or Spent()
         job = self._worker.submit(partial(spent.on, work), self._stage_timeout_s - spent.cpu_s)
         try:
-            return cast("T", await self._watched(job, stage))
+            return cast("T", await self._await_answer(job, stage))
         except (Expired, OutOfTime):
             raise self._expired(stage) from None
         finally:
@@ -106,7 +106,7 @@ class Language:
             return {"text": "a stage did not end when its time was up: restart the dpe service if this stays"}
         return {}
 
-    async def _watched(self, job: Job, stage: str) -> Any:
+    async def _await_answer(self, job: Job, stage: str) -> Any:
         """Await the answer while CPU time remains.
 
         CPU time never runs faster than wall time, so the wait is long enough.
@@ -118,10 +118,10 @@ class Language:
                     return answer.result()
         finally:
             answer.cancel()
-        self._call_off(job)
+        self._cancel(job)
         raise self._expired(stage)
 
-    def _call_off(self, job: Job) -> None:
+    def _cancel(self, job: Job) -> None:
         self._worker.interrupt(job)
         self._late.add(job)
         asyncio.get_running_loop().call_later(self._grace_s, self._replace, job)
@@ -148,22 +148,22 @@ class Language:
 
         Offsets of a ``Text`` refer to the text that it was made from.
         """
-        found, nlp = _laid_out(text), parser or self.nlp
-        return sentences(found.blocks, nlp, choice_index=choice_index, first_index=first_index), found.hidden
+        laid_out, nlp = _laid_out(text), parser or self.nlp
+        return sentences(laid_out.blocks, nlp, choice_index=choice_index, first_index=first_index), laid_out.hidden
 
     @staticmethod
     def texts(text: Text) -> list[str]:
         """Return the texts that the parser receives for an output, for the names classifier."""
         return [piece.text.chars for piece in pieces(_laid_out(text).blocks)]
 
-    def parses(self, texts: Sequence[str], left: Cancelled) -> dict[str, Any]:
+    def parses(self, texts: Sequence[str], cancelled: Cancelled) -> dict[str, Any]:
         """Return the parse of each distinct text, so that parsing can start before the names are known."""
-        found: dict[str, Any] = {}
+        parsed: dict[str, Any] = {}
         for doc in self.nlp.pipe(dict.fromkeys(texts), batch_size=BATCH):
-            found[doc.text] = doc
-            if left():
+            parsed[doc.text] = doc
+            if cancelled():
                 break
-        return found
+        return parsed
 
 
 @dataclass(frozen=True)

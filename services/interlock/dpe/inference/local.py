@@ -23,9 +23,9 @@ from interlock.dpe.inference.models import LABELS, ModelManifest, contents
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
 from interlock.dpe.inference.tokenizing import (
     INPUTS,
-    Remembered,
     Row,
     Tokens,
+    VectorCache,
     label_order,
     names,
     no_result,
@@ -47,7 +47,7 @@ class LocalInference:
         self._order = label_order(nli)
         self._threads = threads
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dpe-model")
-        self._known = Remembered()
+        self._cache = VectorCache()
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def check(self) -> None:
@@ -60,10 +60,10 @@ class LocalInference:
     async def embed(self, texts: Sequence[str]) -> Floats:
         """Return one unit vector for each text. Each distinct text runs once."""
         distinct = dict.fromkeys(texts)
-        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
-        todo = [text for text in distinct if text not in found]
-        for text, made in zip(todo, await self._spread(self._vector, todo, key=len), strict=True):
-            self._known.keep(text, made)
+        found = {text: cached for text in distinct if (cached := self._cache.recall(text)) is not None}
+        missing = [text for text in distinct if text not in found]
+        for text, made in zip(missing, await self._spread(self._vector, missing, key=len), strict=True):
+            self._cache.keep(text, made)
             found[text] = made
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
@@ -72,7 +72,7 @@ class LocalInference:
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair runs once."""
         distinct = list(dict.fromkeys(pairs))
-        rows = await self._spread(self._judge, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
+        rows = await self._spread(self._class_scores, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
         found = dict(zip(distinct, rows, strict=True))
         if not pairs:
             return np.zeros((0, len(LABELS)), dtype=np.float32)
@@ -81,12 +81,12 @@ class LocalInference:
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the names in each text. Each distinct text runs once, its windows spread over all workers."""
         distinct = list(dict.fromkeys(texts))
-        spelled = await self._spread(self._ner_tokens.spelled, distinct, key=len)
-        rows = [window.row for windows in spelled for window in windows]
-        scores = iter(await self._spread(self._labelled, rows, key=len))
+        windows_by_text = await self._spread(self._ner_tokens.ner_windows, distinct, key=len)
+        rows = [window.row for windows in windows_by_text for window in windows]
+        scores = iter(await self._spread(self._token_scores, rows, key=len))
         found = {
             text: names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
-            for text, windows in zip(distinct, spelled, strict=True)
+            for text, windows in zip(distinct, windows_by_text, strict=True)
         }
         return [found[text] for text in texts]
 
@@ -121,13 +121,13 @@ class LocalInference:
             raise no_result("embed")
         return vector([output[0] for output in outputs])
 
-    def _judge(self, pair: tuple[str, str]) -> Floats:
+    def _class_scores(self, pair: tuple[str, str]) -> Floats:
         logits = self._nli.run(self._nli_tokens.pair(pair))
         if logits.shape != (1, len(LABELS)):
             raise no_result("nli")
         return probabilities(logits[0], self._order)
 
-    def _labelled(self, row: Row) -> Floats:
+    def _token_scores(self, row: Row) -> Floats:
         scores = self._ner.run(row)
         if scores.ndim != 3 or scores.shape[0] != 1:
             raise no_result("ner")
@@ -150,7 +150,7 @@ class _Model:
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise unusable(manifest, type(error).__name__) from error
-        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         if unknown := set(self._inputs) - set(INPUTS):
             raise unusable(manifest, f"the model expects unknown inputs {sorted(unknown)}")
 

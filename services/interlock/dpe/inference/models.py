@@ -108,16 +108,16 @@ def _parsed(slot: str, home: Path, raw: Any) -> ModelManifest:
         raise ValueError("model and tokenizer must be among files")
     if not 64 <= result.max_length <= 8192:
         raise ValueError("max_length must be from 64 to 8192")
-    if slot == "ner" and not _classes_of_tokens(result.labels):
+    if slot == "ner" and not _are_ner_labels(result.labels):
         raise ValueError(f"labels must be {OUTSIDE}, and B- and I- of {', '.join(KINDS)}, each once")
     if slot == "nli" and sorted(result.labels) != sorted(LABELS):
         raise ValueError(f"labels must be an order of {', '.join(LABELS)}")
     return result
 
 
-def _classes_of_tokens(labels: tuple[str, ...]) -> bool:
-    known = {OUTSIDE, *(f"{mark}-{kind}" for mark in "BI" for kind in KINDS)}
-    return 1 < len(labels) == len(set(labels)) and OUTSIDE in labels and set(labels) <= known
+def _are_ner_labels(labels: tuple[str, ...]) -> bool:
+    allowed = {OUTSIDE, *(f"{mark}-{kind}" for mark in "BI" for kind in KINDS)}
+    return 1 < len(labels) == len(set(labels)) and OUTSIDE in labels and set(labels) <= allowed
 
 
 def _package_folder() -> Path:
@@ -127,33 +127,33 @@ def _package_folder() -> Path:
     return Path(spec.origin).parent
 
 
-def contents(found: ModelManifest, name: str) -> bytes:
+def contents(model: ModelManifest, name: str) -> bytes:
     """Return a file of the slot. Refused with MODEL_HASH_MISMATCH when its hash is not the pinned one.
 
     The caller builds its session from these bytes, so the verified bytes are the bytes that run.
     """
     try:
-        data = (found.folder / name).read_bytes()
+        data = (model.folder / name).read_bytes()
     except OSError as error:
-        raise _missing(found.slot, f"{name}: {type(error).__name__}") from None
-    if hashlib.sha256(data).hexdigest() != found.files[name]:
+        raise _missing(model.slot, f"{name}: {type(error).__name__}") from None
+    if hashlib.sha256(data).hexdigest() != model.files[name]:
         raise unavailable(
             "MODEL_HASH_MISMATCH",
-            f"{name} of slot {found.slot} is not the pinned file",
+            f"{name} of slot {model.slot} is not the pinned file",
             retry_after_ms=0,
-            slot=found.slot,
+            slot=model.slot,
         )
     return data
 
 
-def check(found: ModelManifest) -> None:
+def check(model: ModelManifest) -> None:
     """Hash every file of the slot. Refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
 
     The parser is a separate package; it may contain no file that its own RECORD does not list.
     """
-    for name in found.files:
-        contents(found, name)
-    if found.slot == PARSER:
+    for name in model.files:
+        contents(model, name)
+    if model.slot == PARSER:
         try:
             integrity.verify_distribution(PARSER_PACKAGE.replace("_", "-"), PARSER_PACKAGE)
         except Refused as refused:

@@ -33,7 +33,7 @@ class TokenWindow:
     scores: Sequence[Sequence[float]]
 
 
-def case_of(word: str) -> int:
+def word_case(word: str) -> int:
     """Return the case class of a word. A single capital is CAPITAL; a word without letters is PLAIN."""
     letters = [letter for letter in word if letter.isalpha()]
     if not any(letter.isupper() for letter in letters):
@@ -51,7 +51,7 @@ def token_types(text: str, words: Sequence[int | None], offsets: Sequence[Offset
     *words* and *offsets* are ``word_ids`` and ``offsets`` of the tokenizer's encoding of *text*.
     """
     places = _word_places(words, offsets)
-    cases = {word: case_of(text[start:end]) for word, (start, end) in places.items()}
+    cases = {word: word_case(text[start:end]) for word, (start, end) in places.items()}
     return [PLAIN if word is None else cases[word] for word in words]
 
 
@@ -62,19 +62,19 @@ def names_in(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[Span
     """
     found: list[Span] = []
     kind = OUTSIDE
-    for (start, end), label in _read(windows, labels):
-        mark, _, this = label.partition("-")
+    for (start, end), label in _word_labels(windows, labels):
+        mark, _, name_kind = label.partition("-")
         if label == OUTSIDE:
             kind = OUTSIDE
-        elif mark == "I" and this == kind:
-            found[-1] = (found[-1][0], end, this)
+        elif mark == "I" and name_kind == kind:
+            found[-1] = (found[-1][0], end, name_kind)
         else:
-            kind = this
-            found.append((start, end, this))
+            kind = name_kind
+            found.append((start, end, name_kind))
     return found
 
 
-def _read(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[Offset, str]]:
+def _word_labels(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[Offset, str]]:
     """Return the span and the label of each word of the text, in order."""
     best: dict[int, tuple[int, str]] = {}
     places: dict[int, Offset] = {}
@@ -82,8 +82,8 @@ def _read(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[O
         if not len(window.words) == len(window.offsets) == len(window.scores):
             raise ValueError("a window has as many scores as tokens")
         for word, (start, end) in _word_places(window.words, window.offsets).items():
-            known = places.get(word, (start, end))
-            places[word] = min(start, known[0]), max(end, known[1])  # the edge of a window may cut a word
+            seen = places.get(word, (start, end))
+            places[word] = min(start, seen[0]), max(end, seen[1])  # the edge of a window may cut a word
         for word, first in _first_tokens(window.words):
             depth = min(first, len(window.words) - 1 - first)
             if word not in best or depth > best[word][0]:

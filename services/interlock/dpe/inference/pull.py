@@ -52,22 +52,22 @@ def pull(url: str, sha256: str, *, slot: str, folder: Path, rules: PullRules) ->
     name = Path(unquote(urlsplit(url).path)).name
     if not name:
         raise invalid("URL_REFUSED", "the URL names no file")
-    with _beside(folder) as place:
+    with _staging_folder(folder) as place:
         _fetch(url, place / name, sha256, slot, rules)
         names = [name]
         if name == MANIFEST:
-            found = manifest(slot, place)
-            for each, digest in found.files.items():
+            model = manifest(slot, place)
+            for each, digest in model.files.items():
                 _fetch(urljoin(url, quote(each)), place / each, digest, slot, rules)
-            names = [*found.files, MANIFEST]  # last, so that every file it lists exists by then
+            names = [*model.files, MANIFEST]  # last, so that every file it lists exists by then
         try:
-            return [_moved(place / each, folder / each) for each in names]
+            return [_move(place / each, folder / each) for each in names]
         except OSError as error:
             raise _unwritable(folder, error) from None
 
 
 @contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
+def _staging_folder(folder: Path) -> Iterator[Path]:
     """Yield a private folder on the same file system, so that complete files are moved and not copied."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def _fetch(url: str, path: Path, sha256: str, slot: str, rules: PullRules) -> No
 
 
 def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
-    _allow(url, rules)
+    _check_url(url, rules)
     if urlsplit(url).scheme == "file":
         with Path(unquote(urlsplit(url).path)).open("rb") as file:
             while chunk := file.read(CHUNK):
@@ -114,7 +114,7 @@ def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
             with client.stream("GET", url) as response:
                 if response.has_redirect_location:
                     url = urljoin(url, response.headers["location"])
-                    _allow(url, rules)  # a redirect may lead only where the URL itself could
+                    _check_url(url, rules)  # a redirect may lead only where the URL itself could
                     continue
                 response.raise_for_status()
                 yield from response.iter_bytes(CHUNK)
@@ -122,7 +122,7 @@ def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
     raise unavailable("PULL_FAILED", "too many redirects", retry_after_ms=0)
 
 
-def _allow(url: str, rules: PullRules) -> None:
+def _check_url(url: str, rules: PullRules) -> None:
     parts = urlsplit(url)
     local = parts.scheme == "file" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if parts.scheme != "https" and not (rules.local and local):
@@ -131,7 +131,7 @@ def _allow(url: str, rules: PullRules) -> None:
         )
 
 
-def _moved(source: Path, target: Path) -> Path:
+def _move(source: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     source.replace(target)
     return target

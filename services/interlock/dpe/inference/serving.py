@@ -51,10 +51,10 @@ def lay_out(
     else).
     """
     ready = [(model, data := contents(model, model.model), _config(model, profile, data, threads)) for model in models]
-    return [_placed(folder, model, None if link else data, config) for model, data, config in ready]
+    return [_place_model(folder, model, None if link else data, config) for model, data, config in ready]
 
 
-def _placed(folder: Path, model: ModelManifest, data: bytes | None, config: str) -> Path:
+def _place_model(folder: Path, model: ModelManifest, data: bytes | None, config: str) -> Path:
     """Write one model to a temporary folder, then move it into place. Without *data* the pinned file is linked."""
     home, fresh = folder / model.slot, folder / f".{model.slot}.new"
     if home.exists() and not (home / "config.pbtxt").is_file():

@@ -50,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Spelled:
+class TokenizedWindow:
     """One window of a text for the token classifier: its row, and for each token its word index and its span."""
 
     row: Row
@@ -101,33 +101,33 @@ class Tokens:
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
         return [_row(window) for window in (encoded, *encoded.overflowing)]
 
-    def spelled(self, text: str) -> list[Spelled]:
+    def ner_windows(self, text: str) -> list[TokenizedWindow]:
         """Return the overlapping windows of a text for the token classifier, typed by the case of each word."""
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
-        return [_spelled(text, window) for window in (encoded, *encoded.overflowing)]
+        return [_ner_window(text, window) for window in (encoded, *encoded.overflowing)]
 
 
-class Remembered:
+class VectorCache:
     """An LRU cache for the vectors of recent texts; agents send the same evidence with every call."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Floats] = OrderedDict()
+        self._vectors: OrderedDict[str, Floats] = OrderedDict()
         self._lock = threading.Lock()
 
     def recall(self, text: str) -> Floats | None:
         """Return the vector of a text, if it is cached."""
         with self._lock:
-            vector = self._known.get(text)
+            vector = self._vectors.get(text)
             if vector is not None:
-                self._known.move_to_end(text)
+                self._vectors.move_to_end(text)
             return vector
 
     def keep(self, text: str, vector: Floats) -> None:
         """Cache a vector. The least recently used one is evicted."""
         with self._lock:
-            self._known[text] = vector
-            while len(self._known) > REMEMBERED_TEXTS:
-                self._known.popitem(last=False)
+            self._vectors[text] = vector
+            while len(self._vectors) > REMEMBERED_TEXTS:
+                self._vectors.popitem(last=False)
 
 
 def label_order(manifest: ModelManifest) -> list[int]:
@@ -159,15 +159,17 @@ def vector(windows: Sequence[Any]) -> Floats:
     return unit
 
 
-def names(text: str, windows: Sequence[Spelled], outputs: Sequence[Any], labels: Sequence[str]) -> tuple[Entity, ...]:
+def names(
+    text: str, windows: Sequence[TokenizedWindow], outputs: Sequence[Any], labels: Sequence[str]
+) -> tuple[Entity, ...]:
     """Return the names that the scores of a text's windows encode. Refused with MODEL_OUTPUT_INVALID."""
-    seen = []
+    token_windows = []
     for window, scores in zip(windows, outputs, strict=True):
         fits = scores.shape == (len(window.row), len(labels))
         if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # also false for NaN
             raise no_result("ner")
-        seen.append(TokenWindow(window.words, window.offsets, scores.tolist()))
-    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(seen, labels))
+        token_windows.append(TokenWindow(window.words, window.offsets, scores.tolist()))
+    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(token_windows, labels))
 
 
 def no_result(slot: str) -> Refused:
@@ -184,7 +186,7 @@ def _row(encoded: Encoding) -> Row:
     return Row(np.asarray(encoded.ids, dtype=np.int64), np.asarray(encoded.type_ids, dtype=np.int64))
 
 
-def _spelled(text: str, encoded: Encoding) -> Spelled:
+def _ner_window(text: str, encoded: Encoding) -> TokenizedWindow:
     words, offsets = encoded.word_ids, encoded.offsets
     types = np.asarray(token_types(text, words, offsets), dtype=np.int64)
-    return Spelled(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)
+    return TokenizedWindow(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)

@@ -24,7 +24,7 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference import triton_wire as wire
 from interlock.dpe.inference.models import LABELS, ModelManifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
-from interlock.dpe.inference.tokenizing import Remembered, Row, Tokens, label_order, names, probabilities, vector
+from interlock.dpe.inference.tokenizing import Row, Tokens, VectorCache, label_order, names, probabilities, vector
 from interlock.dpe.inference.triton_wire import Served
 
 FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
@@ -55,21 +55,21 @@ class TritonInference:
         self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
         self._order = label_order(nli)
         self._server = _Server(url, timeout_s, _roots(ca_file))
-        self._known = Remembered()
+        self._cache = VectorCache()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="dpe-tokens")
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def embed(self, texts: Sequence[str]) -> Floats:
         """Return one unit vector for each text. Each distinct text is sent once."""
         distinct = dict.fromkeys(texts)
-        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
-        todo = [text for text in distinct if text not in found]
-        windows = await self._aside(lambda: [self._embed_tokens.windows(text) for text in todo])
+        found = {text: cached for text in distinct if (cached := self._cache.recall(text)) is not None}
+        missing = [text for text in distinct if text not in found]
+        windows = await self._in_thread(lambda: [self._embed_tokens.windows(text) for text in missing])
         hidden = iter(await self._server.run(self._embed, [row for rows in windows for row in rows]))
-        for text, rows in zip(todo, windows, strict=True):
+        for text, rows in zip(missing, windows, strict=True):
             # Cut to the real length; the rest is padding.
             found[text] = vector([next(hidden)[: len(row)] for row in rows])
-            self._known.keep(text, found[text])
+            self._cache.keep(text, found[text])
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])
@@ -77,7 +77,7 @@ class TritonInference:
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
         """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair is sent once."""
         distinct = list(dict.fromkeys(pairs))
-        rows = await self._aside(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
+        rows = await self._in_thread(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
         logits = await self._server.run(self._nli, rows)
         found = {pair: probabilities(one, self._order) for pair, one in zip(distinct, logits, strict=True)}
         if not pairs:
@@ -87,12 +87,14 @@ class TritonInference:
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
         """Return the names in each text. Each distinct text is sent once."""
         distinct = list(dict.fromkeys(texts))
-        spelled = await self._aside(lambda: [self._ner_tokens.spelled(text) for text in distinct])
-        scores = iter(await self._server.run(self._ner, [window.row for windows in spelled for window in windows]))
+        windows_by_text = await self._in_thread(lambda: [self._ner_tokens.ner_windows(text) for text in distinct])
+        scores = iter(
+            await self._server.run(self._ner, [window.row for windows in windows_by_text for window in windows])
+        )
         found = {
             # Cut to the real length; the rest is padding.
             text: names(text, windows, [next(scores)[: len(one.row)] for one in windows], self._ner.labels)
-            for text, windows in zip(distinct, spelled, strict=True)
+            for text, windows in zip(distinct, windows_by_text, strict=True)
         }
         return [found[text] for text in texts]
 
@@ -117,7 +119,7 @@ class TritonInference:
         self._worker.shutdown(wait=True, cancel_futures=True)
         self._server.close()
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
 
@@ -136,31 +138,31 @@ class _Server:
         if not rows:
             return []
         try:
-            return await self._asked(manifest, rows)
+            return await self._run_once(manifest, rows)
         except Refused as refused:
             if refused.reason != "MODEL_FAILED":
                 raise
         # On a starved machine the server's backend now and then fails to lock its shared memory. An answer depends only
         # on its rows, so the request is repeated once; the failure makes the model be verified again first.
-        return await self._asked(manifest, rows)
+        return await self._run_once(manifest, rows)
 
-    async def _asked(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
+    async def _run_once(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
         served = await self._ready(manifest)
         parts = wire.slices(served, rows)
-        outputs = await _all([self._infer(served, [rows[n] for n in part]) for part in parts])
+        outputs = await _gather([self._infer(served, [rows[n] for n in part]) for part in parts])
         done = {
             n: output
-            for part, rows_of in zip(parts, outputs, strict=True)
-            for n, output in zip(part, rows_of, strict=True)
+            for part, part_outputs in zip(parts, outputs, strict=True)
+            for n, output in zip(part, part_outputs, strict=True)
         }
         return [done[n] for n in range(len(rows))]
 
     async def verify(self, manifest: ModelManifest) -> Served:
         """Ask the server for its configuration and compare it with the manifest."""
         slot = manifest.slot
-        asked = service_pb2.ModelConfigRequest(name=slot)
+        message = service_pb2.ModelConfigRequest(name=slot)
         try:
-            reply = await self._call(slot, "ModelConfig", asked, min(CHECK_S, self._left(slot)))
+            reply = await self._call(slot, "ModelConfig", message, min(CHECK_S, self._time_left(slot)))
             served = wire.verified(manifest, reply.config)
         except Refused:
             self._served.pop(slot, None)
@@ -188,19 +190,19 @@ class _Server:
 
     async def _infer(self, served: Served, rows: Sequence[Row]) -> Floats:
         async with self._at_once:
-            left = self._left(served.slot)
-            asked = wire.request(served, rows, timeout_s=left)
-            reply = await self._call(served.slot, "ModelInfer", asked, left)
+            remaining_s = self._time_left(served.slot)
+            message = wire.request(served, rows, timeout_s=remaining_s)
+            reply = await self._call(served.slot, "ModelInfer", message, remaining_s)
         try:
             return wire.answer(served, rows, reply)
         except Refused as refused:
             self._forget(refused)
             raise
 
-    async def _call(self, slot: str, method: str, asked: Any, timeout_s: float) -> Any:
+    async def _call(self, slot: str, method: str, message: Any, timeout_s: float) -> Any:
         self._connect()
         try:
-            return await getattr(self._stub, method)(asked, timeout=timeout_s)
+            return await getattr(self._stub, method)(message, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             refused = wire.from_rpc_error(error, slot)
             self._forget(refused)
@@ -211,12 +213,12 @@ class _Server:
         FAILURES.labels(refused.metadata["slot"], refused.reason).inc()
         self._served.clear()
 
-    def _left(self, slot: str) -> float:
+    def _time_left(self, slot: str) -> float:
         """Return the timeout of a request in seconds: the caller's remaining time, at most our own bound."""
-        left = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
-        if left <= 0:
+        remaining_s = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
+        if remaining_s <= 0:
             raise wire.late(slot)
-        return left
+        return remaining_s
 
     def _connect(self) -> None:
         """Open the channel on the current loop. It connects and reconnects by itself."""
@@ -246,7 +248,7 @@ def _on_a_loop() -> bool:
     return True
 
 
-async def _all(work: Sequence[Awaitable[T]]) -> list[T]:
+async def _gather(work: Sequence[Awaitable[T]]) -> list[T]:
     tasks = [asyncio.ensure_future(part) for part in work]
     try:
         return await asyncio.gather(*tasks)

@@ -53,7 +53,7 @@ def verified(manifest: ModelManifest, config: Any) -> Served:
     published = config.parameters["sha256"].string_value if "sha256" in config.parameters else ""
     if config.name != manifest.slot or f"sha256:{published}" != manifest.hash:
         raise mismatch(manifest.slot)
-    inputs, outputs = tuple(given.name for given in config.input), list(config.output)
+    inputs, outputs = tuple(tensor.name for tensor in config.input), list(config.output)
     if "input_ids" not in inputs or set(inputs) - set(INPUTS) or len(outputs) != 1 or config.max_batch_size < 1:
         raise unavailable(
             "MODEL_UNUSABLE",

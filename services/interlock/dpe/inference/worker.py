@@ -57,7 +57,7 @@ class Job:
 
     def run(self) -> Any:
         """Run the work on the calling thread."""
-        clock = _clock_of_this_thread()
+        clock = _thread_clock()
         self._began = clock()
         self._clock = clock
         result = self._work(self._over)
@@ -78,8 +78,8 @@ class Worker:
         self._name = name
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._current: Job | None = None
-        self._behind: list[threading.Thread] = []
-        self._thread = self._started()
+        self._abandoned: list[threading.Thread] = []
+        self._thread = self._start_thread()
 
     def submit(self, work: Callable[[Left], Any], limit_s: float) -> Job:
         """Queue *work*. The job's answer is a future."""
@@ -108,15 +108,15 @@ class Worker:
         """Abandon the thread if it still runs *job*, and return whether it did. A new thread takes over the queue."""
         if self._current is not job:
             return False
-        self._behind.append(self._thread)
+        self._abandoned.append(self._thread)
         self._current = None
-        self._thread = self._started()
+        self._thread = self._start_thread()
         return True
 
     def left_behind(self) -> int:
         """Return the number of abandoned threads that are still alive."""
-        self._behind = [thread for thread in self._behind if thread.is_alive()]
-        return len(self._behind)
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+        return len(self._abandoned)
 
     def close(self) -> None:
         """Stop the thread and drop queued work. A thread that hangs is not awaited."""
@@ -132,7 +132,7 @@ class Worker:
         self._queue.put(None)
         self._thread.join(_JOIN_S)
 
-    def _started(self) -> threading.Thread:
+    def _start_thread(self) -> threading.Thread:
         thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
         thread.start()
         return thread
@@ -154,7 +154,7 @@ class Worker:
                 result = job.run()
             except Exception as failure:  # noqa: BLE001 - passed to the caller
                 error = failure
-            self._done_with(job)
+            self._finish(job)
         except Expired as expired:
             self._forget(job)
             error = expired
@@ -163,7 +163,7 @@ class Worker:
         else:
             job.answer.set_exception(error)
 
-    def _done_with(self, job: Job) -> None:
+    def _finish(self, job: Job) -> None:
         """Finish a job, and wait for an interrupt under way. Work that swallowed the interrupt has received it."""
         self._forget(job)
         ends = time.monotonic() + _LANDS_WITHIN_S
@@ -175,7 +175,7 @@ class Worker:
             self._current = None
 
 
-def _clock_of_this_thread() -> Callable[[], float]:
+def _thread_clock() -> Callable[[], float]:
     """Return the CPU clock of the calling thread, readable from other threads, or the wall clock if there is none."""
     try:
         clock = time.pthread_getcpuclockid(threading.get_ident())

@@ -22,7 +22,7 @@ class AddressRecognizer(LinearRecognizer):
             pattern(shapes.POSTCODE_AFTER, ignore_case=True),
             pattern(shapes.UNIT_AFTER, ignore_case=True),
         )
-        self._near, self._of = (
+        self._near, self._cue = (
             pattern(shapes.ADDRESS_NEAR, ignore_case=True),
             pattern(shapes.ADDRESS_OF, ignore_case=True),
         )
@@ -60,5 +60,5 @@ class AddressRecognizer(LinearRecognizer):
                 if not numbered and _DATE_LIKE.search(match.group()):
                     continue
                 postcode = numbered and "\n" in text[end : end + 3] and self._postcode.search(text[end : end + 90])
-                if postcode or self._of.search(text[max(0, start - 60) : start]):
+                if postcode or self._cue.search(text[max(0, start - 60) : start]):
                     yield start, end, 0.65

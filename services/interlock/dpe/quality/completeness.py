@@ -61,7 +61,7 @@ class Completeness:
 
 
 def completeness(
-    needs: Sequence[Need], vectors: Floats, sentences: Sequence[str], said: Floats, *, method: Method
+    needs: Sequence[Need], vectors: Floats, sentences: Sequence[str], sentence_vectors: Floats, *, method: Method
 ) -> Completeness:
     """Return how complete a session is.
 
@@ -70,7 +70,7 @@ def completeness(
     if not sentences:
         found = tuple(Coverage(need, 0.0, covered=False) for need in needs)
     else:
-        similar = vectors @ said.T
+        similar = vectors @ sentence_vectors.T
         found = tuple(
             Coverage(need, _relevance(similar[row]), covered=_covered(row, needs, similar, sentences, method))
             for row, need in enumerate(needs)

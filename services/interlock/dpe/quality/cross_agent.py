@@ -28,8 +28,7 @@ from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, Inference
 from interlock.dpe.quality import coherence
 from interlock.dpe.quality.coherence import CrossWindow, EarlierClaims, wording
 from interlock.dpe.quality.coverage import AgentAnswer, Covered, SubQuery, coverage, score
-from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile, continued
-from interlock.dpe.quality.profile import heard as heard_of
+from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile, continued, embed_profile
 from interlock.dpe.request import Output, Request
 
 TYPES = {"numeric": "NUMERICAL", "minor": "NUMERICAL", "temporal": "TEMPORAL", "logical": "DIRECT", "stance": "DIRECT"}
@@ -62,13 +61,13 @@ class Between:
 class Merged:
     """A merged answer, with its profile and the subjects of its claims."""
 
-    said: AgentAnswer
+    answer: AgentAnswer
     subjects: Subjects
 
     @property
     def claims(self) -> int:
         """Number of its claims that are compared."""
-        return len(self.said.heard.profile.claims)
+        return len(self.answer.profile.text.claims)
 
 
 @dataclass(frozen=True)
@@ -103,29 +102,29 @@ class CrossAgent:
     flow: float | None
 
 
-def _merged(said: AgentAnswer, text: str, _: Cancelled) -> Merged:
-    return Merged(said, subjects(said.heard.profile.claims, {0: text}, asked=said.asked))
+def _merged(answer: AgentAnswer, text: str, _: Cancelled) -> Merged:
+    return Merged(answer, subjects(answer.profile.text.claims, {0: text}, asked=answer.sub_query))
 
 
-def _spoken_of(reading: ChoiceReading, request: Request) -> Subjects:
+def _reading_subjects(reading: ChoiceReading, request: Request) -> Subjects:
     return subjects(reading.checked, {number: output.text for number, output in enumerate(request.outputs)})
 
 
-def _of_one_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
-    known, texts = _spoken_of(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
-    return [each for each in found if not differ(known, texts[each.claim_id], known, each.other_text)]
+def _same_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
+    own_subjects, texts = _reading_subjects(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
+    return [each for each in found if not differ(own_subjects, texts[each.claim_id], own_subjects, each.other_text)]
 
 
 async def fan_in(answers: Sequence[Merged], *, inference: Inference, language: Language) -> FanIn:
     """Return the merged answers with every contradiction between two of them, the earlier answer's claim first."""
     found: list[Between] = []
     for number in range(1, len(answers)):
-        now = answers[number].said
+        now = answers[number].answer
         seen = await against(
-            now.heard.profile.claims, now.heard.claims, answers[number].subjects, answers[:number],
+            now.profile.text.claims, now.profile.claims, answers[number].subjects, answers[:number],
             inference=inference, language=language,
         )  # fmt: skip
-        texts = {claim.claim_id: claim.text for claim in now.heard.profile.claims}
+        texts = {claim.claim_id: claim.text for claim in now.profile.text.claims}
         found += [Between(each.window_id, each.other_text, now.source_id, texts[each.claim_id], each) for each in seen]
     return FanIn(tuple(answers), tuple(found))
 
@@ -133,7 +132,7 @@ async def fan_in(answers: Sequence[Merged], *, inference: Inference, language: L
 async def against(
     claims: Sequence[Claim],
     vectors: Floats,
-    spoken_of: Subjects,
+    own_subjects: Subjects,
     answers: Sequence[Merged],
     *,
     inference: Inference,
@@ -143,23 +142,27 @@ async def against(
 
     Claims of other subjects are left out.
     """
-    found = await coherence.contradictions(claims, vectors, _together(answers), inference=inference, language=language)
+    found = await coherence.contradictions(
+        claims, vectors, _merged_claims(answers), inference=inference, language=language
+    )
     texts = {claim.claim_id: claim.text for claim in claims}
-    known = {one.said.source_id: one.subjects for one in answers}
+    answer_subjects = {one.answer.source_id: one.subjects for one in answers}
     return [
-        each for each in found if not differ(spoken_of, texts[each.claim_id], known[each.window_id], each.other_text)
+        each
+        for each in found
+        if not differ(own_subjects, texts[each.claim_id], answer_subjects[each.window_id], each.other_text)
     ]
 
 
-def _together(answers: Sequence[Merged]) -> EarlierClaims:
+def _merged_claims(answers: Sequence[Merged]) -> EarlierClaims:
     """Return all claims of the answers. Of claims with the same wording and subject, the first stands for all."""
     rows: dict[tuple[str, tuple[Subject, ...], frozenset[str]], tuple[Claim, Floats, str]] = {}
     for one in answers:
-        windows = coherence.claims_of(one.said.source_id, one.said.heard)
-        for claim, vector in windows:
+        claims = coherence.window_claims(one.answer.source_id, one.answer.profile)
+        for claim, vector in claims:
             key = (wording(claim.text), one.subjects.of(claim.text), one.subjects.years)
-            rows.setdefault(key, (claim, vector, one.said.source_id))
-    return coherence.stacked(rows.values(), EMBEDDING_WIDTH)
+            rows.setdefault(key, (claim, vector, one.answer.source_id))
+    return coherence.stack_claims(rows.values(), EMBEDDING_WIDTH)
 
 
 def passages(text: str, language: Language) -> tuple[str, ...]:
@@ -193,10 +196,10 @@ def _joined(parts: Sequence[str]) -> list[str]:
     return found
 
 
-def stitched(heard: Sequence[EmbeddedProfile], merged: int) -> float | None:
+def stitched(profiles: Sequence[EmbeddedProfile], merged: int) -> float | None:
     """Return how much the passages of a text read as one document, or ``None`` with fewer than two passages."""
     joints = sorted(
-        continued(one, other).score for one, other in pairwise([each for each in heard if each.profile.sentences])
+        continued(one, other).score for one, other in pairwise([each for each in profiles if each.text.sentences])
     )
     if not joints:
         return None
@@ -205,7 +208,7 @@ def stitched(heard: Sequence[EmbeddedProfile], merged: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class Stages:
+class FanInStages:
     """Stages 6, 8 and 9 over a fan-in, with the models and readers of a pipeline."""
 
     language: Language
@@ -225,8 +228,8 @@ class Stages:
         """
         answers = []
         for one in request.merged:
-            said = AgentAnswer(one.source_id, await self.recall(one.text), one.sub_query)
-            answers.append(await self.language.run(partial(_merged, said, one.text), stage="6"))
+            answer = AgentAnswer(one.source_id, await self.recall(one.text), one.sub_query)
+            answers.append(await self.language.run(partial(_merged, answer, one.text), stage="6"))
         limit, found = self.most_claims, sum(one.claims for one in answers)
         if found > limit:
             raise exhausted(
@@ -236,19 +239,19 @@ class Stages:
         return await fan_in(answers, inference=self.inference, language=self.language)
 
     async def contradicted(
-        self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, known: Sequence[CrossWindow]
+        self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, earlier: Sequence[CrossWindow]
     ) -> list[CrossWindow]:
-        """Return what a choice contradicts in the merged answers, without pairs already *found* elsewhere."""
+        """Return what a choice contradicts in the merged answers, without pairs already in *earlier*."""
         if not merged.answers:
             return []
-        spoken_of = await self.language.run(lambda _: _spoken_of(reading, request), stage="6")
-        found = await against(
-            reading.checked, vectors, spoken_of, merged.answers, inference=self.inference, language=self.language
+        own_subjects = await self.language.run(lambda _: _reading_subjects(reading, request), stage="6")
+        contradicted = await against(
+            reading.checked, vectors, own_subjects, merged.answers, inference=self.inference, language=self.language
         )
-        said = {(each.claim_id, wording(each.other_text)) for each in known}
-        return [each for each in found if (each.claim_id, wording(each.other_text)) not in said]
+        reported = {(each.claim_id, wording(each.other_text)) for each in earlier}
+        return [each for each in contradicted if (each.claim_id, wording(each.other_text)) not in reported]
 
-    async def of_one_subject(
+    async def same_subject(
         self, readings: Sequence[ChoiceReading], request: Request, found: list[list[Contradiction]]
     ) -> list[list[Contradiction]]:
         """Return the contradictions *found* within each choice.
@@ -261,7 +264,7 @@ class Stages:
             return found
 
         def kept(_: Cancelled) -> list[list[Contradiction]]:
-            return [_of_one_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)]
+            return [_same_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)]
 
         return await self.language.run(kept, stage="3c")
 
@@ -274,18 +277,20 @@ class Stages:
         """
         if not merged.answers:
             return None
-        said = [one.said for one in merged.answers]
+        answers = [one.answer for one in merged.answers]
         covered = await self.language.run(
-            lambda _: coverage(parts, needed, said, method=self.method) if parts else (), stage="8"
+            lambda _: coverage(parts, needed, answers, method=self.method) if parts else (), stage="8"
         )
-        flows = [await self._stitched(output.text, len(said)) for output in request.outputs if output.kind == "content"]
-        told = [each for each in flows if each is not None]
-        return CrossAgent(len(said), merged.between, covered, score(covered), min(told, default=None))
+        flows = [
+            await self._stitched(output.text, len(answers)) for output in request.outputs if output.kind == "content"
+        ]
+        measured = [each for each in flows if each is not None]
+        return CrossAgent(len(answers), merged.between, covered, score(covered), min(measured, default=None))
 
     async def _stitched(self, text: str, merged: int) -> float | None:
-        cut = await self.language.run(lambda _: passages(text, self.language), stage="9")
-        if len(cut) < 2:
+        parts = await self.language.run(lambda _: passages(text, self.language), stage="9")
+        if len(parts) < 2:
             return None
-        profiles = await self.read([Output(number, passage) for number, passage in enumerate(cut)])
-        heard = [await heard_of(each, self.inference) for each in profiles]
-        return await self.language.run(lambda _: stitched(heard, merged), stage="9")
+        profiles = await self.read([Output(number, passage) for number, passage in enumerate(parts)])
+        embedded = [await embed_profile(each, self.inference) for each in profiles]
+        return await self.language.run(lambda _: stitched(embedded, merged), stage="9")

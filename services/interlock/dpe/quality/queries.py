@@ -82,7 +82,7 @@ def needs(sentences: Sequence[Any]) -> list[Need]:
     for need in query.needs:
         if any(c.isalnum() for c in need.text):
             distinct.setdefault(need.text.casefold(), need)
-    return tokenised(list(distinct.values()))
+    return with_tokens(list(distinct.values()))
 
 
 def _clauses(tokens: Sequence[Any]) -> list[list[Any]]:
@@ -113,7 +113,7 @@ def _read(clause: list[Any], query: _Query) -> None:
     body, each = _without_each(body)
     if question:
         query.needs.append(Need(_resolved(body, query)))
-        query.about = _last_thing(body) or query.about
+        query.about = _last_noun_phrase(body) or query.about
         return
     if each and query.items:
         head = written(body)
@@ -122,7 +122,7 @@ def _read(clause: list[Any], query: _Query) -> None:
         ]  # fmt: skip
         return
     resolved = _resolved(body, query)
-    query.about = _last_thing(body) or query.about
+    query.about = _last_noun_phrase(body) or query.about
     found = coordination(body, comparing=comparing)
     if found is None:
         query.needs.append(Need(resolved))
@@ -214,14 +214,14 @@ def _resolved(body: Sequence[Any], query: _Query) -> str:
     return " ".join("".join(parts).split())
 
 
-def _last_thing(body: Sequence[Any]) -> str:
+def _last_noun_phrase(body: Sequence[Any]) -> str:
     """Return the last noun phrase of a clause, the antecedent of a later pronoun."""
     inside = {token.i for token in body}
     chunks = [c for c in body[0].doc.noun_chunks if c.root.i in inside and c.root.pos_ != "PRON"] if body else []
     return chunks[-1].text if chunks else ""
 
 
-def tokenised(found: Sequence[Need]) -> list[Need]:
+def with_tokens(found: Sequence[Need]) -> list[Need]:
     """Return the needs with header-safe tokens: unique, and made of a-z, 0-9 and hyphens only."""
     taken: set[str] = set()
     named = []

@@ -46,7 +46,7 @@ class Register:
     persons: frozenset[str]
 
 
-def voice_of(tokens: Sequence[Any]) -> Voice:
+def sentence_voice(tokens: Sequence[Any]) -> Voice:
     """Return the style features of a parsed sentence."""
     words = [token.lower_ for token in tokens if any(c.isalpha() for c in token.lower_)]
     return Voice(
@@ -57,17 +57,17 @@ def voice_of(tokens: Sequence[Any]) -> Voice:
     )
 
 
-def register_of(voices: Sequence[Voice]) -> Register | None:
+def text_register(voices: Sequence[Voice]) -> Register | None:
     """Return the register of a text, or ``None`` for a text without a word."""
-    spoken = [voice for voice in voices if voice.words]
-    if not spoken:
+    worded = [voice for voice in voices if voice.words]
+    if not worded:
         return None
-    words = sum(voice.words for voice in spoken)
+    words = sum(voice.words for voice in worded)
     return Register(
-        sentence_length=words / len(spoken),
-        word_length=sum(voice.letters for voice in spoken) / words,
-        passive_ratio=sum(voice.passive for voice in spoken) / len(spoken),
-        persons=frozenset[str]().union(*(voice.persons for voice in spoken)),
+        sentence_length=words / len(worded),
+        word_length=sum(voice.letters for voice in worded) / words,
+        passive_ratio=sum(voice.passive for voice in worded) / len(worded),
+        persons=frozenset[str]().union(*(voice.persons for voice in worded)),
     )
 
 

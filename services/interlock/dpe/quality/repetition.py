@@ -70,30 +70,30 @@ def grams(sentences: Sequence[str]) -> list[Gram]:
     return [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
 
 
-def overlap(current: Sequence[Gram], known: Sequence[Collection[Gram]]) -> float:
+def overlap(current: Sequence[Gram], windows: Sequence[Collection[Gram]]) -> float:
     """Return the share of the answer's 4-grams that any earlier window contains (§9.2, step 7.1)."""
-    shared = sum(any(gram in window for window in known) for gram in current)
+    shared = sum(any(gram in window for window in windows) for gram in current)
     return shared / len(current) if current else 0.0
 
 
 def repeated(
     sentences: Sequence[str],
     vectors: Floats,
-    told: Sequence[EarlierSentence],
-    told_vectors: Floats,
+    earlier: Sequence[EarlierSentence],
+    earlier_vectors: Floats,
     *,
     choice_index: int,
 ) -> tuple[Repeated, ...]:
     """Return the sentences that repeat their nearest earlier sentence. On a tie the oldest one counts (step 7.2)."""
-    if not sentences or not told:
+    if not sentences or not earlier:
         return ()
-    similar = vectors @ told_vectors.T
+    similar = vectors @ earlier_vectors.T
     nearest = np.argmax(similar, axis=1)
     found = []
     for row, (sentence, column) in enumerate(zip(sentences, nearest, strict=True)):
         likeness = min(1.0, float(similar[row, column]))
         if likeness > SAME_ABOVE:
-            found.append(Repeated(sentence, told[column].window_id, likeness, choice_index))
+            found.append(Repeated(sentence, earlier[column].window_id, likeness, choice_index))
     return tuple(found)
 
 

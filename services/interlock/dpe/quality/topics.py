@@ -22,7 +22,7 @@ Phrase = tuple[str, str]
 """The lemma of the head, and the whole phrase as lemmas."""
 
 
-def phrases_of(tokens: Any) -> tuple[Phrase, ...]:
+def noun_phrases(tokens: Any) -> tuple[Phrase, ...]:
     """Return the noun phrases of a parsed sentence."""
     found = []
     for chunk in tokens.noun_chunks:
@@ -32,7 +32,7 @@ def phrases_of(tokens: Any) -> tuple[Phrase, ...]:
     return tuple(found)
 
 
-def topics_of(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
+def main_topics(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
     """Return the five most frequent clusters, each with its most frequent phrase."""
     clusters: dict[str, Counter[str]] = {}
     for head, phrase in phrases:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from interlock.dpe.text.text import words_of
+from interlock.dpe.text.wordlists import word_set
 
 _WORD = re.compile(r"[^\W_]+(?:[.,'’-][^\W_]+)*")
-_COMMON = words_of(
+_COMMON = word_set(
     """
     a about after also an and are as at be been before but by can could for from had has have he her his in into
     is it its may might not of on or over she than that the their they this to under was were which who will with

@@ -80,11 +80,11 @@ def _turned_line(text: Text) -> Text:
         return text
     back = text.turned(0, len(text.chars))
     over = Text(back.chars.translate(_OVER), back.starts, back.ends)
-    words = _each_word(text, _back)
+    words = _each_word(text, _reversed)
     best = max((back, over, words), key=lambda each: known_share(each.chars) - 0.2 * (each.chars[:1] in ".,!?"))
     if not _is_better(best.chars, text.chars):
         return text
-    return _each_word(text, _back_unless_better) if best is words else best
+    return _each_word(text, _reversed_unless_worse) if best is words else best
 
 
 def _is_better(after: str, before: str) -> bool:
@@ -96,11 +96,11 @@ def _each_word(text: Text, change: Callable[[str], str]) -> Text:
     return text.replaced([(*m.span(), change(m.group())) for m in _WORD.finditer(text.chars)])
 
 
-def _back(word: str) -> str:
+def _reversed(word: str) -> str:
     return word[::-1]
 
 
-def _back_unless_better(word: str) -> str:
+def _reversed_unless_worse(word: str) -> str:
     """Reverse a word, unless it is likelier as it stands: it may have been left unreversed."""
     return max((word[::-1], word), key=lambda each: _worth(each.lower(), each))
 
@@ -159,7 +159,7 @@ def _bare(word: str) -> str:
 
 def _apart(text: Text, *, short: bool) -> Text:
     """Join letters set apart by spaces or by one mark: a p p r o v e d."""
-    edits = [(start, end, _words_of(text.chars[start:end], short=short)) for start, end in _spaced_out(text.chars)]
+    edits = [(start, end, _split_run(text.chars[start:end], short=short)) for start, end in _spaced_out(text.chars)]
     text = text.replaced(edits) if edits else text
     for run, pair in _MARKED:
         edits = list(_joined_letters(text.chars, run, least=4))
@@ -181,7 +181,7 @@ def _spaced_out(chars: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _words_of(run: str, *, short: bool) -> str:
+def _split_run(run: str, *, short: bool) -> str:
     """Return the words of a run, split at wider spaces or else by the common words."""
     words = [word.replace(" ", "") for word in run.split("  ") if word.strip()]
     return " ".join(words) if len(words) > 1 else _segmented(words[0], short=short)

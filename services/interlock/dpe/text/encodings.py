@@ -45,8 +45,8 @@ _WORDS = pattern(r"\p{L}{2,}[^\p{L}]+\p{L}{2,}[^\p{L}]+\p{L}{2,}")
 
 def unseen(text: Text) -> Text:
     """Return the text with the messages that its invisible characters encode, each on a line of its own."""
-    edits = [*_decoded(text.chars, _TAGS, _of_tags), *_decoded(text.chars, _SELECTORS, _of_selectors)]
-    edits += _decoded(text.chars, _BITS, _of_bits)
+    edits = [*_decoded(text.chars, _TAGS, _decode_tags), *_decoded(text.chars, _SELECTORS, _decode_selectors)]
+    edits += _decoded(text.chars, _BITS, _decode_bits)
     flags = {at for at, _, _ in edits if text.chars[at - 1 : at] == "\U0001f3f4"}
     return text.replaced([edit for edit in _apart(edits) if edit[0] not in flags])
 
@@ -149,7 +149,7 @@ def _text(data: bytes) -> str:
     return text if _is_readable(text) or any(code.fullmatch(text) for code in _INNER) else ""
 
 
-def _of_base64(run: str) -> str:
+def _decode_base64(run: str) -> str:
     if run.isalpha() and (run.islower() or run.istitle()):
         return ""  # a long word
     body = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
@@ -159,7 +159,7 @@ def _of_base64(run: str) -> str:
         return ""
 
 
-def _of_base32(run: str) -> str:
+def _decode_base32(run: str) -> str:
     body = run.rstrip("=")
     try:
         return _text(base64.b32decode(body + "=" * (-len(body) % 8)))
@@ -167,36 +167,36 @@ def _of_base32(run: str) -> str:
         return ""
 
 
-def _of_hex(run: str) -> str:
+def _decode_hex(run: str) -> str:
     digits = "".join(c for c in run.replace("0x", "") if c.isalnum())
     return _text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
 
 
-def _of_binary(run: str) -> str:
+def _decode_binary(run: str) -> str:
     digits = "".join(c for c in run if c in "01")
     return _text(bytes(int(digits[at : at + 8], 2) for at in range(0, len(digits) - 7, 8)))
 
 
-def _of_tags(run: str) -> str:
+def _decode_tags(run: str) -> str:
     return f"\n{''.join(chr(ord(c) - _TAG_BASE) for c in run)}\n"
 
 
-def _of_selectors(run: str) -> str:
+def _decode_selectors(run: str) -> str:
     values = (ord(c) - _FIRST_SELECTORS if ord(c) < _MORE_SELECTORS else ord(c) - _MORE_SELECTORS + 16 for c in run)
     plain = _text(bytes(values))
     return f"\n{plain}\n" if plain else ""
 
 
-def _of_bits(run: str) -> str:
+def _decode_bits(run: str) -> str:
     bits = "".join("0" if c == "\u200b" else "1" for c in run)
-    plain = _of_binary(bits)
+    plain = _decode_binary(bits)
     return f"\n{plain}\n" if plain else ""
 
 
 _CODES = (
-    (_BINARY, _of_binary),
-    (_HEX, _of_hex),
-    (_BASE32, _of_base32),
-    (_BASE64_LINES, _of_base64),
-    (_BASE64, _of_base64),
+    (_BINARY, _decode_binary),
+    (_HEX, _decode_hex),
+    (_BASE32, _decode_base32),
+    (_BASE64_LINES, _decode_base64),
+    (_BASE64, _decode_base64),
 )

@@ -169,17 +169,17 @@ def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
     yield at + start, at + len(tag)
 
 
-def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
+def _fence_info(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
     """Yield the info string of a fence if it is more than the name of a language."""
     fence = _FENCE.match(text.chars, *line)
-    said = text.cut(fence.end() if fence else line[0], line[1])
-    if len(said.chars.split()) > 1:
-        yield TextBlock(said, BlockKind.PROSE)
+    info = text.cut(fence.end() if fence else line[0], line[1])
+    if len(info.chars.split()) > 1:
+        yield TextBlock(info, BlockKind.PROSE)
 
 
 def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
     """Yield the lines of a fence in groups. An unclosed fence extends to the end."""
-    yield from _said_on_fence(text, lines[number])
+    yield from _fence_info(text, lines[number])
     number += 1
     parts: list[Text] = []
     while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
@@ -193,7 +193,7 @@ def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generato
     if parts:
         yield TextBlock(joined(parts), BlockKind.CODE)
     if number < len(lines):
-        yield from _said_on_fence(text, lines[number])
+        yield from _fence_info(text, lines[number])
     return number + 1
 
 
@@ -212,7 +212,7 @@ def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generat
     while number < len(lines) and "|" in text.chars[slice(*lines[number])]:
         cells = _cells(text, *lines[number])
         named = [
-            joined([_beside(head[n].chars, cell), cell], ": ") if n < len(head) and head[n].chars and n else cell
+            joined([_label_at(head[n].chars, cell), cell], ": ") if n < len(head) and head[n].chars and n else cell
             for n, cell in enumerate(cells)
             if cell.chars
         ]
@@ -240,7 +240,7 @@ def _json_blocks(text: Text) -> list[TextBlock] | None:
     for path, leaf in _leaves(document):
         start, end = next(places) if leaf is not None else (0, 0)
         value = _literal(text, start, end)
-        label = _beside(" ".join(path), value)
+        label = _label_at(" ".join(path), value)
         if "\n" in value.chars or len(value.chars) > CODE_CHARS:
             blocks += [TextBlock(label, BlockKind.TITLE)] if path else []
             blocks += list(_prose_blocks(value))
@@ -302,7 +302,7 @@ def _literal(text: Text, start: int, end: int) -> Text:
     return Text("".join(chars), starts, ends)
 
 
-def _beside(label: str, value: Text) -> Text:
+def _label_at(label: str, value: Text) -> Text:
     """Return *label* with the offset at which *value* starts."""
     at = value.origin[0]
     return Text(label, [at] * len(label), [at] * len(label))

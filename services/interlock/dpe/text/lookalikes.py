@@ -25,7 +25,7 @@ _SHORTEST_KNOWN = 3
 _LATIN_IN_GREEK = 3
 
 
-def plain_of(char: str) -> str:
+def resembled_letter(char: str) -> str:
     """Return the Latin letter or digit that *char* resembles, or *char* itself."""
     return _TABLE.get(char, char)
 
@@ -47,7 +47,7 @@ def folded(text: str) -> str:
     chars = list(text)
     for match in _WORD.finditer(text):
         word = match.group()
-        plain = "".join(map(plain_of, word))
+        plain = "".join(map(resembled_letter, word))
         latin = mostly_latin or any(c.isascii() and c.isalpha() for c in word)
         if mostly_latin and any(c.isdecimal() for c in word):
             plain = "".join(str(unicodedata.decimal(c, c)) for c in plain)
@@ -73,7 +73,7 @@ def _is_mixed(word: str) -> bool:
     latin = sum(char.isascii() and char.isalpha() for char in word)
     if not latin or not any(foreign):
         return False
-    plain = "".join(map(plain_of, word))
+    plain = "".join(map(resembled_letter, word))
     if not plain.isascii():
         return False
     if len(word) >= _SHORTEST_KNOWN and plain.lower() in COMMON_WORDS:

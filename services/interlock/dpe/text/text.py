@@ -233,8 +233,3 @@ def _joins(char: str) -> bool:
         return True
     name = unicodedata.name(char, "")
     return not name.startswith(("LATIN", "GREEK", "CYRILLIC", "FULLWIDTH", "MODIFIER LETTER"))
-
-
-def words_of(listing: str) -> frozenset[str]:
-    """Return the words of a listing."""
-    return frozenset(listing.split())

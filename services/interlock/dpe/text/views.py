@@ -49,12 +49,12 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
     views: list[Viewed] = []
     for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
         seen, hidden = normalised(output.text)
-        spoken = addressed(seen.chars)
-        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, spoken))
+        in_written = addressed(seen.chars)
+        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, in_written))
         for number in range(most[output.choice_index]):
             shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
-            heard = max(spoken, addressed(shown.chars))
-            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, heard))
+            in_shown = max(in_written, addressed(shown.chars))
+            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, in_shown))
     return views
 
 

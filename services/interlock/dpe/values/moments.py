@@ -57,7 +57,10 @@ def comparable(first: Moment, second: Moment) -> bool:
 def covers(source: Moment, claim: Moment) -> bool:
     """Whether a source states every part that a claimed moment states."""
     return any(
-        all(mine is None or (its is not None and mine[0] <= its[0] and its[1] <= mine[1]) for mine, its in pairs)
+        all(
+            claimed is None or (stated is not None and claimed[0] <= stated[0] and stated[1] <= claimed[1])
+            for claimed, stated in pairs
+        )
         for one in claim.readings()
         for other in source.readings()
         for pairs in (list(zip(_parts(one), _parts(other), strict=True)),)
