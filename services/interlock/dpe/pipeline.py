@@ -111,7 +111,7 @@ class Pipeline:
             self._read_envelope(request),
             self._read_session(request),
             self._read_query(request),
-            self._fan_in.fan_in(request),
+            self._fan_in.compare_answers(request),
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
@@ -252,7 +252,7 @@ class Pipeline:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
         with _timed("3c"):
             found = [await self._contradictions_in(reading.checked) for reading in answer.readings]
-            return await self._fan_in.same_subject(answer.readings, request, found)
+            return await self._fan_in.drop_other_subjects(answer.readings, request, found)
 
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))

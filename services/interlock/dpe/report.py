@@ -87,7 +87,7 @@ class Context:
 
 
 def report(
-    choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, crossed: CrossAgent | None = None
+    choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, cross_agent: CrossAgent | None = None
 ) -> dpe_pb2.Report:
     """Return the report: the worst choice in full, the risk of every choice, and the worst value of each quality stage.
 
@@ -98,7 +98,7 @@ def report(
     message = dpe_pb2.Report(
         **_claim_fields(worst, context.method),
         **_finding_fields(worst),
-        **_contradiction_fields(choices, crossed.between if crossed else ()),
+        **_contradiction_fields(choices, cross_agent.between if cross_agent else ()),
         **_quality_fields(qualities),
         **_compliance_fields(context, scored=score is not None),
         **_risk_fields(worst.risk),
@@ -121,8 +121,8 @@ def report(
             for c in choices
         ],
     )
-    if crossed:
-        message.cross_agent.CopyFrom(_cross_agent(crossed))
+    if cross_agent:
+        message.cross_agent.CopyFrom(_cross_agent(cross_agent))
     message.linked_results.extend(dpe_pb2.LinkedResult(**asdict(one)) for one in context.linked)
     if worst.weakest:
         message.entailment_score = worst.weakest.entailment
@@ -159,18 +159,21 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         fabrications=choice.fabrications.get(claim.claim_id, ()),
         distortions=[_distortion(d) for d in choice.distortions.get(claim.claim_id, ())],
     )
-    found = choice.evidence.get(claim.claim_id)
-    if found:
+    evidence = choice.evidence.get(claim.claim_id)
+    if evidence:
         message.attribution = dpe_pb2.Attribution.ValueType(int(choice.attributions[claim.claim_id]))
-        message.fact_id, message.similarity = found.fact_id, found.similarity
-        message.entailment, message.contradiction = found.scores.entailment, found.scores.contradiction
+        message.fact_id, message.similarity = evidence.fact_id, evidence.similarity
+        message.entailment, message.contradiction = evidence.scores.entailment, evidence.scores.contradiction
         message.method = method
     return message
 
 
-def _distortion(found: Distortion) -> dpe_pb2.Distortion:
+def _distortion(distortion: Distortion) -> dpe_pb2.Distortion:
     return dpe_pb2.Distortion(
-        type=found.type, source_value=found.source_value, claim_value=found.claim_value, fact_id=found.fact_id
+        type=distortion.type,
+        source_value=distortion.source_value,
+        claim_value=distortion.claim_value,
+        fact_id=distortion.fact_id,
     )
 
 
@@ -213,29 +216,29 @@ def _contradiction_fields(choices: Sequence[Choice], between: Sequence[Between])
     }
 
 
-def _cross_agent(found: CrossAgent) -> dpe_pb2.CrossAgent:
+def _cross_agent(cross_agent: CrossAgent) -> dpe_pb2.CrossAgent:
     return dpe_pb2.CrossAgent(
-        merged=found.merged,
+        merged=cross_agent.merged,
         contradictions=[
             dpe_pb2.CrossAgentContradiction(
                 source_a=each.source_a, claim_a=each.claim_a, source_b=each.source_b, claim_b=each.claim_b,
                 type=each.type, severity=each.found.severity,
             )
-            for each in found.between
+            for each in cross_agent.between
         ],
         coverage=[
             dpe_pb2.SubQueryCoverage(
                 sub_query=each.sub_query, credit=each.credit, source_id=each.source_id, uncovered=each.uncovered
             )
-            for each in found.coverage
+            for each in cross_agent.coverage
         ],
-        completeness=found.completeness,
-        flow=found.flow,
+        completeness=cross_agent.completeness,
+        flow=cross_agent.flow,
     )  # fmt: skip
 
 
-def _scope(found: Contradiction) -> str:
-    return "cross-window" if isinstance(found, CrossWindow) else "intra"
+def _scope(contradiction: Contradiction) -> str:
+    return "cross-window" if isinstance(contradiction, CrossWindow) else "intra"
 
 
 def _quality_fields(qualities: Sequence[Quality]) -> dict[str, Any]:
@@ -278,14 +281,14 @@ def _lowest(scores: Iterable[float | None]) -> float | None:
 
 
 def _compliance_fields(context: Context, *, scored: bool) -> dict[str, Any]:
-    found = context.controls(scored)
+    controls = context.controls(scored)
     return {
         "domain": context.classification.domain,
         "eu_ai_act_class": context.classification.ai_class.name,
         "nist_tier": context.classification.nist_tier,
-        "iso_42001_controls": found.iso_42001,
-        "controls_met": len(found.met),
-        "controls_total": found.total,
+        "iso_42001_controls": controls.iso_42001,
+        "controls_met": len(controls.met),
+        "controls_total": controls.total,
         "flow_remediation": context.flow_remediation or None,
     }
 
@@ -307,8 +310,8 @@ def _risk_fields(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _pii(found: PiiFinding) -> dpe_pb2.PiiFinding:
-    return dpe_pb2.PiiFinding(**asdict(found))
+def _pii(finding: PiiFinding) -> dpe_pb2.PiiFinding:
+    return dpe_pb2.PiiFinding(**asdict(finding))
 
 
 def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:

@@ -69,9 +69,13 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.CheckSummaryRequest, context: Any
     ) -> dpe_pb2.CheckSummaryResponse:
         """Return how faithful a summary is to its source."""
-        found = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
-        log.info("dpe.summary_checked", claims=found.claims, flawed=len(found.flawed), score=round(found.score, 4))
-        return dpe_pb2.CheckSummaryResponse(fidelity_score=found.score, claims=found.claims, flawed_claims=found.flawed)
+        checked = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
+        log.info(
+            "dpe.summary_checked", claims=checked.claims, flawed=len(checked.flawed), score=round(checked.score, 4)
+        )
+        return dpe_pb2.CheckSummaryResponse(
+            fidelity_score=checked.score, claims=checked.claims, flawed_claims=checked.flawed
+        )
 
     async def Describe(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.DescribeRequest, context: Any

@@ -51,7 +51,7 @@ def split_claims(
 
 
 def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[Claim, Checkability]:
-    tokens = _tokens_of(parsed, text)
+    tokens = _tokens_in(parsed, text)
     own = text
     if parsed.lead and not any(t.dep_ in SUBJECTS for t in tokens):
         text = with_lead(parsed.lead, text, tokens)
@@ -95,7 +95,7 @@ def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
     return marked and len(tokens) <= TITLE_WORDS and not any(t.pos_ in {"VERB", "AUX"} for t in tokens)
 
 
-def _tokens_of(parsed: Parsed, text: Text) -> list[Any]:
+def _tokens_in(parsed: Parsed, text: Text) -> list[Any]:
     """Return the tokens with at least one character in *text*, in order."""
     wanted = set(text.starts)
     found = []

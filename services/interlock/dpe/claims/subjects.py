@@ -52,12 +52,12 @@ class Subjects:
         return self.by_text.get(text, (frozenset(),))
 
 
-def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, asked: str = "") -> Subjects:
+def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, sub_query: str = "") -> Subjects:
     """Return the subjects of the claims of a text.
 
-    *texts* are by output index; *asked* is the sub-query that the text was to answer.
+    *texts* are by output index; *sub_query* is the sub-query that the text was to answer.
     """
-    query_names = {name for found in frame(asked).names if found.sure and (name := _name(" ".join(found.words)))}
+    query_names = {name for found in frame(sub_query).names if found.sure and (name := _name(" ".join(found.words)))}
     context, at = _Context(set(query_names), bool(query_names)), (-1, 0)
     found: dict[str, list[Subject]] = {}
     for claim in sorted(claims, key=lambda one: (one.output_index, one.start)):
@@ -70,7 +70,7 @@ def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, asked: str = 
         context.opened = context.opened or bool(opens)
         subject = opens or (context.names if context.opened else set())
         found.setdefault(claim.text, []).append(frozenset(subject))
-    years = frozenset(_YEAR.findall(asked))
+    years = frozenset(_YEAR.findall(sub_query))
     return Subjects({text: tuple(dict.fromkeys(each)) for text, each in found.items()}, years)
 
 

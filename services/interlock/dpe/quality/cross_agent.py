@@ -103,14 +103,14 @@ class CrossAgent:
 
 
 def _merged(answer: AgentAnswer, text: str, _: Cancelled) -> Merged:
-    return Merged(answer, subjects(answer.profile.text.claims, {0: text}, asked=answer.sub_query))
+    return Merged(answer, subjects(answer.profile.text.claims, {0: text}, sub_query=answer.sub_query))
 
 
 def _reading_subjects(reading: ChoiceReading, request: Request) -> Subjects:
     return subjects(reading.checked, {number: output.text for number, output in enumerate(request.outputs)})
 
 
-def _same_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
+def _keep_same_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
     own_subjects, texts = _reading_subjects(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
     return [each for each in found if not differ(own_subjects, texts[each.claim_id], own_subjects, each.other_text)]
 
@@ -221,7 +221,7 @@ class FanInStages:
     read: Callable[[Sequence[Output]], Awaitable[Sequence[TextProfile]]]
     """Read texts, each as its own choice. A masked text has several readings; the last one counts."""
 
-    async def fan_in(self, request: Request) -> FanIn:
+    async def compare_answers(self, request: Request) -> FanIn:
         """Read the merged answers and compare each with those before it.
 
         Refused with CLAIM_LIMIT_EXCEEDED or MERGED_CLAIM_LIMIT_EXCEEDED when they make more claims than are compared.
@@ -251,7 +251,7 @@ class FanInStages:
         reported = {(each.claim_id, wording(each.other_text)) for each in earlier}
         return [each for each in contradicted if (each.claim_id, wording(each.other_text)) not in reported]
 
-    async def same_subject(
+    async def drop_other_subjects(
         self, readings: Sequence[ChoiceReading], request: Request, found: list[list[Contradiction]]
     ) -> list[list[Contradiction]]:
         """Return the contradictions *found* within each choice.
@@ -264,7 +264,9 @@ class FanInStages:
             return found
 
         def kept(_: Cancelled) -> list[list[Contradiction]]:
-            return [_same_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)]
+            return [
+                _keep_same_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)
+            ]
 
         return await self.language.run(kept, stage="3c")
 

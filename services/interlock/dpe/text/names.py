@@ -54,15 +54,15 @@ class Name:
 
 def _common_knowledge() -> tuple[dict[tuple[str, ...], str], frozenset[str]]:
     """Read the entities that need no source: the words of each name, mapped to the entity that it denotes."""
-    known: dict[tuple[str, ...], str] = {}
+    entities: dict[tuple[str, ...], str] = {}
     for line in lines("common_knowledge.txt"):
         spellings = line.split("|")
         for spelling in spellings:
             words = tuple(
                 plain(word) for word in spelling.replace("-", " ").split() if plain(word) not in {"and", "of", "the"}
             )
-            known.setdefault(words, plain(spellings[0]))
-    return known, frozenset(word for words in known for word in words)
+            entities.setdefault(words, plain(spellings[0]))
+    return entities, frozenset(word for words in entities for word in words)
 
 
 KNOWN, KNOWN_WORDS = _common_knowledge()
