@@ -98,12 +98,12 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         finally:
             work.close()
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return the models that failed and fail still, and a text thread that hangs; what answers again is taken off."""
         for slot in list(self._failing):
             if await self._answers(slot):
                 del self._failing[slot]
-        return {**self._failing, **self._pipeline.language.missing()}
+        return {**self._failing, **self._pipeline.language.unready_dependencies()}
 
     async def _answers(self, slot: str) -> bool:
         self._probes += 1

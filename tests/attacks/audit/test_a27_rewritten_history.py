@@ -274,7 +274,7 @@ async def test_a27_a_service_on_a_truncated_database_writes_nothing(tmp_path):
         refused = (await audit.seal(session=3)).refusal
         assert refused.reason == "CHAIN_TRUNCATED"
         assert (refused.metadata["anchored_size"], refused.metadata["kept"]) == ("6", "3")
-        assert "CHAIN_TRUNCATED" in (await audit.service.missing())["audit_anchor"]
+        assert "CHAIN_TRUNCATED" in (await audit.service.unready_dependencies())["audit_anchor"]
     assert LogFolder(tmp_path / "anchor").sizes(1) == [3, 6], "nothing that does not extend was published"
 
 

@@ -91,12 +91,12 @@ async def test_with_a_required_anchor_nothing_is_sealed_beyond_the_lag(tmp_path)
         refused = (await audit.seal()).refusal
         assert refused.reason == "AUDIT_ANCHOR_LAG"
         assert refused.retry_after_ms > 0
-        assert "AUDIT_ANCHOR_LAG" in (await audit.service.missing())["audit_anchor"]
+        assert "AUDIT_ANCHOR_LAG" in (await audit.service.unready_dependencies())["audit_anchor"]
         assert not (await audit.record()).HasField("refusal"), "what went on is still recorded"
         (tmp_path / "away").rename(anchor)
         await audit.notary.round()
         assert not (await audit.seal()).HasField("refusal")
-        assert await audit.service.missing() == {}
+        assert await audit.service.unready_dependencies() == {}
 
 
 async def test_a_required_anchor_that_was_never_read_lets_nothing_be_sealed(tmp_path):

@@ -161,7 +161,7 @@ async def test_a_loss_is_acknowledged_once_and_the_log_goes_on_behind_it(tmp_pat
         assert (data["reviewer_id"], data["approval_id"]) == ("r@example.com", APPROVAL)
         await audit.notary.round()
         checkpoint = await audit.stub.GetCheckpoint(audit_pb2.GetCheckpointRequest())
-        assert await audit.service.missing() == {}
+        assert await audit.service.unready_dependencies() == {}
     assert checkpoint.note.startswith("interlock.local/audit/2\n7\n")
     assert (tmp_path / "anchor" / "2" / "checkpoint").read_text() == checkpoint.note
     async with audited(settings) as audit:  # and is remembered

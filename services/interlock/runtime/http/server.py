@@ -120,8 +120,8 @@ def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlet
         return PlainTextResponse("ok\n")
 
     async def readyz(_request: Request) -> Response:
-        missing = dict(await readiness())
-        return JSONResponse({"ready": not missing, "missing": missing}, status_code=503 if missing else 200)
+        unready = dict(await readiness())
+        return JSONResponse({"ready": not unready, "missing": unready}, status_code=503 if unready else 200)
 
     async def metrics(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -45,41 +45,41 @@ class Readiness:
         async with self._lock:
             if time.monotonic() - self._asked_at >= FRESH_S:
                 found = await asyncio.gather(*(_ask(service) for service in self._services))
-                for service, missing in zip(self._services, found, strict=True):
-                    self._note(service.name, missing)
+                for service, unready in zip(self._services, found, strict=True):
+                    self._note(service.name, unready)
                 self._asked_at = time.monotonic()
         return self.by_service
 
-    async def missing(self) -> dict[str, str]:
+    async def unready_dependencies(self) -> dict[str, str]:
         """Return dependency → hint over all services; empty means ready."""
         found = await self.refresh()
-        return {name: hint for missing in found.values() for name, hint in missing.items()}
+        return {name: hint for unready in found.values() for name, hint in unready.items()}
 
-    def _note(self, name: str, missing: Mapping[str, str]) -> None:
+    def _note(self, name: str, unready: Mapping[str, str]) -> None:
         before = self.by_service.get(name)
-        self.by_service[name] = missing
-        READY.labels(name).set(0 if missing else 1)
-        if before is not None and set(before) == set(missing):
+        self.by_service[name] = unready
+        READY.labels(name).set(0 if unready else 1)
+        if before is not None and set(before) == set(unready):
             return
-        if missing:
-            log.warning("service.not_ready", service=name, missing=sorted(missing), hint="; ".join(missing.values()))
+        if unready:
+            log.warning("service.not_ready", service=name, missing=sorted(unready), hint="; ".join(unready.values()))
         else:
             log.info("service.ready", service=name)
 
 
-async def unready_of(parts: Sequence[Readiness]) -> dict[str, str]:
+async def unready_across(parts: Sequence[Readiness]) -> dict[str, str]:
     """Return dependency → hint over several servers of one process."""
-    found = await asyncio.gather(*(part.missing() for part in parts))
-    return {name: hint for missing in found for name, hint in missing.items()}
+    found = await asyncio.gather(*(part.unready_dependencies() for part in parts))
+    return {name: hint for unready in found for name, hint in unready.items()}
 
 
 async def _ask(service: Service) -> Mapping[str, str]:
     try:
         async with asyncio.timeout(LIMIT_S):
-            return await service.missing()
+            return await service.unready_dependencies()
     except TimeoutError:
         return {service.name: f"its own check took longer than {LIMIT_S:g} s"}
-    except Exception as error:  # missing() must not raise; if it does, that is not readiness
+    except Exception as error:  # unready_dependencies() must not raise; if it does, that is not readiness
         log.exception("service.check_failed", service=service.name)
         return {service.name: f"its own check failed with {type(error).__name__}; the log has the place"}
 
@@ -116,14 +116,14 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
         """Answer from a state that is fresh, and name what is missing in the trailing metadata."""
         await self.update()
-        missing = {
+        unready = {
             name: hint
             for service in self._services
             if request.service in {"", service.full_name}
             for name, hint in self._readiness.by_service[service.name].items()
         }
-        if missing:
-            context.set_trailing_metadata(((MISSING_KEY, _metadata(missing)),))
+        if unready:
+            context.set_trailing_metadata(((MISSING_KEY, _metadata(unready)),))
         return await super().Check(request, context)
 
     async def _keep_fresh(self) -> None:
@@ -137,6 +137,6 @@ def _status(serving: bool) -> Any:  # noqa: FBT001 - private and named at both u
     return status.SERVING if serving else status.NOT_SERVING
 
 
-def _metadata(missing: Mapping[str, str]) -> str:
-    text = json.dumps(missing)
-    return text if len(text) <= LONGEST_METADATA else json.dumps(dict.fromkeys(missing, "see its log"))
+def _metadata(unready: Mapping[str, str]) -> str:
+    text = json.dumps(unready)
+    return text if len(text) <= LONGEST_METADATA else json.dumps(dict.fromkeys(unready, "see its log"))

@@ -54,7 +54,7 @@ class Mesh:
     policy: PolicyServiceAsyncStub
     dpe: DpeServiceAsyncStub
     audit: AuditServiceAsyncStub
-    missing: Callable[[], Awaitable[Mapping[str, str]]]
+    unready_dependencies: Callable[[], Awaitable[Mapping[str, str]]]
     """Dependency → hint for each service that cannot be used now; empty means all can. Never raises."""
     close: Callable[[], Awaitable[None]]
 
@@ -65,11 +65,11 @@ class Mesh:
         servicers = {name: getattr(part, "servicer", part) for name, part in parts.items()}
         channel = LocalChannel(**{f"{name.capitalize()}Service": servicer for name, servicer in servicers.items()})
 
-        async def missing() -> Mapping[str, str]:
-            asked = [part.missing() for part in parts.values() if hasattr(part, "missing")]
+        async def unready_dependencies() -> Mapping[str, str]:
+            asked = [part.unready_dependencies() for part in parts.values() if hasattr(part, "unready_dependencies")]
             return {name: hint for answer in await asyncio.gather(*asked) for name, hint in answer.items()}
 
-        return cls(**_stubs(dict.fromkeys(NAMES, channel)), missing=missing, close=_nothing)
+        return cls(**_stubs(dict.fromkeys(NAMES, channel)), unready_dependencies=unready_dependencies, close=_nothing)
 
     @classmethod
     def remote(cls, settings: Settings) -> Self:
@@ -80,7 +80,7 @@ class Mesh:
         tls = open_tls(settings)
         channels = {name: _channel(tls, name, addresses[name], options, settings) for name in NAMES}
 
-        async def missing() -> Mapping[str, str]:
+        async def unready_dependencies() -> Mapping[str, str]:
             found = await asyncio.gather(*(_unhealthy(name, channels[name], addresses[name]) for name in NAMES))
             return {name: hint for answer in found for name, hint in answer.items()}
 
@@ -88,7 +88,7 @@ class Mesh:
             await asyncio.gather(*(channel.close() for channel in channels.values()))
 
         traced = {name: TracedChannel(channel) for name, channel in channels.items()}
-        return cls(**_stubs(traced), missing=missing, close=close)
+        return cls(**_stubs(traced), unready_dependencies=unready_dependencies, close=close)
 
 
 def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
@@ -142,11 +142,11 @@ def _named(metadata: Any) -> dict[str, str]:
 
 
 async def _unhealthy(name: str, channel: Any, where: str) -> dict[str, str]:
-    state, missing = await peer(name, channel)
+    state, unready = await peer(name, channel)
     if state is Peer.READY:
         return {}
-    if missing:
-        return {f"{name}/{dependency}": hint for dependency, hint in missing.items()}
+    if unready:
+        return {f"{name}/{dependency}": hint for dependency, hint in unready.items()}
     return {name: hint_for(state, name, where)}
 
 

@@ -15,6 +15,6 @@ class Service:
     full_name: str
     servicer: Any
     register: Callable[[Any, Any], None]
-    missing: Callable[[], Awaitable[Mapping[str, str]]]
+    unready_dependencies: Callable[[], Awaitable[Mapping[str, str]]]
     """Dependency → hint for each one that cannot be reached now; empty means ready. Never raises."""
     close: Callable[[], Awaitable[None]]
