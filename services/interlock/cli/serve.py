@@ -31,7 +31,9 @@ from interlock.runtime.rpc.health import Readiness, unready_across
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer, address
 from interlock.runtime.rpc.service import Service
-from interlock.runtime.settings.model import Settings, load, unknown_variables, without_password
+from interlock.runtime.settings.loading import load, unknown_variables
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 
 if TYPE_CHECKING:
     from interlock.sidecar.wiring import Sidecar

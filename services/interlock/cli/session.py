@@ -20,7 +20,8 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.domain.ids import ContinuationId, WindowId, check
 from interlock.domain.risk.risk import RiskLevel
 from interlock.runtime.pictures import picture
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub

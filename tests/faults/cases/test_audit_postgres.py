@@ -26,7 +26,8 @@ from interlock.audit.wiring import open_service
 from interlock.cli.audit.commands import app
 from interlock.domain.errors import Refused
 from interlock.runtime.clock import system_clock
-from interlock.runtime.settings.model import Settings, without_password
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 from tests.support.audit.audit import MASTER, build, event, serving, session_id, verify_message, window, window_id
 from tests.support.audit.records import a_window, adding, an_event
 from tests.support.servers.postgres import OWNER, PASSWORD, SERVICE, Postgres

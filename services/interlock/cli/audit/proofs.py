@@ -41,7 +41,8 @@ from interlock.domain.merkle.tiles import generation_of
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
 if TYPE_CHECKING:
