@@ -21,7 +21,7 @@ from interlock.cli import serve
 from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import server
-from interlock.runtime.rpc.errors import HTTP_CODES, code_of
+from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
 from interlock.runtime.settings.model import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -122,7 +122,7 @@ def reasons() -> str:
     for reason, found in find(PACKAGE).items():
         kinds = sorted(Kind[kind] for kind in found.kinds)
         http = ", ".join(dict.fromkeys(str(HTTP_CODES[kind]) for kind in kinds)) or ANY_KIND
-        grpc = ", ".join(dict.fromkeys(code_of(Refused(kind, reason, "")).name for kind in kinds)) or ANY_KIND
+        grpc = ", ".join(dict.fromkeys(grpc_code(Refused(kind, reason, "")).name for kind in kinds)) or ANY_KIND
         cells = [http, grpc, "; ".join(found.texts), "; ".join(found.hints), ", ".join(sorted(found.places))]
         rows.append(f"| `{reason}` | {' | '.join(map(_cell, cells))} |\n")
     return REASONS + "".join(rows)

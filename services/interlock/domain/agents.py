@@ -57,7 +57,7 @@ class Registry:
                 if other is not agent:
                     raise _bad(f"agents.{agent.name}.api_key", f"a key of its own; {other.name} has the same one")
 
-    def of_key(self, digest: str) -> AgentType | None:
+    def with_key(self, digest: str) -> AgentType | None:
         """Return the agent type that a key belongs to, by the key's digest."""
         return self._by_key.get(digest)
 

@@ -74,7 +74,7 @@ def approval_id(entropy: bytes) -> str:
     return "crp_appr_" + entropy.hex()
 
 
-def payload_of(approval: Approval) -> bytes:
+def canonical_payload(approval: Approval) -> bytes:
     """Return the canonical JSON of an approval."""
     values = {
         "action": approval.action, "exp": approval.expires_at, "iat": approval.issued_at, "id": approval.approval_id,
@@ -100,7 +100,7 @@ def read(text: str) -> ApprovalToken:
     first, _, second = text.removeprefix(PREFIX).partition(".")
     payload, signature = _decoded(first), _decoded(second)
     approval = _approval(payload)
-    if len(signature) != SIGNATURE_BYTES or payload_of(approval) != payload:
+    if len(signature) != SIGNATURE_BYTES or canonical_payload(approval) != payload:
         raise _malformed()
     return ApprovalToken(approval, signed_bytes(payload), signature)
 

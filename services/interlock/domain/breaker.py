@@ -26,7 +26,7 @@ class Transition:
     after: BreakerState
 
 
-def state_of(budget: Micros) -> BreakerState:
+def breaker_state(budget: Micros) -> BreakerState:
     """Return the state that a budget means: OPEN at 0.10 and below, CLOSED above 0.50."""
     if budget <= OPEN_AT:
         return BreakerState.OPEN

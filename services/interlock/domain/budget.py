@@ -51,14 +51,14 @@ _BANDS = (
 )
 
 
-def band_of(budget: Micros) -> Band:
+def budget_band(budget: Micros) -> Band:
     """Return the band of a budget; each upper bound belongs to its band, except that 0.25 is still caution."""
     return next((band for upper, band in _BANDS if budget <= upper), Band.HEALTHY)
 
 
-def warning_of(budget: Micros) -> str | None:
+def budget_warning(budget: Micros) -> str | None:
     """Return the value of ``CRP-Safety-Budget-Warning``; ``None`` where it is not sent."""
-    band = band_of(budget)
+    band = budget_band(budget)
     return band.value if band in {Band.CAUTION, Band.LOW} else None
 
 

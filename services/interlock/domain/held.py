@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.domain.signed import MalformedError, object_of
+from interlock.domain.signed import MalformedError, parse_json
 
 FORM = 1
 CHAT, STREAM, TEXT = "chat", "chat-stream", "text"
@@ -56,7 +56,7 @@ def packed(held: Held) -> bytes:
 def unpacked(data: bytes) -> Held:
     """Return what was packed. Raises ``ValueError`` for anything else: nothing is released that cannot be read."""
     try:
-        values: Any = object_of(data)
+        values: Any = parse_json(data)
         held = Held(
             form=values["form"], include_usage=values["include_usage"], headers=values["headers"],
             body=_bytes(values["body"]), decision=_bytes(values["decision"]), question=values["question"],
@@ -80,15 +80,17 @@ def _sound(held: Held) -> bool:
     )
 
 
-def texts_of(held: Held) -> list[tuple[str, str]]:
+def readable_texts(held: Held) -> list[tuple[str, str]]:
     """Return every text in a held response that a reader would get, each with what it is, in the order of the choices."""
     if held.form == TEXT:
         return [("text", held.body.decode("utf-8", "replace"))]
     completion = json.loads(held.body)
-    return [one for choice in completion["choices"] for one in _of_choice(choice, many=len(completion["choices"]) > 1)]
+    return [
+        one for choice in completion["choices"] for one in _choice_texts(choice, many=len(completion["choices"]) > 1)
+    ]
 
 
-def _of_choice(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, str]]:
+def _choice_texts(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, str]]:
     message = choice["message"]
     prefix = f"choice {choice['index']} " if many else ""
     found = [

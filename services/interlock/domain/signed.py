@@ -28,7 +28,7 @@ def encoded(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-def mac_of(tag: bytes, payload: bytes, key: bytes) -> bytes:
+def compute_mac(tag: bytes, payload: bytes, key: bytes) -> bytes:
     """Return the MAC of a payload as it is sent, after a tag that says what kind of text it is."""
     return hmac.digest(key, tag + b"." + payload, hashlib.sha256)
 
@@ -56,7 +56,7 @@ def decoded(part: bytes) -> bytes:
     return data
 
 
-def object_of(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
+def parse_json(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
     """Return the JSON value in *data*; an object in which a key occurs twice is malformed."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_float=parse_float)

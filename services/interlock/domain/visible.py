@@ -30,7 +30,7 @@ def segments(text: str) -> Iterator[tuple[str, bool]]:
             if shown:
                 yield "".join(shown), False
                 shown = []
-            yield code_of(char), True
+            yield code_point(char), True
         else:
             shown.append(char)
     if shown:
@@ -42,11 +42,11 @@ def visible(text: str) -> str:
     return "".join(f"⟦{part}⟧" if hidden else part for part, hidden in segments(text))
 
 
-def code_of(char: str) -> str:
+def code_point(char: str) -> str:
     """Return the code point of a character as people write it."""
     return f"U+{ord(char):04X}"
 
 
-def name_of(code: str) -> str:
+def character_name(code: str) -> str:
     """Return what the character of a code point is called."""
     return unicodedata.name(chr(int(code.removeprefix("U+"), 16)), "without a name").lower()

@@ -16,7 +16,7 @@ from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
 from interlock.audit.merkle.examination import examine_log
 from interlock.audit.merkle.folder import LogFolder
 from interlock.audit.store.opening import open_reader
-from interlock.domain.merkle.tree import root_of
+from interlock.domain.merkle.tree import merkle_root
 from interlock.runtime import failpoints
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.auditors import audited, settings_of
@@ -145,7 +145,7 @@ def test_kill_9_at_each_step_breaks_nothing_and_loses_nothing_for_good(tmp_path,
     assert (found.verdict, found.anchored) == ("VALID", size)
     assert all(f"\n{size}\n" in note for size, note in after.items())
     assert LogFolder(tmp_path / "anchor").latest(1) == after[size]
-    assert root_of(leaves) == found.root
+    assert merkle_root(leaves) == found.root
 
 
 def published(settings: Settings) -> dict[int, str]:

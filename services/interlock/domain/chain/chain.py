@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-from interlock.domain.chain.marks import marks_of
+from interlock.domain.chain.marks import read_marks
 from interlock.domain.errors import Refused, invalid
 
 SEPARATOR = "\u241f"
@@ -234,7 +234,7 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
     Events are taken by sequence, never by time. The module's docstring says what this cannot see.
     """
     ordered = sorted(events, key=lambda event: event.sequence)
-    seals, marks = _seals(ordered), marks_of(ordered)
+    seals, marks = _seals(ordered), read_marks(ordered)
     chained_on = event_faults(ordered, key_of, sequence=marks.sequence, previous=marks.head)
     erased = {e.window_id for e in ordered if e.event_type == WINDOW_SEALED and e.sequence < marks.erased_before}
     found = _window_faults(windows, seals, key_of)
@@ -322,7 +322,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", 1, "SEVERAL_ROOTS")
     order = _order(seals)
     for window in ordered:
-        for reason in _faults_of(window, known, seals, key_of):
+        for reason in _faults_in(window, known, seals, key_of):
             yield Fault("window", window.window_number, reason, window.window_id)
         if any(order.get(parent, -1) > order.get(window.window_id, len(order)) for parent in window.parent_ids):
             yield Fault("window", window.window_number, "SEALED_BEFORE_PARENT", window.window_id)
@@ -331,7 +331,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", number, "MISSING_WINDOW", id_)
 
 
-def _faults_of(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
+def _faults_in(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
     yield from _link_faults(window, known, seals, key_of)
     if not window.stored_report_hash:
         yield "MISSING_REPORT"

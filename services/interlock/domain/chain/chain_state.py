@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from interlock.domain.budget import FULL, Micros, micros
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord
@@ -26,25 +27,25 @@ class ChainState:
     sealed: int
     started: int = 0
 
+    @classmethod
+    def from_events(cls, events: Iterable[EventRecord], *, excluding: str = "") -> Self:
+        """Return the state that the events of one session's chain show. The window *excluding* is left out."""
+        budget, sealed, started = FULL, 0, set[str]()
+        for event in events:
+            if event.event_type == CASCADED:
+                budget = min(budget, cascaded_budget(event.data_json))
+            elif event.event_type == WINDOW_SEALED and event.window_id != excluding:
+                sealed += 1
+            elif event.event_type == SUB_AGENT_STARTED:
+                started.add(_started_session(event.data_json))
+        return cls(budget, sealed, len(started - {""}))
+
 
 WHOLE = ChainState(FULL, 0)
 """Of a session about which nothing is on record."""
 
 
-def standing_of(events: Iterable[EventRecord], *, besides: str = "") -> ChainState:
-    """Return what the events of one session's chain say of it; the window *besides* is left out."""
-    budget, sealed, started = FULL, 0, set[str]()
-    for event in events:
-        if event.event_type == CASCADED:
-            budget = min(budget, lowered_to(event.data_json))
-        elif event.event_type == WINDOW_SEALED and event.window_id != besides:
-            sealed += 1
-        elif event.event_type == SUB_AGENT_STARTED:
-            started.add(_session_of(event.data_json))
-    return ChainState(budget, sealed, len(started - {""}))
-
-
-def _session_of(data_json: str) -> str:
+def _started_session(data_json: str) -> str:
     """Return the session that a SUB_AGENT_STARTED names; empty for one that names none."""
     try:
         named = json.loads(data_json)["session_id"]
@@ -53,7 +54,7 @@ def _session_of(data_json: str) -> str:
     return named if isinstance(named, str) else ""
 
 
-def lowered_to(data_json: str) -> Micros:
+def cascaded_budget(data_json: str) -> Micros:
     """Return the budget that a SAFETY_BUDGET_CASCADED tells; all of it for one that tells none."""
     try:
         after = json.loads(data_json)["after"]

@@ -42,7 +42,7 @@ class ChainMarks:
     """The marks themselves, in order."""
 
 
-def marks_of(events: Sequence[Event]) -> ChainMarks:
+def read_marks(events: Sequence[Event]) -> ChainMarks:
     """Return what the marks among *events*, ordered by sequence, say. Their HMACs are checked elsewhere."""
     marked = [event for event in events if event.event_type in {CONTENT_ERASED, TRUNCATED}]
     if not marked:

@@ -102,7 +102,7 @@ class Trail:
         return frozenset(step.session_id for _, step in self.steps if isinstance(step, Started))
 
 
-def created_of(data: Mapping[str, Any]) -> SessionOrigin:
+def read_origin(data: Mapping[str, Any]) -> SessionOrigin:
     """Return the place in the tree that the data of a SESSION_CREATED event give; what is no such value is empty."""
     depth = data.get("loop_depth", 0)
     return SessionOrigin(
@@ -114,12 +114,12 @@ def created_of(data: Mapping[str, Any]) -> SessionOrigin:
     )
 
 
-def started_of(data: Mapping[str, Any]) -> Started:
+def read_started(data: Mapping[str, Any]) -> Started:
     """Return what the data of a SUB_AGENT_STARTED event say."""
     return Started(_text(data, "session_id"), _text(data, "agent_type"), _text(data, "grant_id"))
 
 
-def result_of(data: Mapping[str, Any], *, prefix: str = "") -> ConsumedResult:
+def read_result(data: Mapping[str, Any], *, prefix: str = "") -> ConsumedResult:
     """Return the result that a SUB_AGENT_RESULT event (with its *prefix*) or an entry of a report's linked_results names."""
     return ConsumedResult(
         session_id=_text(data, f"{prefix}session_id"),

@@ -53,7 +53,7 @@ class History:
 NO_HISTORY = History((), (), Degradation.NONE, "", "")
 
 
-def steps_of(nodes: Sequence[Node]) -> list[Step]:
+def as_steps(nodes: Sequence[Node]) -> list[Step]:
     """Return the nodes of a session as steps, in their order."""
     place = {node.window_id: at for at, node in enumerate(nodes)}
     return [
@@ -69,7 +69,7 @@ def steps_of(nodes: Sequence[Node]) -> list[Step]:
     ]
 
 
-def history_of(steps: Sequence[Step], places: Sequence[int]) -> History:
+def trace_history(steps: Sequence[Step], places: Sequence[int]) -> History:
     """Return what led to the windows at *places*, and those windows."""
     if not places:
         return NO_HISTORY
@@ -85,7 +85,7 @@ def history_of(steps: Sequence[Step], places: Sequence[int]) -> History:
     return History(
         lineage=tuple(steps[at].window_id for at in ordered),
         tiers=tuple(steps[at].tier for at in ordered),
-        degradation=degradation_of([max((steps[at].tier for at in level), key=_badness) for level in levels]),
+        degradation=find_degradation([max((steps[at].tier for at in level), key=_badness) for level in levels]),
         lineage_text=_written(steps, ordered) if short else "",
         quality_text=",".join(_level(steps, level, alone) for level in levels),
     )
@@ -95,7 +95,7 @@ def _line(steps: Sequence[Step], above: set[int]) -> History:
     """Return the history of a path without parallels: as many windows as the last one's number."""
     ordered = [steps[at] for at in sorted(above)]
     lineage, tiers = tuple(step.window_id for step in ordered), tuple(step.tier for step in ordered)
-    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
 def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
@@ -110,7 +110,7 @@ def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
     return found
 
 
-def degradation_of(tiers: Sequence[str]) -> Degradation:
+def find_degradation(tiers: Sequence[str]) -> Degradation:
     """Return the pattern at the end of a path's tiers (SPEC-004 §13.2); only its last three windows count."""
     *_, before, last = (0, 0, *(_badness(tier) for tier in tiers))
     if len(tiers) > 1 and last == before == _badness("D"):

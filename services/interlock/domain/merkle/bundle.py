@@ -105,8 +105,9 @@ class Examiner:
                 self._trails.disturbed(position)
             elif line is not None:
                 self._read(position, line)
-            if leaf is not None or (line is not None and not reason):
-                self._tree.append(leaf if leaf is not None else line[1])  # type: ignore[index]
+            known = leaf if leaf is not None or line is None or reason else line[1]
+            if known is not None:
+                self._tree.append(known)
                 size = position + 1
             if parted and line is not None:
                 self._other.append(line[1])

@@ -11,7 +11,7 @@ from typing import Any
 
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
-from interlock.domain.merkle.entry import event_of
+from interlock.domain.merkle.entry import decode_entry
 
 LOG_SESSION = "crp_sess_" + "0" * 32
 """Session of the entries about the log itself; no agent is ever given it."""
@@ -75,7 +75,7 @@ class Losses:
 
     def take(self, position: int, event: EventRecord) -> Iterator[Problem]:
         """Note one."""
-        loss = loss_of(position, event)
+        loss = read_loss(position, event)
         if loss is None or loss.kept > position or loss.generation <= self._last():
             yield "MARK_INVALID", "an acknowledged loss names its generation and what was anchored"
         else:
@@ -89,7 +89,7 @@ class Losses:
         return self._found[-1].generation if self._found else 1
 
 
-def loss_of(position: int, event: EventRecord) -> Losses.Loss | None:
+def read_loss(position: int, event: EventRecord) -> Losses.Loss | None:
     """Return the acknowledged loss that an entry of ``LOG_SESSION`` tells of."""
     data = _object(event.data_json)
     numbers = [data.get(name) for name in ("generation", "kept", "anchored_size")]
@@ -126,7 +126,7 @@ class LogTrails:
     def take(self, position: int, text: bytes, marks: LogMarks, losses: Losses) -> Iterator[Problem]:
         """Read an entry and tell what does not fit to those before it."""
         try:
-            event = event_of(text)
+            event = decode_entry(text)
         except ValueError:
             yield "MALFORMED_ENTRY", ""
             return

@@ -16,7 +16,7 @@ _FIELDS = frozenset({
 })  # fmt: skip
 
 
-def entry_of(event: EventRecord) -> bytes:
+def encode_entry(event: EventRecord) -> bytes:
     """Return the line of *event*, without a line break. ``data`` is the stored text itself, whatever it holds."""
     # By hand and not by canonical_json, of which it is the very text: it is written and compared once per entry of a log.
     return (
@@ -26,8 +26,8 @@ def entry_of(event: EventRecord) -> bytes:
     ).encode("utf-8", "surrogatepass")
 
 
-def event_of(entry: bytes) -> EventRecord:
-    """Return the event in a line. Raises ``ValueError`` for anything that is not exactly what ``entry_of`` writes."""
+def decode_entry(entry: bytes) -> EventRecord:
+    """Return the event in a line. Raises ``ValueError`` for anything that is not exactly what ``encode_entry`` writes."""
     try:
         found: dict[str, Any] = json.loads(entry.decode("utf-8", "surrogatepass"))
         event = EventRecord(
@@ -36,7 +36,7 @@ def event_of(entry: bytes) -> EventRecord:
         )  # fmt: skip
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("not an entry of the log") from None
-    if found.keys() != _FIELDS or not _typed(event) or entry_of(event) != entry:
+    if found.keys() != _FIELDS or not _typed(event) or encode_entry(event) != entry:
         raise ValueError("not an entry of the log")
     return event
 

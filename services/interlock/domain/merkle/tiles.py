@@ -53,12 +53,12 @@ def hashes_in(tile: bytes) -> list[bytes]:
     return [tile[at : at + HASH_BYTES] for at in range(0, len(tile), HASH_BYTES)]
 
 
-def origin_of(name: str, generation: int) -> str:
+def generation_origin(name: str, generation: int) -> str:
     """Return the origin of a log's generation."""
     return name if generation == 1 else f"{name}/{generation}"
 
 
-def generation_of(name: str, origin: str) -> int:
+def parse_generation(name: str, origin: str) -> int:
     """Return which generation of the log *name* the origin is of; 0 for another log's."""
     if origin == name:
         return 1
@@ -67,17 +67,17 @@ def generation_of(name: str, origin: str) -> int:
     return int(number) if found else 0
 
 
-def folder_of(generation: int) -> tuple[str, ...]:
+def generation_folder(generation: int) -> tuple[str, ...]:
     """Return the folder of a generation below the log's."""
     return () if generation == 1 else (str(generation),)
 
 
-def written(entry: bytes, leaf: bytes) -> bytes:
+def format_line(entry: bytes, leaf: bytes) -> bytes:
     """Return the line of an entry in a bundle; one whose bytes are gone is told by its hash."""
     return entry or b'{"leaf":"' + leaf.hex().encode() + b'"}'
 
 
-def line_of(text: bytes) -> Line:
+def parse_line(text: bytes) -> Line:
     """Return what a line of a bundle says."""
     found = _HIDDEN.fullmatch(text) if text.startswith(b'{"leaf"') else None
     return (b"", bytes.fromhex(found[1].decode())) if found else (text, leaf_hash(text))

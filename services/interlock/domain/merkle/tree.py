@@ -48,7 +48,7 @@ def complete_root(hashes: Sequence[bytes]) -> bytes:
     return row[0]
 
 
-def root_of(hashes: Iterable[bytes]) -> bytes:
+def merkle_root(hashes: Iterable[bytes]) -> bytes:
     """Return the root of the tree with these leaf hashes."""
     frontier = Frontier()
     for leaf in hashes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import EXHAUSTED_AT, FULL, Micros, charge
 from interlock.domain.errors import invalid
 from interlock.domain.policy.directives import Oversight, Policy, Tier
@@ -104,7 +104,7 @@ def _state(situation: Situation) -> BreakerState:
     the budget to 0.10 is halted (I2), and one that takes it to 0.50 is under review already. The one before may be
     stricter than this budget tells: another branch of the session may have opened it (requirements.md, reading 7).
     """
-    return max(situation.breaker, state_of(charge(situation.budget, situation.charge)))
+    return max(situation.breaker, breaker_state(charge(situation.budget, situation.charge)))
 
 
 def _oversight(policy: Policy, state: BreakerState) -> Oversight:
@@ -138,7 +138,7 @@ def _treatment(
     The budget after this response's own charge does not count: a better answer costs less, and this one is not charged
     when another takes its place (SPEC-005 §19.3).
     """
-    if findings.prohibited or max(situation.breaker, state_of(situation.budget)) is BreakerState.OPEN:
+    if findings.prohibited or max(situation.breaker, breaker_state(situation.budget)) is BreakerState.OPEN:
         return None
     tried = treatment(policy, findings, broken, situation.progress, lasting=_lasting(situation, policy, findings))
     if tried and tried.action is not Action.REDISPATCH and _state(situation) is BreakerState.OPEN:

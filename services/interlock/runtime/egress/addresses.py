@@ -84,7 +84,7 @@ def check_url(url: str, allowed: frozenset[tuple[str, int]] = frozenset()) -> Ta
     return target
 
 
-def host_of(url: str) -> str:
+def url_host(url: str) -> str:
     """Return the host that *url* names, whether it may be called or not; empty for what is no URL."""
     target = _read(url, frozenset())
     return target.host if target else ""

@@ -20,8 +20,8 @@ import yaml
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.keys.masters import Masters, decoded
-from interlock.runtime.settings.rereading import Reread, content_of
-from interlock.runtime.settings.strict_yaml import document_of
+from interlock.runtime.settings.rereading import Reread, read_content
+from interlock.runtime.settings.strict_yaml import parse_yaml
 
 MOST_VERSIONS = 1000
 SEEN = "master.keys.seen"
@@ -42,12 +42,12 @@ def watched(path: Path, state_dir: Path, *, first: bytes | None) -> Reread[Maste
 
 def load(path: Path) -> Masters:
     """Return the keys of a file as it is now."""
-    return parsed(content_of(path, secret=True), path)
+    return parsed(read_content(path, secret=True), path)
 
 
 def parsed(content: bytes, path: Path) -> Masters:
     """Return the keys that a file says; refused with MASTER_KEYS_INVALID or MASTER_KEY_WEAK, naming the version."""
-    document = document_of(content, path)
+    document = parse_yaml(content, path)
     if (
         not isinstance(document, dict)
         or set(document) - {"keys", "minimum"}
@@ -143,7 +143,7 @@ def _seen(state_dir: Path) -> tuple[int, int]:
     if not path.exists():
         return 0, 0
     try:
-        found = json.loads(content_of(path))
+        found = json.loads(read_content(path))
         return int(found["highest"]), int(found["minimum"])
     except (ValueError, KeyError, TypeError):
         raise unavailable("MASTER_KEYS_UNRECORDED", f"{path} is not what was written there", retry_after_ms=0) from None
@@ -158,7 +158,7 @@ def change(path: Path, edit: Callable[[Masters], Masters]) -> Masters:
                 continue  # another change put a new file in its place while this one waited
             made = edit(load(path))
             _check(made, path)
-            write(path, text_of(made))
+            write(path, as_yaml(made))
             return made
 
 
@@ -167,14 +167,14 @@ def create(path: Path, masters: Masters) -> None:
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text_of(masters))
+            file.write(as_yaml(masters))
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
         raise invalid("KEYS_FILE_EXISTS", f"{path} is there already; rotate it") from None
 
 
-def text_of(masters: Masters) -> bytes:
+def as_yaml(masters: Masters) -> bytes:
     """Return the document of a file of keys."""
     keys: Mapping[int, Any] = {
         version: {"key": key.hex(), "not_before": iso8601(masters.not_before[version])}

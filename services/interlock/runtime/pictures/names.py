@@ -35,27 +35,27 @@ class Drawn:
         found = ["root"] if not self.window.parent_ids else []
         found.append(self.window.pattern or "LINEAR")
         if self.status != FAILED:
-            found += [f"Quality={self.window.quality_tier or '-'}", f"Risk={risk_of(self.window)}"]
+            found += [f"Quality={self.window.quality_tier or '-'}", f"Risk={risk_word(self.window)}"]
             found.append(f"Budget={as_decimal(Micros(self.window.safety_budget_micros))}")
         return found
 
 
-def risk_of(window: session_pb2.Window) -> str:
+def risk_word(window: session_pb2.Window) -> str:
     """Return the risk in words."""
     return _word(common_pb2.RiskLevel, window.risk_level, "RISK_LEVEL_")
 
 
-def breaker_of(session: session_pb2.Session) -> str:
+def breaker_word(session: session_pb2.Session) -> str:
     """Return the breaker's state in words."""
     return _word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_")
 
 
-def status_of(session: session_pb2.Session) -> str:
+def status_word(session: session_pb2.Session) -> str:
     """Return the session's status in words."""
     return _word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_")
 
 
-def transfer_of(edge: session_pb2.Edge) -> str:
+def transfer_words(edge: session_pb2.Edge) -> str:
     """Return what went along an edge, in words; empty when nothing was transferred by the mesh."""
     if edge.transfer_type == session_pb2.TRANSFER_TYPE_UNSPECIFIED:
         return ""
@@ -67,13 +67,13 @@ def _word(names: Any, number: int, prefix: str) -> str:
     return names.Name(number).removeprefix(prefix) if number in names.values() else str(number)
 
 
-def title_of(session: session_pb2.Session) -> list[str]:
+def title_lines(session: session_pb2.Session) -> list[str]:
     """Return what a session's frame says."""
     budget = as_decimal(Micros(session.safety_budget_micros))
     return [
         session.session_id,
-        f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_of(session)}",
-        f"Budget={budget}, {breaker_of(session)}",
+        f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}",
+        f"Budget={budget}, {breaker_word(session)}",
     ]
 
 

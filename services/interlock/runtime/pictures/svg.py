@@ -16,8 +16,8 @@ from interlock.runtime.pictures.names import (
     Drawn,
     delegations,
     drawn,
-    title_of,
-    transfer_of,
+    title_lines,
+    transfer_words,
 )
 
 _WIDE, _HIGH, _ACROSS, _DOWN, _FRAME, _HEAD, _BETWEEN = 240, 62, 28, 54, 18, 74, 64
@@ -126,7 +126,7 @@ def _frame(panel: _Panel) -> Iterator[str]:
     yield (
         f'<rect x="{x}" y="{y}" width="{panel.width}" height="{panel.height}" rx="8" fill="#fafafa" stroke="#90a4ae"/>'
     )
-    for number, line in enumerate(title_of(panel.session)):
+    for number, line in enumerate(title_lines(panel.session)):
         weight = ' font-weight="bold"' if number == 0 else ""
         yield f'<text x="{x + _FRAME}" y="{y + 22 + 17 * number}"{weight}>{_text(line)}</text>'
     if not panel.windows:
@@ -138,7 +138,7 @@ def _frame(panel: _Panel) -> Iterator[str]:
 
 
 def _arrows(panel: _Panel, one: Drawn) -> Iterator[str]:
-    told = {edge.source_id: transfer_of(edge) for edge in one.window.edges}
+    told = {edge.source_id: transfer_words(edge) for edge in one.window.edges}
     to_x, to_y = _corner(panel, one.window.window_id)
     for parent in one.parents:
         from_x, from_y = _corner(panel, parent)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.runtime.pictures.names import COMPLETED, FAILED, HALTED, HELD, Drawn, breaker_of, drawn, status_of
+from interlock.runtime.pictures.names import COMPLETED, FAILED, HALTED, HELD, Drawn, breaker_word, drawn, status_word
 
 _MARKS = {COMPLETED: "", HALTED: "■ HALTED ", HELD: "◆ HELD ", FAILED: "✗ FAILED "}
 _DEEP = 6
@@ -23,8 +23,8 @@ def text(sessions: Sequence[session_pb2.Session]) -> str:
 
 def _session(session: session_pb2.Session) -> Iterator[str]:
     yield f"Session: {session.session_id}"
-    told = f"  {session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_of(session)}"
-    yield f"{told}, breaker {breaker_of(session)}, budget {as_decimal(Micros(session.safety_budget_micros))}"
+    told = f"  {session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}"
+    yield f"{told}, breaker {breaker_word(session)}, budget {as_decimal(Micros(session.safety_budget_micros))}"
     if session.parent_session_id:
         yield f"  delegated by {session.parent_session_id}"
     yield ""

@@ -15,7 +15,7 @@ from prometheus_client import Counter, Histogram
 
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime import telemetry
-from interlock.runtime.rpc.errors import code_of, internal
+from interlock.runtime.rpc.errors import grpc_code, internal
 
 log = structlog.get_logger()
 
@@ -90,7 +90,7 @@ class RpcCall:
         else:
             refused = internal()
             log.error("rpc.defect", service=self.method.service, method=self.method.name, exc_info=error)
-        self.code, self.reason = code_of(refused), refused.reason
+        self.code, self.reason = grpc_code(refused), refused.reason
         return refused
 
     def __exit__(
@@ -117,6 +117,6 @@ def _may_refuse(descriptor: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def method_of(path: str) -> Method:
+def method_at(path: str) -> Method:
     """Return the one ``Method`` of a gRPC path such as /interlock.api.session.v1.SessionService/OpenWindow."""
     return Method(path)

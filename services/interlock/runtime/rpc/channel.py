@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from interlock.runtime import telemetry
-from interlock.runtime.rpc.calls import RpcCall, method_of
+from interlock.runtime.rpc.calls import RpcCall, method_at
 
 
 class LocalContext:
@@ -47,7 +47,7 @@ class LocalChannel:
 
     def unary_unary(self, method: str, *_args: Any, **_kwargs: Any) -> Callable[..., Awaitable[Any]]:
         """Return a callable like ``grpc.aio.UnaryUnaryMultiCallable``; *method* is ``/package.Service/Name``."""
-        handler, observed = self._handler(method), method_of(method)
+        handler, observed = self._handler(method), method_at(method)
 
         async def call(request: Any, *, timeout: float | None = None, **_ignored: Any) -> Any:  # noqa: ASYNC109 - gRPC's
             with observed.call(local=True) as current:
@@ -62,7 +62,7 @@ class LocalChannel:
 
     def unary_stream(self, method: str, *_args: Any, **_kwargs: Any) -> Callable[..., AsyncIterator[Any]]:
         """Return a callable like ``grpc.aio.UnaryStreamMultiCallable``."""
-        handler, observed = self._handler(method), method_of(method)
+        handler, observed = self._handler(method), method_at(method)
 
         async def call(
             request: Any,
@@ -116,7 +116,7 @@ class TracedChannel:
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Callable[..., Awaitable[Any]]:
         """Return a callable like ``grpc.aio.UnaryUnaryMultiCallable``."""
-        remote, observed = self._channel.unary_unary(method, *args, **kwargs), method_of(method)
+        remote, observed = self._channel.unary_unary(method, *args, **kwargs), method_at(method)
 
         async def call(request: Any, **options: Any) -> Any:
             with _client_span(observed.span_name):
@@ -126,7 +126,7 @@ class TracedChannel:
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Callable[..., AsyncIterator[Any]]:
         """Return a callable like ``grpc.aio.UnaryStreamMultiCallable``."""
-        remote, observed = self._channel.unary_stream(method, *args, **kwargs), method_of(method)
+        remote, observed = self._channel.unary_stream(method, *args, **kwargs), method_at(method)
 
         async def call(request: Any, **options: Any) -> AsyncIterator[Any]:
             with _client_span(observed.span_name):

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -62,7 +62,7 @@ def internal() -> Refused:
     return Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
 
 
-def code_of(refused: Refused) -> grpc.StatusCode:
+def grpc_code(refused: Refused) -> grpc.StatusCode:
     """Return the gRPC code of a refusal."""
     return _CODES[refused.kind]
 
@@ -70,7 +70,7 @@ def code_of(refused: Refused) -> grpc.StatusCode:
 def to_message(refused: Refused) -> common_pb2.Refusal:
     """Return the refusal as a value for a response."""
     return common_pb2.Refusal(
-        kind=cast("Any", int(refused.kind)),
+        kind=common_pb2.RefusalKind.ValueType(int(refused.kind)),
         reason=refused.reason,
         message=refused.message,
         metadata=refused.metadata,

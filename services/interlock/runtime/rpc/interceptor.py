@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -13,7 +13,7 @@ import grpc
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.callers import Gate
-from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_of
+from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_at
 from interlock.runtime.rpc.errors import to_status
 
 _INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
@@ -51,9 +51,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
             return wrapped
         make, answer = (
-            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_of(path)))
+            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_at(path)))
             if handler.response_streaming
-            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_of(path)))
+            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_at(path)))
         )
         return make(answer, handler.request_deserializer, handler.response_serializer)
 
@@ -63,7 +63,7 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
     def _gated(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
         """Return *handler* of health or reflection for those who may ask; how it streams stays as it is."""
-        method = method_of(path)
+        method = method_at(path)
         kind = f"{'stream' if handler.request_streaming else 'unary'}_{'stream' if handler.response_streaming else 'unary'}"
         behaviour = getattr(handler, kind)
 
@@ -103,13 +103,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
         return answer
 
-    def _streaming(self, behaviour: Callable[[Any, Any], AsyncIterator[Any]], method: Method) -> Callable[..., Any]:
+    def _streaming(
+        self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method
+    ) -> Callable[..., Any]:
         async def answer(request: Any, context: Any) -> AsyncIterator[Any]:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
-                        async with contextlib.aclosing(behaviour(request, context)) as messages:  # type: ignore[type-var]
+                        async with contextlib.aclosing(behaviour(request, context)) as messages:
                             async for message in messages:
                                 yield message
                 except (Exception, asyncio.CancelledError) as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +20,7 @@ from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
 from interlock.runtime.rpc.health import MISSING_KEY
 from interlock.runtime.rpc.rotating import RotatingChannel
+from interlock.runtime.rpc.service import Close, UnreadyDependencies
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import Tls, open_tls
 
@@ -54,9 +55,9 @@ class Mesh:
     policy: PolicyServiceAsyncStub
     dpe: DpeServiceAsyncStub
     audit: AuditServiceAsyncStub
-    unready_dependencies: Callable[[], Awaitable[Mapping[str, str]]]
+    unready_dependencies: UnreadyDependencies
     """Dependency → hint for each service that cannot be used now; empty means all can. Never raises."""
-    close: Callable[[], Awaitable[None]]
+    close: Close
 
     @classmethod
     def local(cls, *, session: Any, policy: Any, dpe: Any, audit: Any) -> Self:
@@ -69,7 +70,7 @@ class Mesh:
             asked = [part.unready_dependencies() for part in parts.values() if hasattr(part, "unready_dependencies")]
             return {name: hint for answer in await asyncio.gather(*asked) for name, hint in answer.items()}
 
-        return cls(**_stubs(dict.fromkeys(NAMES, channel)), unready_dependencies=unready_dependencies, close=_nothing)
+        return cls._over(dict.fromkeys(NAMES, channel), unready_dependencies, close=_nothing)
 
     @classmethod
     def remote(cls, settings: Settings) -> Self:
@@ -88,22 +89,24 @@ class Mesh:
             await asyncio.gather(*(channel.close() for channel in channels.values()))
 
         traced = {name: TracedChannel(channel) for name, channel in channels.items()}
-        return cls(**_stubs(traced), unready_dependencies=unready_dependencies, close=close)
+        return cls._over(traced, unready_dependencies, close=close)
+
+    @classmethod
+    def _over(cls, channels: Mapping[str, Any], unready_dependencies: UnreadyDependencies, *, close: Close) -> Self:
+        return cls(
+            session=SessionServiceStub(channels["session"]),
+            policy=PolicyServiceStub(channels["policy"]),
+            dpe=DpeServiceStub(channels["dpe"]),
+            audit=AuditServiceStub(channels["audit"]),
+            unready_dependencies=unready_dependencies,
+            close=close,
+        )
 
 
 def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
     if tls is None:
         return grpc.aio.insecure_channel(where, options=options)
     return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
-
-
-def _stubs(channels: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "session": SessionServiceStub(channels["session"]),
-        "policy": PolicyServiceStub(channels["policy"]),
-        "dpe": DpeServiceStub(channels["dpe"]),
-        "audit": AuditServiceStub(channels["audit"]),
-    }
 
 
 async def _nothing() -> None:

@@ -70,7 +70,7 @@ class Reread(Generic[T]):
         return self._value
 
     def _contents(self) -> list[bytes]:
-        return [content_of(path, secret=path in self._private) for path in self.paths]
+        return [read_content(path, secret=path in self._private) for path in self.paths]
 
     def _look(self) -> None:
         contents = self._contents()
@@ -99,7 +99,7 @@ class Reread(Generic[T]):
         log.error("file.refused", setting=self.setting, reason=refused.reason, hint=refused.message)
 
 
-def content_of(path: Path, *, secret: bool = False) -> bytes:
+def read_content(path: Path, *, secret: bool = False) -> bytes:
     """Return the bytes of a regular file.
 
     Refused with FILE_UNREADABLE or FILE_TOO_LARGE; a *secret* that everybody on the machine may read with KEY_FILE_EXPOSED.

@@ -26,7 +26,7 @@ class _Strict(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def document_of(content: bytes, path: Path, *, secret: bool = True) -> Any:
+def parse_yaml(content: bytes, path: Path, *, secret: bool = True) -> Any:
     """Return the one YAML document of a file; refused with FILE_MALFORMED, naming line and column.
 
     What is wrong there is told too where the file is no *secret*: the words quote it.

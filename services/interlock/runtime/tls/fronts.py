@@ -18,7 +18,7 @@ import grpc
 from interlock.domain.errors import invalid, unavailable
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
-from interlock.runtime.tls.mutual import EXPIRY, certificates_of, check_key, check_time
+from interlock.runtime.tls.mutual import EXPIRY, check_key, check_time, read_certificates
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ def open_front_tls(settings: Settings) -> FrontTls | None:
 def _pair(contents: Sequence[bytes]) -> Pair:
     chain, key = contents
     try:
-        leaf = certificates_of(chain, "front_cert_file")[0]
+        leaf = read_certificates(chain, "front_cert_file")[0]
         check_key(leaf, key, "front_key_file")
         check_time(leaf)
         found = Pair(chain, key, leaf.not_valid_after_utc)

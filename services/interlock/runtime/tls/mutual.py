@@ -19,7 +19,7 @@ from prometheus_client import Gauge
 
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.settings.rereading import Reread, content_of
+from interlock.runtime.settings.rereading import Reread, read_content
 
 if TYPE_CHECKING:
     from cryptography import x509  # eight megabytes that a sidecar without certificates does without
@@ -96,7 +96,7 @@ class Tls:
 
     def _identity(self, contents: Sequence[bytes]) -> Identity:
         try:
-            found = identity_of(contents[0], contents[1], contents[2], self.trust_domain)
+            found = read_identity(contents[0], contents[1], contents[2], self.trust_domain)
         except ValueError as error:
             raise _bad("TLS_FILES_INVALID", str(error)) from None
         EXPIRY.labels("mesh").set(found.expires_at.timestamp())
@@ -122,8 +122,8 @@ def channel_to(
         return tls.channel(service, address, options) if tls else grpc.aio.insecure_channel(address, options=options)
     if settings.front_cert_file is None:
         return grpc.aio.insecure_channel(address, options=options)
-    roots = content_of(settings.tls_ca_file) if settings.tls_ca_file else None
-    leaf = certificates_of(content_of(settings.front_cert_file), "front_cert_file")[0]
+    roots = read_content(settings.tls_ca_file) if settings.tls_ca_file else None
+    leaf = read_certificates(read_content(settings.front_cert_file), "front_cert_file")[0]
     name = [("grpc.ssl_target_name_override", one) for one in _dns_names(leaf)[:1]]
     return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options=[*options, *name])
 
@@ -164,10 +164,10 @@ def dns_name(trust_domain: str, service: str) -> str:
     return f"{service}.{trust_domain}"
 
 
-def identity_of(chain: bytes, key: bytes, authorities: bytes, trust_domain: str) -> Identity:
+def read_identity(chain: bytes, key: bytes, authorities: bytes, trust_domain: str) -> Identity:
     """Return the identity of three PEM texts; ``ValueError`` says which of them does not fit, and never shows one."""
-    certificates = certificates_of(chain, "tls_cert_file")
-    roots = certificates_of(authorities, "tls_ca_file")
+    certificates = read_certificates(chain, "tls_cert_file")
+    roots = read_certificates(authorities, "tls_ca_file")
     leaf = certificates[0]
     check_key(leaf, key, "tls_key_file")
     _check_chain(certificates, roots)
@@ -178,7 +178,7 @@ def identity_of(chain: bytes, key: bytes, authorities: bytes, trust_domain: str)
     return Identity(chain, key, authorities, services, leaf.not_valid_after_utc)
 
 
-def certificates_of(pem: bytes, setting: str) -> list[x509.Certificate]:
+def read_certificates(pem: bytes, setting: str) -> list[x509.Certificate]:
     """Return the certificates of a PEM text, at least one; ``ValueError`` names the setting it came from."""
     from cryptography import x509
 
