@@ -1,6 +1,6 @@
-"""An event as the Merkle log hashes it and as a bundle holds it: one line of canonical JSON with everything that is stored.
+"""The line of an event that the Merkle log hashes and a bundle holds: canonical JSON with all stored fields.
 
-What a stranger needs to check a log is this line and SHA-256: ``leaf = sha256(0x00 || line)`` (RFC 9162 §2.1.1).
+This line and SHA-256 are all that a third party needs to check a log: ``leaf = sha256(0x00 || line)`` (RFC 9162 §2.1.1).
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ _FIELDS = frozenset({
 
 
 def encode_entry(event: EventRecord) -> bytes:
-    """Return the line of *event*, without a line break. ``data`` is the stored text itself, whatever it holds."""
-    # By hand and not by canonical_json, of which it is the very text: it is written and compared once per entry of a log.
+    """Return the line of *event*, without a line break. ``data`` is the stored text, unchanged."""
+    # Formatted by hand for speed: the text equals canonical_json's, and it is made and compared once per entry of a log.
     return (
         f'{{"data":{_text(event.data_json)},"event_type":{_text(event.event_type)},"hmac":{_text(event.hmac)},'
         f'"key_version":{event.key_version},"sequence":{event.sequence},"session_id":{_text(event.session_id)},'
@@ -27,7 +27,7 @@ def encode_entry(event: EventRecord) -> bytes:
 
 
 def decode_entry(entry: bytes) -> EventRecord:
-    """Return the event in a line. Raises ``ValueError`` for anything that is not exactly what ``encode_entry`` writes."""
+    """Return the event in a line. Raises ``ValueError`` for any text that ``encode_entry`` would not produce."""
     try:
         found: dict[str, Any] = json.loads(entry.decode("utf-8", "surrogatepass"))
         event = EventRecord(
@@ -42,7 +42,7 @@ def decode_entry(entry: bytes) -> EventRecord:
 
 
 def _typed(event: EventRecord) -> bool:
-    # Written out: a log is examined by the million, and this is a tenth of it.
+    # Written out for speed: a log is examined by the million, and this is a tenth of the time.
     return (
         type(event.session_id) is type(event.window_id) is type(event.event_type) is type(event.timestamp)
         is type(event.data_json) is type(event.hmac) is str

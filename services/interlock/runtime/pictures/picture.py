@@ -1,8 +1,8 @@
-"""Pictures of window DAGs: Mermaid, DOT and JSON here; the text and the SVG beside it (DAG-12, SPEC-004 Appendix A).
+"""Pictures of window DAGs as Mermaid, DOT and JSON; text and SVG are in other modules (DAG-12, SPEC-004 Appendix A).
 
-Every function takes sessions as ``GetDag`` returns them and returns a text. Each session is a frame, a delegation an edge
-between frames. What went wrong shows by shape and word, not by colour alone. Everything that stands in a label is escaped:
-names of agents and strategies were chosen by somebody.
+Every function takes the sessions of a ``GetDag`` response and returns a text. A session is a frame, a delegation an edge
+between frames. Shape and word show a failure, not only colour. All text in a label is escaped, because callers choose the names
+of agents and strategies.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def mermaid(sessions: Sessions) -> str:
     """Return a Mermaid flowchart."""
     lines = ["flowchart TD"]
     for place, session in enumerate(sessions):
-        # One line: Mermaid leaves no room for more above the windows.
+        # One line, because Mermaid leaves no room for more above the windows.
         lines.append(f'  subgraph s{place}["{_in_mermaid([", ".join(title_lines(session))])}"]')
         lines.extend(f"    {line}" for line in _mermaid_windows(place, session))
         lines.append("  end")
@@ -94,7 +94,7 @@ def _edges(one: Drawn) -> Iterator[tuple[str, str]]:
 
 
 def _in_mermaid(lines: Sequence[str]) -> str:
-    """Return a label's lines as entities where a character could end it or be markup: # and & first of all."""
+    """Return a label's lines with entities for all characters that could end it or be markup, above all # and &."""
     return "<br/>".join("".join(_entity(char) for char in line) for line in lines if line)
 
 
@@ -149,7 +149,7 @@ def _in_dot(lines: Sequence[str]) -> str:
 
 
 def as_json(sessions: Sessions) -> str:
-    """Return one JSON document: sessions with their windows and edges, and who delegated to whom. Budgets in millionths."""
+    """Return a JSON document: the sessions with windows and edges, and the delegations. Budgets are in millionths."""
     document = {
         "sessions": [_session(session) for session in sessions],
         "delegations": [

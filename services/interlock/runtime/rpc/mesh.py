@@ -34,7 +34,7 @@ NAMES = ("session", "policy", "dpe", "audit")
 HEALTH_TIMEOUT_S = 1.5
 
 _OPTIONS = (
-    # A peer that is back is found within a second; one that died is noticed within fifteen.
+    # A peer that is back is found within one second; a dead peer is noticed within fifteen.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 1000),
@@ -49,19 +49,19 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Mesh:
-    """One stub per service; every stub is asked the same way, local or remote (``runtime.client.ask``)."""
+    """One stub per service. Local and remote stubs are called in the same way (``runtime.rpc.client.call_service``)."""
 
     session: SessionServiceAsyncStub
     policy: PolicyServiceAsyncStub
     dpe: DpeServiceAsyncStub
     audit: AuditServiceAsyncStub
     unready_dependencies: UnreadyDependencies
-    """Dependency → hint for each service that cannot be used now; empty means all can. Never raises."""
+    """Names each service that cannot be used now."""
     close: Close
 
     @classmethod
     def local(cls, *, session: Any, policy: Any, dpe: Any, audit: Any) -> Self:
-        """Return a mesh inside this process, over services (``runtime.service.Service``) or bare servicers."""
+        """Return a mesh inside this process, over services (``runtime.rpc.service.Service``) or bare servicers."""
         parts = {"session": session, "policy": policy, "dpe": dpe, "audit": audit}
         servicers = {name: getattr(part, "servicer", part) for name, part in parts.items()}
         channel = LocalChannel(**{f"{name.capitalize()}Service": servicer for name, servicer in servicers.items()})
@@ -74,7 +74,7 @@ class Mesh:
 
     @classmethod
     def remote(cls, settings: Settings) -> Self:
-        """Return a mesh over gRPC at the addresses of the settings. Nothing is connected before the first call."""
+        """Return a mesh over gRPC at the addresses of the settings. It connects at the first call."""
         addresses = {name: getattr(settings, f"{name}_address") for name in NAMES}
         size = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
         options = [*_OPTIONS, *((name, settings.max_message_bytes) for name in size)]
@@ -110,11 +110,11 @@ def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str
 
 
 async def _nothing() -> None:
-    """End nothing: local services are closed by the process that opened them."""
+    """Close nothing: the process that opened the local services closes them."""
 
 
 class Peer(Enum):
-    """What the health check of a service found."""
+    """The result of a service's health check."""
 
     READY = "ready"
     NOT_READY = "not ready"
@@ -123,7 +123,7 @@ class Peer(Enum):
 
 
 async def peer(name: str, channel: Any) -> tuple[Peer, dict[str, str]]:
-    """Ask the service *name* for its health; with it comes what it misses, dependency → hint, where it says so."""
+    """Check the health of the service *name*. Return its state and its unready dependencies, dependency → hint, if it names them."""
     request = health_pb2.HealthCheckRequest(service=f"interlock.api.{name}.v1.{name.capitalize()}Service")
     call = health_pb2_grpc.HealthStub(channel).Check(request, timeout=HEALTH_TIMEOUT_S)
     try:
@@ -154,10 +154,10 @@ async def _unhealthy(name: str, channel: Any, where: str) -> dict[str, str]:
 
 
 def hint_for(state: Peer, name: str, where: str) -> str:
-    """Return what to do about a service that cannot be used."""
+    """Return a hint for an operator about a service that cannot be used."""
     setting = f"INTERLOCK_{name.upper()}_ADDRESS"
     if state is Peer.FOREIGN:
         return f"what listens on {where} is not the {name} service; correct {setting}"
     if state is Peer.NOT_READY:
         return f"the {name} service on {where} is starting or ending"
-    return f"nothing answers on {where}: start it with `interlock serve {name}`, or say where it is with {setting}"
+    return f"nothing answers on {where}: start it with `interlock serve {name}`, or set its address in {setting}"

@@ -1,4 +1,4 @@
-"""What every service hands to the process that runs it."""
+"""The interface of a service to the process that runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where settings come from: environment ``INTERLOCK_*`` over a YAML file over defaults that need neither; what a fault says."""
+"""Loads the settings: the environment ``INTERLOCK_*`` over a YAML file over defaults. Reports faults without showing values."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
 """Every setting of Interlock, in one place and grouped by subject.
 
-All settings stand in one flat model, because environment variables, YAML keys and ``settings.request_timeout_s`` are flat too:
-a reader who knows one of these names finds the setting by it. A setting is one declaration and the sentence below it, so the
-file reads like the page that is generated from it (docs/configuration.md); a comment ``# == Title`` opens a group and is a
-heading of that page. How a value is checked is in ``values.py``, where values come from and how a fault is reported is in
-``loading.py``.
+There is one flat model because environment variables, YAML keys and attributes such as ``settings.request_timeout_s`` are flat
+too, so that one name finds a setting everywhere. Each setting is a declaration with its description below, so the file reads
+like docs/configuration.md, which is generated from it: a comment ``# == Title`` opens a group and is a heading of that page.
+The checks of single values are in ``values.py``, and the sources of the values and the texts of faults are in ``loading.py``,
+because a reader of the settings needs neither.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from interlock.runtime.settings.values import (
 
 
 class Settings(BaseSettings):
-    """Settings of every Interlock process. Each says what it does, its unit, and what absence means."""
+    """The settings of every Interlock process. Each description gives the effect, the unit and the meaning of absence."""
 
     model_config = SettingsConfigDict(
         env_prefix="INTERLOCK_",

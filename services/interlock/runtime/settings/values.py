@@ -1,4 +1,4 @@
-"""The kinds of value that a setting may have beyond plain types, each with the sentence that a wrong value is refused with."""
+"""Types of settings beyond the plain ones. Each type checks its values and has the text for an invalid one."""
 
 from __future__ import annotations
 

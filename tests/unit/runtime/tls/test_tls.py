@@ -43,7 +43,7 @@ def test_a_certificate_of_ours_names_its_service(held):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"key": "audit.key"}, "not that of the certificate"),
+        ({"key": "audit.key"}, "does not belong to the certificate"),
         ({"chain": "session.key"}, "no certificates in PEM"),
         ({"key": "session.pem"}, "no private key in PEM"),
         ({"ca": "audit.pem"}, "does not lead to an authority"),
