@@ -1,4 +1,4 @@
-"""Response headers out of what each step of a call has learned (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
+"""Response headers, out of the result of each step of a call (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
 
 Every value is a number, an id or a word of a fixed list; ``headers.admissible`` leaves out what is not. A signal that is
 absent has no header: it never reads as a good value. Nothing here is sent to a provider (SPEC-012 §3.3, HDR-3).
@@ -26,14 +26,14 @@ LONGEST_METADATA = 2048
 
 @dataclass
 class ResponseHeaders:
-    """What a call's response can say so far. It grows with every step, so that a refusal says all that is known."""
+    """The CRP headers of a response. Each step sets its own, so that a refusal carries all that were set before it."""
 
     headers: dict[str, str] = field(default_factory=dict)
     session_id: str = ""
     window_id: str = ""
     trail_uri: str = ""
 
-    def learn(self, values: Mapping[str, str | None]) -> None:
+    def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
         for name in values:
             self.headers.pop(name, None)
@@ -76,7 +76,7 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
 
 
 def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
-    """Return the headers of how an answer was come by: what was done, whatever was preferred (SPEC-002 §4.14)."""
+    """Return the headers of how an answer was produced: what was done, not what was preferred (SPEC-002 §4.14)."""
     return {
         "CRP-Context-Strategy": strategy,
         "CRP-Agent-Dispatch-Strategy": strategy,
