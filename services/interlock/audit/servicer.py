@@ -30,7 +30,7 @@ from interlock.audit.tree.record import RecordHandlers, noted
 from interlock.audit.tree.walk import Tree, TreeReader, walk_tree
 from interlock.domain import ids
 from interlock.domain.chain.chain import Verification, WindowRecord
-from interlock.domain.chain.chain_state import standing_of
+from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import exhausted, invalid, not_found
 from interlock.runtime.rpc.errors import answers_refusals
 
@@ -71,7 +71,7 @@ class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers
         with APPEND_SECONDS.time():
             async with self._noticing(request.session_id):
                 draft, chain = await self.read(partial(self._prepare, request))
-                standing = standing_of(chain.events, besides=draft.window_id)
+                standing = ChainState.from_events(chain.events, excluding=draft.window_id)
                 seal = partial(self._sealer.seal, draft=draft, verified=chain.head)
                 sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
                 return sealed.message(standing)
@@ -90,7 +90,7 @@ class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers
         session_id = ids.check("crp_sess_", request.session_id)
         async with self._noticing(session_id):
             chain = await self.read(partial(self._sound, session_id))
-        return audit_pb2.GetStandingResponse(standing=standing_message(standing_of(chain.events)))
+        return audit_pb2.GetStandingResponse(standing=standing_message(ChainState.from_events(chain.events)))
 
     @answers_refusals(audit_pb2.RecordResponse)
     async def Record(self, request: audit_pb2.RecordRequest, context: Any) -> audit_pb2.RecordResponse:  # noqa: N802 - gRPC's name

@@ -70,7 +70,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
         full_name=audit_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name,
         servicer=servicer,
         register=audit_pb2_grpc.add_AuditServiceServicer_to_server,
-        missing=readiness(servicer, appender, audit_log),
+        unready_dependencies=readiness(servicer, appender, audit_log),
         close=close,
     )
 
@@ -84,9 +84,9 @@ def _make_folder(folder: Path) -> None:
 def readiness(
     servicer: AuditServicer, appender: Appender, audit_log: AuditLog
 ) -> Callable[[], Awaitable[Mapping[str, str]]]:
-    """Return the service's ``missing``: can the log be read, and did writing work when it was last tried?"""
+    """Return the service's ``unready_dependencies``: can the log be read, and did writing work when it was last tried?"""
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 failure = await appender.probe()
@@ -99,6 +99,6 @@ def readiness(
             return {DEPENDENCY: f"{refused.reason}: {refused.message}"}
         if failure:
             return {DEPENDENCY: f"{failure.reason}: {failure.hint}"}
-        return servicer.notary.missing() if servicer.notary else {}
+        return servicer.notary.unready_dependencies() if servicer.notary else {}
 
-    return missing
+    return unready_dependencies

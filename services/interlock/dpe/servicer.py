@@ -102,12 +102,12 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         finally:
             work.close()
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return the models that still fail, and a text thread that hangs. A model that answers a probe is removed."""
         for slot in list(self._failing):
             if await self._answers(slot):
                 del self._failing[slot]
-        return {**self._failing, **self._pipeline.language.missing()}
+        return {**self._failing, **self._pipeline.language.unready_dependencies()}
 
     async def _answers(self, slot: str) -> bool:
         self._probes += 1

@@ -39,11 +39,13 @@ async def open_service(settings: Settings) -> Service:
         raise wrong
     servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         away = await _unfit(pipeline.inference)
         # If the server is unreachable, its models need no separate check.
         return (
-            {"triton": f"{away.reason}: {away.message}; see INTERLOCK_TRITON_URL"} if away else await servicer.missing()
+            {"triton": f"{away.reason}: {away.message}; see INTERLOCK_TRITON_URL"}
+            if away
+            else await servicer.unready_dependencies()
         )
 
     async def close() -> None:
@@ -54,7 +56,7 @@ async def open_service(settings: Settings) -> Service:
         full_name=FULL_NAME,
         servicer=servicer,
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
-        missing=missing,
+        unready_dependencies=unready_dependencies,
         close=close,
     )
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain.breaker import state_of, strategy_under
+from interlock.domain.breaker import breaker_state, strategy_under
 from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
 from interlock.domain.dag.dag import LINEAR, Limits
 from interlock.domain.errors import Refused, invalid
@@ -394,7 +394,7 @@ class Ledger:
             chain_tip=chain_tip,
             continuation_id=continuation_id,
             pattern=pattern,
-            strategy=strategy_under(state_of(Micros(min(budget, session_budget))), terms.strategy),
+            strategy=strategy_under(breaker_state(Micros(min(budget, session_budget))), terms.strategy),
             policy_hash=policy,
             ckf_hash="",
             scope=terms.scope,

@@ -91,7 +91,7 @@ async def open_sidecar(
         full_name=sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
         servicer=SidecarServicer(front),
         register=sidecar_pb2_grpc.add_SidecarServiceServicer_to_server,
-        missing=readiness,
+        unready_dependencies=readiness,
         close=close,
     )
     if not settings.ai_domain:

@@ -206,7 +206,7 @@ async def test_a_full_disk_fails_closed_and_comes_back_when_there_is_room(small_
     assert (found.events, len(found.faults)) == (acknowledged, 0)
 
     subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
-    assert await opened.missing() == {}
+    assert await opened.unready_dependencies() == {}
     assert (await record()).sequence == acknowledged + 1
     await opened.close()
 
@@ -421,9 +421,9 @@ async def test_the_service_starts_without_its_folder_and_recovers(tmp_path):
     request = audit_pb2.RecordRequest(session_id=session_id(), events=[event()])
 
     refused = await opened.servicer.Record(request, None)
-    missing = await opened.missing()
+    missing = await opened.unready_dependencies()
     (tmp_path / "later").mkdir()
-    after = [await opened.missing() for _ in range(2)]
+    after = [await opened.unready_dependencies() for _ in range(2)]
     served = await opened.servicer.Record(request, None)
     await opened.close()
 
@@ -451,11 +451,11 @@ async def test_a_folder_that_comes_later_is_found_without_anyone_asking_for_read
 async def test_readiness_names_a_file_that_was_taken_away(tmp_path):
     """Before anyone has tried to write."""
     opened = await open_service(settings(tmp_path))
-    assert await opened.missing() == {}
+    assert await opened.unready_dependencies() == {}
 
     (tmp_path / "audit.db").rename(tmp_path / "elsewhere.db")
 
-    assert "audit.db" in (await opened.missing())["audit_store"]
+    assert "audit.db" in (await opened.unready_dependencies())["audit_store"]
     await opened.close()
 
 

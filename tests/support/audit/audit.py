@@ -106,7 +106,7 @@ class Service:
         self.servicer = AuditServicer(log, self.appender, self.sealer)
         self.stub = audit_pb2_grpc.AuditServiceStub(LocalChannel(AuditService=self.servicer))
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return what the service's readiness says."""
         return await readiness(self.servicer, self.appender, self.log)()
 

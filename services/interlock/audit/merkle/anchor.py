@@ -21,7 +21,7 @@ from interlock.audit.store.fence import CHAIN_TRUNCATED, LOG_FORKED, Lost, gener
 from interlock.audit.store.log import AuditLog
 from interlock.domain.merkle.entries import LOG_SESSION, Losses
 from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint
-from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, folder_of, tile_path, tiles_between
+from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, generation_folder, tile_path, tiles_between
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_HEIGHT, TILE_WIDTH, StoredTree, tree_root
 
 LOCK = ".lock"
@@ -71,13 +71,13 @@ class Anchor:
             here = before if before is not None and before.generation == generation else None
             if here is None or size > here.size:
                 self._write_tiles(audit_log, generation, here.size if here else 0, size)
-                name = (*folder_of(generation), HISTORY, str(size))
+                name = (*generation_folder(generation), HISTORY, str(size))
                 self._folder.write(name, note.encode(), replace=False)
             elif here.note != self._folder.latest(generation):
                 note = here.note  # a crash came between the history and its newest
             else:
                 return
-            self._folder.write((*folder_of(generation), CHECKPOINT), note.encode(), replace=True)
+            self._folder.write((*generation_folder(generation), CHECKPOINT), note.encode(), replace=True)
 
     def leaves(self, newest: Newest) -> Iterator[bytes]:
         """Return the published leaf hashes, as far as they are there."""
@@ -110,7 +110,9 @@ class Anchor:
                 hashes = [tree.node(level * TILE_HEIGHT, at) for at in range(first, first + width)]
             content = b"".join(hashes)
             assert len(content) == width * HASH_BYTES
-            self._folder.write((*folder_of(generation), *tile_path(level, index, width)), content, replace=False)
+            self._folder.write(
+                (*generation_folder(generation), *tile_path(level, index, width)), content, replace=False
+            )
             if width == TILE_WIDTH:
                 self._folder.drop_partial(generation, level, index)
 

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 from interlock.audit.merkle.folder import LogFolder, UnusableError
 from interlock.audit.store.log import LogReader, StoredReport
 from interlock.domain.errors import Refused, conflict
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.note import checkpoint_in, verifier_key
 from interlock.domain.merkle.tiles import (
     CHECKPOINT,
@@ -28,11 +28,11 @@ from interlock.domain.merkle.tiles import (
     MANIFEST,
     REPORTS,
     Line,
-    folder_of,
-    generation_of,
-    line_of,
+    format_line,
+    generation_folder,
+    parse_generation,
+    parse_line,
     tile_path,
-    written,
 )
 from interlock.domain.merkle.tree import TILE_WIDTH
 
@@ -91,7 +91,7 @@ class LocalSource:
 
 def page_of(log: LogReader, start: int, end: int) -> Page:
     """Return entries of the database, re-encoded from what is stored."""
-    return [(entry_of(one.event) if one.event else b"", one.leaf_hash) for one in log.entries(start, end)]
+    return [(encode_entry(one.event) if one.event else b"", one.leaf_hash) for one in log.entries(start, end)]
 
 
 async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManifest:
@@ -114,7 +114,7 @@ async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManife
                     last = b""
                     continue
                 await _write_report(source, folder, entry, reports)
-                file.write(written(entry, leaf) + b"\n")
+                file.write(format_line(entry, leaf) + b"\n")
                 tiles.add(leaf)
         if last:
             raise _another()
@@ -144,7 +144,7 @@ async def _write_checkpoints(source: LogSource, folder: LogFolder, size: int) ->
     name = verifier_key(key).name
     for note in notes:
         checkpoint = checkpoint_in(note)
-        home = folder_of(generation_of(name, checkpoint.origin) or 1)
+        home = generation_folder(parse_generation(name, checkpoint.origin) or 1)
         if checkpoint.size <= size:
             folder.write((*home, HISTORY, str(checkpoint.size)), note.encode(), replace=False)
             folder.write((*home, CHECKPOINT), note.encode(), replace=True)
@@ -209,7 +209,7 @@ def lines_in(file: BinaryIO) -> Iterator[Line]:
     while text := read(LONGEST_LINE + 2):
         if len(text) > LONGEST_LINE + 1:
             raise UnusableError(f"{ENTRIES}: a line of more than {LONGEST_LINE} bytes")
-        yield line_of(text[:-1] if text.endswith(b"\n") else text)
+        yield parse_line(text[:-1] if text.endswith(b"\n") else text)
 
 
 def _appending(path: Path) -> BinaryIO:

@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.merkle import note
 from interlock.domain.merkle.note import Checkpoint, VerifiedCheckpoint, VerifierKey
-from interlock.domain.merkle.tiles import origin_of
+from interlock.domain.merkle.tiles import generation_origin
 from interlock.runtime.settings.model import Settings
 
 OWN_KEY = "checkpoint.key"
@@ -37,7 +37,7 @@ class CheckpointKey:
 
     def verifier(self, generation: int = 1) -> VerifierKey:
         """Return what checks the checkpoints of a generation."""
-        return VerifierKey(origin_of(self.name, generation), self.private.public_key().public_bytes_raw())
+        return VerifierKey(generation_origin(self.name, generation), self.private.public_key().public_bytes_raw())
 
     def sign(self, size: int, root: bytes, *, generation: int, now_s: int) -> str:
         """Return a signed checkpoint."""

@@ -114,7 +114,7 @@ class Notary:
         if self._anchored is None or self.unanchored > self._settings.audit_anchor_max_lag:
             raise unavailable("AUDIT_ANCHOR_LAG", "too much of the audit log is not published to its second place yet")
 
-    def missing(self) -> Mapping[str, str]:
+    def unready_dependencies(self) -> Mapping[str, str]:
         """Return what readiness says: what was lost, or that the anchor is behind."""
         lost = self.fence.lost
         if lost is not None:

@@ -15,9 +15,9 @@ from interlock.audit.merkle.folder import LogFolder, UnusableError
 from interlock.audit.store.log import LogReader
 from interlock.domain.chain.chain import content_hash
 from interlock.domain.merkle.bundle import Examined, Examiner, Finding, Head
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint, VerifierKey, checkpoint_in, open_note
-from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_of, line_of, origin_of
+from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_origin, parse_generation, parse_line
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_WIDTH, complete_root
 
 Tell = Callable[[Finding], None]
@@ -79,7 +79,7 @@ def _opened(  # noqa: PLR0917 - what it looks for, and where
     folder: LogFolder, generation: int, size: int | None, key: VerifierKey, tell: Tell, where: str
 ) -> VerifiedCheckpoint | None:
     """Return a checkpoint; of the latest, *size* is ``None``."""
-    named = key.named(origin_of(key.name, generation))
+    named = key.named(generation_origin(key.name, generation))
     try:
         note = folder.latest(generation) if size is None else folder.checkpoint(generation, size)
         if not note:
@@ -99,8 +99,8 @@ def _opened(  # noqa: PLR0917 - what it looks for, and where
 def _opened_heads(notes: Iterable[tuple[int, str]], key: VerifierKey, tell: Tell) -> Iterator[Head]:
     for size, note in notes:
         try:
-            generation = generation_of(key.name, checkpoint_in(note).origin)
-            opened = open_note(note, key.named(origin_of(key.name, generation or 1)), holds)
+            generation = parse_generation(key.name, checkpoint_in(note).origin)
+            opened = open_note(note, key.named(generation_origin(key.name, generation or 1)), holds)
         except MalformedNoteError as error:
             tell(Finding("checkpoint", size, "SIGNATURE_INVALID", f"log: {error}"))
             continue
@@ -197,7 +197,7 @@ def _stored_lines(log: LogReader, size: int) -> Iterator[Line]:
         for position in range(start, end):
             entry = found.get(position)
             if entry is not None and entry.event is not None:
-                yield line_of(entry_of(entry.event))
+                yield parse_line(encode_entry(entry.event))
             else:
                 yield b"", entry.leaf_hash if entry is not None else bytes(HASH_BYTES)
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from interlock.domain.merkle.note import LONGEST_NOTE
-from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, MOST_GENERATIONS, folder_of, hashes_in, tile_path
+from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, MOST_GENERATIONS, generation_folder, hashes_in, tile_path
 from interlock.domain.merkle.tree import HASH_BYTES, TILE_WIDTH
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
@@ -41,22 +41,22 @@ class LogFolder:
 
     def latest(self, generation: int) -> str:
         """Return the newest checkpoint; empty when there is none."""
-        return self._note((*folder_of(generation), CHECKPOINT))
+        return self._note((*generation_folder(generation), CHECKPOINT))
 
     def sizes(self, generation: int) -> list[int]:
         """Return the sizes of all checkpoints of the history, the smallest first."""
-        with self._folder((*folder_of(generation), HISTORY)) as history:
+        with self._folder((*generation_folder(generation), HISTORY)) as history:
             names = os.listdir(history) if history is not None else []  # noqa: PTH208 - of a descriptor
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
     def checkpoint(self, generation: int, size: int) -> str:
         """Return the checkpoint of that size; empty when there is none."""
-        return self._note((*folder_of(generation), HISTORY, str(size)))
+        return self._note((*generation_folder(generation), HISTORY, str(size)))
 
     def hashes(self, generation: int, level: int, index: int, width: int) -> list[bytes]:
         """Return the hashes of a tile; of the full one, where the partial one is gone. Empty when it is not there."""
         for wide in dict.fromkeys((width, TILE_WIDTH)):
-            found = self.read((*folder_of(generation), *tile_path(level, index, wide)), TILE_WIDTH * HASH_BYTES)
+            found = self.read((*generation_folder(generation), *tile_path(level, index, wide)), TILE_WIDTH * HASH_BYTES)
             if found is not None:
                 if len(found) != wide * HASH_BYTES:
                     raise UnusableError(f"tile {level}/{index}: {len(found)} bytes")
@@ -102,7 +102,7 @@ class LogFolder:
 
     def drop_partial(self, generation: int, level: int, index: int) -> None:
         """Delete the partial tiles of a tile that is full now, as far as the medium lets us."""
-        *parts, _ = (*folder_of(generation), *tile_path(level, index, 1))
+        *parts, _ = (*generation_folder(generation), *tile_path(level, index, 1))
         with contextlib.suppress(OSError), self._folder(parts) as folder:
             if folder is not None:
                 for name in os.listdir(folder):  # noqa: PTH208 - of a descriptor

@@ -20,7 +20,7 @@ from interlock.domain.chain.chain import canonical_json
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.errors import Refused, conflict, invalid, not_found
 from interlock.domain.merkle.entries import LOG_SESSION
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import (
     StoredTree,
     consistency_proof,
@@ -199,7 +199,7 @@ class ProofHandlers:
 
 
 def _bytes(entry: Entry) -> bytes:
-    return entry_of(entry.event) if entry.event is not None else b""
+    return encode_entry(entry.event) if entry.event is not None else b""
 
 
 def _inconsistent() -> Refused:

@@ -14,7 +14,7 @@ from psycopg import sql
 
 from interlock.audit.store.log import StoreFailed
 from interlock.runtime.clock import Clock, iso8601
-from interlock.runtime.settings.model import without_password
+from interlock.runtime.settings.values import without_password
 
 log = structlog.get_logger()
 

@@ -17,7 +17,7 @@ import structlog
 from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work, Writing
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.chain.marks import TRUNCATED
-from interlock.domain.merkle.entries import LOG_SESSION, Losses, loss_of
+from interlock.domain.merkle.entries import LOG_SESSION, Losses, read_loss
 
 log = structlog.get_logger()
 
@@ -180,7 +180,7 @@ def _last(writing: Writing) -> tuple[int, bytes]:
 
 def last_loss(events: Sequence[EventRecord]) -> Losses.Loss | None:
     """Return the last loss that was acknowledged, from the events of ``LOG_SESSION``."""
-    found = [loss_of(0, event) for event in events if event.event_type == TRUNCATED]
+    found = [read_loss(0, event) for event in events if event.event_type == TRUNCATED]
     return max((loss for loss in found if loss), key=lambda loss: loss.generation, default=None)
 
 

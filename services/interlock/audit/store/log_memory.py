@@ -25,7 +25,7 @@ from interlock.audit.store.log import (
 from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.merkle.entries import LOG_SESSION
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import TILE_WIDTH, complete_root, leaf_hash
 from interlock.runtime import failpoints
 
@@ -116,7 +116,7 @@ class _MemoryWriting:
 
     def _add_leaf(self, event: EventRecord) -> None:
         state = self.state
-        state.leaves.append((event.session_id, event.sequence, leaf_hash(entry_of(event))))
+        state.leaves.append((event.session_id, event.sequence, leaf_hash(encode_entry(event))))
         if len(state.leaves) % TILE_WIDTH == 0:
             state.nodes[8].append(complete_root([leaf for _, _, leaf in state.leaves[-TILE_WIDTH:]]))
         if len(state.leaves) % TILE_WIDTH**2 == 0:

@@ -9,7 +9,8 @@ from interlock.audit.store.log_sql import SqliteLog, SqliteReader
 from interlock.audit.store.reading import SqlReader
 from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.runtime.clock import Clock, system_clock
-from interlock.runtime.settings.model import Settings, without_password
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 
 
 def is_postgres(settings: Settings) -> bool:

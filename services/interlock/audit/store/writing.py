@@ -8,7 +8,7 @@ from typing import Any, Protocol
 from interlock.audit.store import rows, statements
 from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow
 from interlock.domain.chain.chain import EventRecord, WindowRecord
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
 
 ADOPT_AT_ONCE = 1_000
@@ -197,7 +197,7 @@ class SqlWriting:
         self._connection.executemany(
             statements.ADD_LEAF,
             [
-                (position, event.session_id, event.sequence, leaf_hash(entry_of(event)))
+                (position, event.session_id, event.sequence, leaf_hash(encode_entry(event)))
                 for position, event in enumerate(events, size)
             ],
         )

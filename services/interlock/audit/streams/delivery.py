@@ -28,7 +28,7 @@ from interlock.domain.merkle.entries import LOG_SESSION
 from interlock.domain.policy.directives import DIRECTIVES
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
-from interlock.runtime.egress.addresses import host_of
+from interlock.runtime.egress.addresses import url_host
 from interlock.runtime.egress.fetch import Egress
 
 MOST_BYTES = 1_048_576
@@ -194,7 +194,7 @@ def _destinations(sink: Sink, data: Mapping[str, Any]) -> Iterator[tuple[str, st
         if sink.name in _texts(data.get("report_to")):
             yield sink.url, sink.name
         return
-    yield from ((url, sink.host) for url in _texts(data.get("report_uri")) if host_of(url) == sink.host)
+    yield from ((url, sink.host) for url in _texts(data.get("report_uri")) if url_host(url) == sink.host)
 
 
 def addresses(data: Mapping[str, Any]) -> tuple[list[str], list[str]]:

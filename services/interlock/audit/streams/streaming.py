@@ -25,7 +25,7 @@ from interlock.audit.streams.feed import Feed, Submitting
 from interlock.audit.streams.sinks import REPORTED, load_sinks, report_sinks
 from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.clock import Clock
-from interlock.runtime.egress.addresses import host_of
+from interlock.runtime.egress.addresses import url_host
 from interlock.runtime.egress.fetch import Egress, Resolver, system_resolver
 from interlock.runtime.settings.model import Settings
 
@@ -94,7 +94,7 @@ class Streaming:
             if note.event_type != REPORTED:
                 continue
             urls, groups = addresses(json.loads(note.data_json))
-            unknown = ["HOST_NOT_ALLOWED" for url in urls if host_of(url) not in self.hosts]
+            unknown = ["HOST_NOT_ALLOWED" for url in urls if url_host(url) not in self.hosts]
             for reason in (*unknown, *("GROUP_UNKNOWN" for group in groups if group not in self.groups)):
                 REFUSED_REPORTS.labels(reason).inc()
                 log.warning("report.not_delivered", reason=reason, hint="see report_uri_hosts and sinks_file")

@@ -65,7 +65,7 @@ class _Trail:
     def started(self) -> list[str]:
         """Sessions that it started."""
         events = (event for event in self.chain.events if event.event_type == provenance.SUB_AGENT_STARTED)
-        return [provenance.started_of(_object(event.data_json)).session_id for event in events]
+        return [provenance.read_started(_object(event.data_json)).session_id for event in events]
 
     def steps(self) -> Iterator[audit_pb2.TreeStep]:
         """Yield what moved the session."""
@@ -128,7 +128,7 @@ class RecordHandlers:
 
     async def _record(self, named_id: str) -> audit_pb2.GetTreeRecordResponse:
         top = await self._trail(named_id)
-        root_id = provenance.created_of(top.created).root_session_id if top else ""
+        root_id = provenance.read_origin(top.created).root_session_id if top else ""
         if root_id and top and root_id != top.session_id:
             top = await self._trail(ids.check("crp_sess_", root_id))
         if top is None or not top.created:
@@ -143,7 +143,7 @@ class RecordHandlers:
                 raise exhausted("TREE_TOO_LARGE", f"a tree of at most {MOST_SESSIONS} sessions is rebuilt")
             trail = await self._trail(session_id)
             # A session that names another root is not of this tree: a forged event must not pull it in here.
-            if trail is None or provenance.created_of(trail.created).root_session_id != top.session_id:
+            if trail is None or provenance.read_origin(trail.created).root_session_id != top.session_id:
                 raise _contradicted(session_id)
             trails[session_id] = trail
             waiting.extend(trail.started)

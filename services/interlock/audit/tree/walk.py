@@ -120,7 +120,7 @@ class TreeReader:
                 continue  # nothing is covered by what cannot be read
             if f'"{_LINKED}"'.encode() in body and content_hash(body) == window.report_hash:
                 for entry in _entries(_object(body)):
-                    yield window.window_id, provenance.result_of(entry)
+                    yield window.window_id, provenance.read_result(entry)
 
 
 def walked(walk: Walk) -> Tree:
@@ -252,15 +252,15 @@ def _not_a_root(created: SessionOrigin) -> Refused:
 
 def _created(chain: Chain) -> SessionOrigin:
     found = (event.data_json for event in chain.events if event.event_type == provenance.SESSION_CREATED)
-    return provenance.created_of(_object(next(found, "{}")))
+    return provenance.read_origin(_object(next(found, "{}")))
 
 
 def _steps(chain: Chain) -> Iterator[tuple[str, Started | ConsumedResult]]:
     for event in chain.events:
         if event.event_type == provenance.SUB_AGENT_STARTED:
-            yield event.window_id, provenance.started_of(_object(event.data_json))
+            yield event.window_id, provenance.read_started(_object(event.data_json))
         elif event.event_type == provenance.SUB_AGENT_RESULT:
-            yield event.window_id, provenance.result_of(_object(event.data_json), prefix="sub_agent_")
+            yield event.window_id, provenance.read_result(_object(event.data_json), prefix="sub_agent_")
 
 
 def _seals(chain: Chain) -> Mapping[str, tuple[int, str]]:

@@ -99,7 +99,7 @@ class Language:
         finally:
             job.leave()
 
-    def missing(self) -> dict[str, str]:
+    def unready_dependencies(self) -> dict[str, str]:
         """Return why text cannot be processed: a thread that hangs, or too many abandoned threads."""
         self._late = {job for job in self._late if self._worker.is_at(job)}
         if self._late or self._worker.left_behind() >= MOST_LEFT_BEHIND:

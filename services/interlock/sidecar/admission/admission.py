@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, state_of
+from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated, unavailable
 from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
@@ -59,7 +59,7 @@ class Admitted:
     @property
     def breaker(self) -> BreakerState:
         """Breaker before this window, never milder than the ledger's."""
-        return max(state_of(self.budget), BreakerState(self.opened.breaker or BreakerState.OPEN))
+        return max(breaker_state(self.budget), BreakerState(self.opened.breaker or BreakerState.OPEN))
 
 
 @dataclass(frozen=True)

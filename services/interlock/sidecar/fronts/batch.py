@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import structlog
 
 from interlock.api.common.v1 import common_pb2
-from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.errors import Refused, forbidden, invalid
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.rpc.errors import internal
@@ -164,7 +164,7 @@ def _summed_up(results: Sequence[BatchItem], reply: ResponseHeaders) -> str:
             "CRP-Context-Strategy": BATCH,
             "CRP-Safety-Hallucination-Risk": response_headers.word(common_pb2.RiskLevel, risk),
             "CRP-Agent-Safety-Budget": as_decimal(left),
-            "CRP-Safety-Budget-Warning": warning_of(left),
+            "CRP-Safety-Budget-Warning": budget_warning(left),
         }
     )
     return governed.settled.token

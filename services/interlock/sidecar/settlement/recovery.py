@@ -19,7 +19,7 @@ from prometheus_client import Counter, Histogram
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.chain.chain_state import CASCADED, lowered_to
+from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
@@ -227,7 +227,7 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
     elif step.event_type == "DELEGATION_GRANTED" and data.get("approval_id"):
         made.approval.approval_id, made.approval.grant_id = str(data["approval_id"]), str(data.get("grant_id", ""))
     elif step.event_type == CASCADED:
-        made.lowered_micros = lowered_to(step.data_json)
+        made.lowered_micros = cascaded_budget(step.data_json)
     elif step.event_type == "SESSION_TERMINATED" and data.get("reason") == "CLIENT":
         made.terminated = True
     else:

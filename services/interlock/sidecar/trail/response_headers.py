@@ -15,7 +15,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import lineage_text
 from interlock.domain.headers import headers
 from interlock.domain.headers.header_syntax import LISTED
@@ -71,7 +71,7 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
         "CRP-Agent-Loop-Depth": str(opened.loop_depth),
         "CRP-Agent-Session-Parent": next(iter(opened.ancestor_session_ids), None),
         "CRP-Quality-Degradation": _degradation(opened.degradation),
-        "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
+        "CRP-Safety-Budget-Warning": budget_warning(Micros(opened.session_budget_micros)),
     }
 
 
@@ -201,7 +201,7 @@ def of_settlement(
     return {
         "CRP-Context-Window": f"{window_number}/{max_windows}",
         "CRP-Agent-Safety-Budget": as_decimal(Micros(settled.safety_budget_micros)),
-        "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
+        "CRP-Safety-Budget-Warning": budget_warning(Micros(settled.session_budget_micros)),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
         "CRP-Provenance-Window-Lineage": settled.lineage_text or lineage_text(settled.lineage),
