@@ -7,7 +7,6 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import cast
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.audit.erasure.retention import Retention
@@ -42,20 +41,18 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     if not settings.audit_url:
         await asyncio.to_thread(_make_folder, database_path(settings).parent)
     fence = Fence()
-    appender = Appender(cast("AuditLog", Fenced(audit_log, fence)))
+    appender = Appender(Fenced(audit_log, fence))
     sealer = Sealer(keyring, clock, os.urandom)
-    servicer = AuditServicer(audit_log, appender, sealer)
     with contextlib.suppress(StoreFailed):
         await appender.submit(lambda writing: writing.touch())
     notary = Notary(settings, audit_log, appender, key, fence, clock)
-    servicer.notary = notary
     await notary.open()
     streaming = open_streaming(settings, audit_log, appender, sealer)
-    servicer.streaming = streaming
+    servicer = AuditServicer(audit_log, appender, sealer, notary=notary, streaming=streaming)
     streaming.start()
     retention = Retention(settings, audit_log, appender, sealer, clock)
     retention.start()
-    holds = asyncio.create_task(servicer.watch_holds(), name="audit-holds")
+    holds = asyncio.create_task(servicer.holds.watch(), name="audit-holds")
 
     async def close() -> None:
         holds.cancel()
@@ -90,7 +87,7 @@ def readiness(
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 failure = await appender.probe()
-                await servicer.read(audit_log.ping)
+                await servicer.readers.run(audit_log.ping)
         except StoreFailed as failed:
             failure = failed
         except TimeoutError:

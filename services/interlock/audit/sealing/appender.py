@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from prometheus_client import Histogram
 
-from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work
+from interlock.audit.store.log import LogWriter, RequestOutcome, StoreFailed, Work
 from interlock.domain.errors import exhausted, unavailable
 
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ class _Waiting:
 class Appender:
     """The one writer of a log, in a thread of its own. The event loop never waits for the disk."""
 
-    def __init__(self, audit_log: AuditLog, *, queue_limit: int = QUEUE_LIMIT, batch_limit: int = BATCH_LIMIT) -> None:
+    def __init__(self, audit_log: LogWriter, *, queue_limit: int = QUEUE_LIMIT, batch_limit: int = BATCH_LIMIT) -> None:
         self._log, self._queue_limit, self._batch_limit = audit_log, queue_limit, batch_limit
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0

@@ -14,7 +14,7 @@ from typing import Any
 
 import structlog
 
-from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work, Writing
+from interlock.audit.store.log import AuditLog, LogWriter, RequestOutcome, StoreFailed, Work, Writing
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.merkle.entries import LOG_SESSION, Losses, loss_of
@@ -130,13 +130,14 @@ class Fence:
 
 
 class Fenced:
-    """An audit log whose every transaction passes the fence; reading is not held up."""
+    """The writing side of a log whose every transaction passes the fence. Reads do not pass it."""
 
-    def __init__(self, audit_log: AuditLog, fence: Fence) -> None:
+    def __init__(self, audit_log: LogWriter, fence: Fence) -> None:
         self._log, self._fence = audit_log, fence
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
 
     def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction; each is refused when the log lost its end."""

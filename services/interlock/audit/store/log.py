@@ -339,14 +339,21 @@ class LogReader(Protocol):
         """Let go of everything; a later call opens again."""
 
 
-class AuditLog(LogReader, Protocol):
-    """A durable, append-only log."""
+class LogWriter(Protocol):
+    """The writing side of a log; one thread uses it."""
 
     def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction and return after it is durable.
 
-        A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.
+        A work that raises is undone alone. Raises ``StoreFailed`` when nothing was kept.
         """
+
+    def close(self) -> None:
+        """Release every connection; a later call opens again."""
+
+
+class AuditLog(LogReader, LogWriter, Protocol):
+    """A durable, append-only log."""
 
     def leads(self, task: str) -> bool:
         """Return whether this process is the one that may run a background task now."""

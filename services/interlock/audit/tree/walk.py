@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from interlock.audit.sealing.reports import is_sealed, open_report
-from interlock.audit.sealing.verify import examine
+from interlock.audit.sealing.verify import examine, no_session
 from interlock.audit.store.log import Chain, StoredReport
 from interlock.domain.chain import provenance
 from interlock.domain.chain.chain import WINDOW_SEALED, Fault, Integrity, content_hash
 from interlock.domain.chain.marks import is_truncated
 from interlock.domain.chain.provenance import ConsumedResult, SessionOrigin, Started, Trail
-from interlock.domain.errors import Refused, exhausted, invalid, not_found
+from interlock.domain.errors import Refused, exhausted, invalid
 from interlock.runtime.keys.derivation import Keyring
 
 MOST_SESSIONS = 10_000
@@ -143,7 +143,7 @@ def walk_tree(reader: TreeReader, root_id: str) -> Walk:
     """
     root: Trail | None = yield reader.trail, root_id
     if root is None:
-        raise not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
+        raise no_session()
     if root.created.parent_session_id:
         raise _not_a_root(root.created)
     tree, known = Tree(root_id), {root_id: root}
