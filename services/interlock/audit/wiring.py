@@ -30,9 +30,9 @@ DEPENDENCY = "audit_store"
 
 
 async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:
-    """Open the audit service. It starts without its database too: not ready, refusing, and back by itself (SVC-9).
+    """Open the audit service. Without its database it starts too: it is not ready, refuses calls and recovers (SVC-9).
 
-    Refused only for what no waiting mends: a bad master key, an unusable ``audit_url``, a bad sinks file.
+    Refused only for errors that waiting does not mend: a bad master key, an unusable ``audit_url``, a bad sinks file.
     """
     keyring = await asyncio.to_thread(load_keyring, settings)
     key = await asyncio.to_thread(load_checkpoint_key, settings)
@@ -73,7 +73,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the state folder; if that fails, opening the database says so, as often as it is tried."""
+    """Make the state folder. If that fails, every attempt to open the database reports it."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -81,7 +81,7 @@ def _make_folder(folder: Path) -> None:
 def readiness(
     servicer: AuditServicer, appender: Appender, audit_log: AuditLog
 ) -> Callable[[], Awaitable[Mapping[str, str]]]:
-    """Return the service's ``missing``: can the log be read, and did writing work when it was last tried?"""
+    """Return the service's ``missing``: whether the log can be read, and whether the last write succeeded."""
 
     async def missing() -> Mapping[str, str]:
         try:

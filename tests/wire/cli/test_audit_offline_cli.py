@@ -279,9 +279,8 @@ def _run(code, folder: Path, proof) -> str:
 
 def test_every_reason_is_on_the_page():
     """What an examination can name, the page explains."""
-    domain = PACKAGE
-    sources = [domain / "domain" / name for name in ("alignment.py", "bundle.py", "entries.py")]
-    sources.append(domain / "audit" / "examination.py")
+    sources = [PACKAGE / "domain" / "merkle" / name for name in ("alignment.py", "bundle.py", "entries.py")]
+    sources.append(PACKAGE / "audit" / "merkle" / "examination.py")
     named = set(re.findall(r'"([A-Z]{4,}(?:_[A-Z]+)+)"', "".join(path.read_text() for path in sources)))
 
     assert len(named) > 15

@@ -1,4 +1,4 @@
-"""Checking a stored chain with the keys of this deployment (PRV-2)."""
+"""Verifying a stored chain with this deployment's keys (PRV-2)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ChainBroken(Refused):
 
 
 def key_of(keyring: Keyring, session_id: str) -> KeyOf:
-    """Return how to find a session's HMAC key for a key version."""
+    """Return a function that maps a key version to a session's HMAC key, ``None`` for an unknown version."""
     return partial(_derive, keyring, session_id)
 
 
@@ -33,12 +33,12 @@ def _derive(keyring: Keyring, session_id: str, version: int) -> bytes | None:
 
 
 def examine(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
-    """Return what checking *chain* finds."""
+    """Return the verdict on *chain*, with every fault."""
     return verify_chain(chain.windows, chain.events, key_of(keyring, session_id))
 
 
 def require_valid_chain(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
-    """Return what checking *chain* finds, or raise ``ChainBroken``.
+    """Return the verdict on a chain without faults, or raise ``ChainBroken``.
 
     A session with a recorded break stays refused even if its bytes are restored: it cannot be continued.
     """
