@@ -17,7 +17,6 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.audit.wiring import open_service
 from interlock.domain.errors import Kind, Refused
@@ -333,19 +332,19 @@ async def test_the_event_loop_goes_on_while_the_disk_hangs(service):
     await task
 
 
-async def test_what_waits_together_is_committed_together():
+async def test_what_waits_together_is_committed_together(database):
     """Group commit: 64 requests that arrive during one commit share the next, up to the bound."""
 
-    class Counting(MemoryLog):
-        def __init__(self) -> None:
-            super().__init__()
+    class Counting(SqliteLog):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
             self.sizes: list[int] = []
 
         def commit(self, works):
             self.sizes.append(len(works))
             return super().commit(works)
 
-    log = Counting()
+    log = Counting(database)
     async with serving(log, batch_limit=48) as service:
         gate, task = await held(service)
         waiting = [asyncio.create_task(service.record()) for _ in range(64)]
@@ -401,10 +400,10 @@ async def test_closing_writes_what_waits_and_accepts_nothing_more():
 
 async def test_too_many_readers_are_refused(service):
     """Reading is bounded like writing."""
-    service.servicer._reading = 1024
+    service.servicer.readers.running = 1024
 
     assert (await verify(service)).refusal.reason == "AUDIT_QUEUE_FULL"
-    service.servicer._reading = 0
+    service.servicer.readers.running = 0
 
 
 # --- opening from the settings

@@ -54,7 +54,7 @@ def exported(folder: Path, work) -> Evidence:
 
 async def truncate(audit: Audited) -> None:
     """Do what retention does with session 2."""
-    work = partial(erasure.truncate, sealer=audit.servicer._sealer, session_id=session_id(2))
+    work = partial(erasure.truncate, sealer=audit.servicer._eraser._sealer, session_id=session_id(2))
     assert await audit.servicer._appender.submit(work)
 
 

@@ -122,7 +122,7 @@ async def test_a_tree_that_does_not_hold_together_proves_nothing(tmp_path):
 
 
 async def test_a_log_without_a_notary_has_no_checkpoint(tmp_path):
-    """A servicer over a log in memory proves what a size is named for, and signs nothing."""
+    """A servicer without a notary proves what a size is named for, and signs nothing."""
     async with serving() as service:
         await service.seal(2)
         checkpoint = await service.stub.GetCheckpoint(audit_pb2.GetCheckpointRequest())
