@@ -23,6 +23,7 @@ from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.reports import report_message
 from interlock.audit.sealing.seal import Sealed, Sealer, standing_message
 from interlock.audit.sealing.verify import ChainBroken, examine, require_valid_chain
+from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain, StoreFailed
 from interlock.audit.streams.streaming import Streaming
 from interlock.audit.tree.messages import tree_message, verification_message
@@ -255,4 +256,5 @@ def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
         status=window.status,
         settle_json=window.settle_json,
         trail_id=window.trail_id,
+        settlement=settlement_message(window.settle_json),
     )

@@ -17,6 +17,7 @@ from interlock.audit.export.export import text
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import require_valid_chain
+from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain, Writing
 from interlock.domain import ids
 from interlock.domain.chain import provenance
@@ -77,6 +78,7 @@ class _Trail:
             if event.event_type == WINDOW_SEALED:
                 window = windows[event.window_id]
                 step.settle_json, step.hmac, step.timestamp = window.settle_json, window.hmac, window.timestamp
+                step.MergeFrom(audit_pb2.TreeStep(settlement=settlement_message(window.settle_json)))
             yield step
 
 
@@ -147,7 +149,8 @@ class RecordHandlers:
                 raise _contradicted(session_id)
             trails[session_id] = trail
             waiting.extend(trail.started)
-        steps = [step for trail in trails.values() for step in trail.steps()]
+        # In a reader thread, like the reading itself: parsing the settlements of a large tree takes a while.
+        steps = await self.read(lambda: [step for trail in trails.values() for step in trail.steps()])
         return audit_pb2.GetTreeRecordResponse(steps=sorted(steps, key=lambda step: step.position))
 
     async def _trail(self, session_id: str) -> _Trail | None:
