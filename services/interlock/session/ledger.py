@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from interlock.domain.breaker import state_of, strategy_under
-from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
-from interlock.domain.dag.dag import LINEAR, Limits
+from interlock.domain.budget import FULL, OPEN_AT, Micros
+from interlock.domain.dag.dag import LINEAR
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId, WindowId, mint
 from interlock.domain.session import token as tokens
@@ -24,13 +24,11 @@ from interlock.domain.session.rule import new_session
 from interlock.domain.session.session_policy import is_tighter, tightened
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import (
-    AgentTerms,
     Committed,
     CommitWindow,
     FailWindow,
     OpenedWindow,
     OpenWindow,
-    PolicyText,
     SessionState,
     Terms,
 )
@@ -42,25 +40,11 @@ from interlock.session import metrics, roots
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
 from interlock.session.store.store import Store
+from interlock.session.terms import NewSession, SessionRules, new_terms
 
 POLICY_ATTEMPTS = 8
 
 log = structlog.get_logger()
-
-
-@dataclass(frozen=True)
-class SessionRules:
-    """What a deployment sets for all of its sessions."""
-
-    limits: Limits
-    decrements: Decrements
-    token_lifetime_s: int
-    lease_ms: int
-    grant_lifetime_s: int
-    max_loop_depth: int
-    max_delegations: int
-    accumulate: bool
-    max_roots_per_minute: int = 0
 
 
 @dataclass(frozen=True)
@@ -75,19 +59,6 @@ class OpenCommand:
     pattern: str
     continuation_ids: tuple[ContinuationId, ...]
     partial: bool
-
-
-@dataclass(frozen=True)
-class NewSession:
-    """What the session that is asked for shall be: its owner, policy, agent, and a ceiling on its budget."""
-
-    scope: str
-    policy: PolicyText
-    strategy: str
-    agent: AgentTerms
-    residency: str
-    safety_mode: str
-    ceiling: Micros
 
 
 class Ledger:
@@ -121,27 +92,14 @@ class Ledger:
         """Return the terms of a new session, below *parent* or as a root."""
         session = SessionId(self.mint("crp_sess_"))
         root = parent.root_session_id if parent else session
-        depth = parent.loop_depth + 1 if parent else 0
-        agent = wanted.agent
-        own_levels = [] if agent.max_loop_depth is None else [depth + agent.max_loop_depth]
-        own_delegations = [] if agent.max_delegations is None else [agent.max_delegations]
-        return Terms(
-            session_id=session,
-            root_session_id=root,
-            scope=wanted.scope,
-            strategy=wanted.strategy,
+        return new_terms(
+            wanted,
+            parent,
+            self.rules,
+            session=session,
             nonce=tokens.nonce_of(self.entropy(ENTROPY_BYTES), session, root),
             key_version=self.keyring.current,
-            loop_depth=depth,
-            limits=self.rules.limits,
             created_us=self.clock(),
-            ancestors=(parent.session_id, *parent.ancestors) if parent else (),
-            agent=agent,
-            deepest=min([self.rules.max_loop_depth, *([parent.deepest] if parent else []), *own_levels]),
-            max_delegations=min([self.rules.max_delegations, *own_delegations]),
-            accumulate=parent.accumulate if parent else self.rules.accumulate,
-            residency=wanted.residency or (parent.residency if parent else ""),
-            safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
         )
 
     async def open(self, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:

@@ -17,7 +17,7 @@ from interlock.domain.session.restore import SessionBegan
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.domain.session.state import PolicyText, SessionState, Terms
 from interlock.runtime.keys.derivation import RECORD, Keyring
-from interlock.session.store.records import terms_from_json
+from interlock.session.terms import terms_from_json
 
 VERSION = 1
 LIMIT = 65_536

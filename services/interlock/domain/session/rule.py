@@ -125,7 +125,7 @@ def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
 
 def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[CommitOutcome, Micros]:
     """Return what the settlement does to the session, and the cap on what starts after it."""
-    summing = state.terms.accumulate or ask.accumulate
+    summing = state.sums(ask)
     start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
     path = charge(Micros(start), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
@@ -170,7 +170,7 @@ def _cascade(
     below, changed, effects = outcome.session_budget, Changed(), []
     for level, session_id in enumerate(ask.ancestors):
         before = states[session_id]
-        own = ask.charge if state.terms.accumulate else (Micros(0) if level else ask.parent_charge)
+        own = state.charge_above(ask, level)
         budget = Micros(min(charge(before.budget, own), below))
         cap = Micros(min(before.cap, budget if own else below))
         status = before.status

@@ -187,6 +187,16 @@ class SessionState:
         """Return the window of that id."""
         return next((node for node in self.nodes if node.window_id == window_id), None)
 
+    def sums(self, ask: CommitWindow) -> bool:
+        """Return whether a charge is taken off the session's budget itself, not off one path alone."""
+        return self.terms.accumulate or ask.accumulate
+
+    def charge_above(self, ask: CommitWindow, level: int) -> Micros:
+        """Return what is taken off the budget of an ancestor itself, *level* steps above the parent."""
+        if self.terms.accumulate:
+            return ask.charge
+        return Micros(0) if level else ask.parent_charge
+
     def below(self, window_id: WindowId) -> tuple[Node, ...]:
         """Return the windows that continue a window, failed ones included."""
         return tuple(node for node in self.nodes if window_id in node.parent_ids)
