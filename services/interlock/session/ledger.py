@@ -49,7 +49,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True)
 class OpenCommand:
-    """What a caller presents to go on: its token and the headers beside it."""
+    """What a caller presents to open the next window: its token and the headers sent with it."""
 
     token: str
     scope: str
@@ -176,7 +176,7 @@ class Ledger:
     def continuation_of(self, session: SessionId, window: WindowId, key_version: int) -> ContinuationId:
         """Return the continuation id of a window; a commit keeps it unless it was the last window.
 
-        128 bits of an HMAC: nobody guesses it, and a session that is rebuilt knows the pointers that it gave out.
+        128 bits of an HMAC: it cannot be guessed, and a rebuilt session knows the pointers that it issued.
         """
         key = self.keyring.derive(key_version or self.keyring.current, session, CONTINUE)
         if key is None:
@@ -200,7 +200,7 @@ class Ledger:
         return released
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        """Note that what windows moved is on record; return how many were waiting for it."""
         with naming(root, session):
             return await self.store.acknowledge(root, session, windows)
 
@@ -213,7 +213,7 @@ class Ledger:
             session, root = verified.session_id, tokens.root_of(verified)
         if session is None:
             raise invalid("SESSION_NOT_NAMED", "give a session id or a token")
-        # Without a token somebody looks on: what is stored is shown, whatever the server went through.
+        # Without a token this is an operator's view: it shows what is stored, verified or not.
         with naming(root or session, session):
             state = await self.store.read(root or session, session, verified=bool(token))
             if state is None and root is None and (known := await self.store.root_of(session)):
@@ -227,7 +227,7 @@ class Ledger:
         return state
 
     async def terminate(self, *, token: str, scope: str) -> tuple[SessionState, bool]:
-        """End the session of a token for good; the answer says whether it ended now."""
+        """End the session of a token for good; return its state and whether this call ended it."""
         verified = self.verify(token, scope)
         session, root = verified.session_id, tokens.root_of(verified)
         await self.read(session=session, root=root, token=token, scope=scope)
@@ -248,7 +248,7 @@ class Ledger:
         await self.store.close()
 
     async def _committed(self, ask: CommitWindow) -> Committed:
-        """Settle, under the join of both policies where a window beside this one tightened the session's meanwhile."""
+        """Settle; where a parallel window tightened the session's policy meanwhile, under the join of both policies."""
         asked = ask.policy
         if asked is None:
             return await self.store.commit(ask)
@@ -266,7 +266,7 @@ class Ledger:
         raise refusal("POLICY_MOVED")
 
     async def _leased(self, ask: OpenWindow) -> OpenedWindow:
-        """Take a lease; when nobody is left to use it, or nobody knows whether it was taken, give it back."""
+        """Take a lease. Give it back when its caller is gone, or when it is unknown whether it was taken."""
         try:
             try:
                 return await self.store.open(ask)
@@ -283,9 +283,9 @@ class Ledger:
             raise
 
     async def _under_present_policy(self, ask: OpenWindow, refused: Refused) -> OpenWindow:
-        """Return the ask under the stored policy when a window beside this one made that from the token's by tightening.
+        """Return the ask under the stored policy when a parallel window made that from the token's by tightening.
 
-        The token's own policy is known by its hash alone, so nobody who can write to the store can pass off a looser one.
+        The token holds its policy's hash alone, so write access to the store is not enough to substitute a looser policy.
         """
         state = await self.store.read(ask.root_session_id, ask.session_id)
         for policy in state.replaced if state else ():
@@ -311,7 +311,7 @@ class Ledger:
         return mint(prefix, self.entropy(ENTROPY_BYTES))
 
     def verify(self, text: str, scope: str | None) -> Token:
-        """Return what a token says when all of it holds."""
+        """Return the claims of a token, verified: signature, scope and lifetime."""
         return tokens.verify(text, self._key, now_us=self.clock(), scope=scope)
 
     def first_token(self, state: SessionState) -> str:

@@ -15,6 +15,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.audit.store.log_sql import SqliteLog
+from interlock.audit.tree import record
 from interlock.domain.chain.chain import canonical_json, content_hash
 from tests.support.audit.audit import Service, event, serving, session_id, window, window_id
 
@@ -93,11 +94,26 @@ async def test_the_record_of_a_tree_holds_the_settlement_both_ways(service):
     created = [event("SESSION_CREATED", json.dumps({"root_session_id": session_id()}))]
     await service.stub.Record(audit_pb2.RecordRequest(session_id=session_id(), events=created))
     await service.stub.Append(window(1, settlement=SETTLEMENT))
-    record = await service.stub.GetTreeRecord(audit_pb2.GetTreeRecordRequest(root_session_id=session_id()))
-    began, *_, last = record.steps
+    found = await service.stub.GetTreeRecord(audit_pb2.GetTreeRecordRequest(root_session_id=session_id()))
+    began, *_, last = found.steps
 
     assert (last.event_type, last.settle_json, last.settlement) == ("WINDOW_SEALED", STORED, SETTLEMENT)
     assert (began.settle_json, began.HasField("settlement")) == ("", False)
+
+
+@pytest.mark.req("BUD-4")
+async def test_a_large_record_holds_the_settlement_once(service, monkeypatch):
+    """As JSON, which every reader knows: a tree that could be rebuilt so far fits into an answer still."""
+    await service.stub.Record(
+        audit_pb2.RecordRequest(
+            session_id=session_id(), events=[event("SESSION_CREATED", json.dumps({"root_session_id": session_id()}))]
+        )
+    )
+    await service.stub.Append(window(1, settlement=SETTLEMENT))
+    monkeypatch.setattr(record, "MOST_RECORD_BYTES", 100)
+    found = await service.stub.GetTreeRecord(audit_pb2.GetTreeRecordRequest(root_session_id=session_id()))
+
+    assert (found.steps[-1].settle_json, found.steps[-1].HasField("settlement")) == (STORED, False)
 
 
 @pytest.mark.req("BUD-8")

@@ -139,7 +139,7 @@ class RedisStore:
     async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window.
 
-        Repeated once when the connection was lost: the script may have run, and nobody would know of its lease.
+        Repeated once when the connection was lost: the script may have run, and its lease would stay unused.
         """
         try:
             return await self._open_once(ask)
@@ -204,7 +204,7 @@ class RedisStore:
         return int(count)
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
-        """Merge what the audit chain says with what is stored, as long as nobody else changes it in between."""
+        """Merge the audit chain's state with the stored one; read and merge again when that changes in between."""
         terms = rebuilt.terms
         key = key_of(terms.root_session_id, terms.session_id)
         if terms.ancestors:

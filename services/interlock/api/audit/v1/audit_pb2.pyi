@@ -1210,7 +1210,7 @@ class TreeStep(_message.Message):
     @_builtins.property
     def settlement(self) -> _session_pb2.CommitWindowRequest:
         """Of a sealed window: what CommitWindow was asked, without hmac and timestamp. Absent where this version cannot read all of what
-        is stored.
+        is stored, and in a record of more than 1 MiB.
         """
 
     def __init__(
