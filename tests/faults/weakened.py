@@ -131,8 +131,8 @@ def refilled_sessions() -> None:
 
     whole = recovery.settlement
 
-    def free(settle_json: str, hmac: str, timestamp: str) -> Any:
-        commit = whole(settle_json, hmac, timestamp)
+    def free(sealed: Any) -> Any:
+        commit = whole(sealed)
         commit.charge_micros = commit.parent_charge_micros = 0
         return commit
 

@@ -14,6 +14,7 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.settlements import settlement_json
 from interlock.audit.store.contents import WindowContent, window_content
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
@@ -100,7 +101,7 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
         "risk_level": _risk(request.risk_level),
         "charge_micros": _charge(request.charge_micros),
         "status": _status(request.status),
-        "settle_json": json_object("settle_json", request.settle_json),
+        "settle_json": _settle_json(request),
     }
     pattern, kept = request.pattern or "LINEAR", _content(request)
     _check_parents(content, pattern)
@@ -116,6 +117,17 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
         **content, content=kept, pattern=pattern, report_json=report_json, request_hash=content_hash(asked.encode()),
         hold=hold,
     )  # fmt: skip
+
+
+def _settle_json(request: audit_pb2.AppendRequest) -> str:
+    """Return the settlement as it is stored. A sidecar that knows no message sends JSON; one of a later version may need it."""
+    if not request.HasField("settlement"):
+        return json_object("settle_json", request.settle_json)
+    text = settlement_json(request.settlement)
+    if text is None and not request.settle_json:
+        expected = "settlement must hold no field of a later version; upgrade the audit service first"
+        raise invalid("INVALID_FIELD", expected, field="settlement")
+    return json_object("settle_json", request.settle_json if text is None else text)
 
 
 def _hold(request: audit_pb2.AppendRequest) -> Hold | None:

@@ -18,6 +18,7 @@ from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.session_reader import SessionReader
 from interlock.audit.sealing.session_writer import SessionWriter
+from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog
 from interlock.audit.streams.streaming import Streaming
 from interlock.audit.tree.record import TreeRecords
@@ -252,4 +253,5 @@ def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
         status=window.status,
         settle_json=window.settle_json,
         trail_id=window.trail_id,
+        settlement=settlement_message(window.settle_json),
     )

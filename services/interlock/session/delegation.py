@@ -24,9 +24,10 @@ from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
 from interlock.runtime.keys.derivation import GRANT
 from interlock.session import metrics
-from interlock.session.ledger import Ledger, NewSession
+from interlock.session.ledger import Ledger
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
+from interlock.session.terms import NewSession
 
 MOST_SESSIONS = 1000
 """Sessions that one picture of a tree shows at most."""

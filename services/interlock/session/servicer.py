@@ -99,7 +99,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def RestoreTree(
         self, request: session_pb2.RestoreTreeRequest, context: Any
     ) -> session_pb2.RestoreTreeResponse:
-        """Rebuild the sessions of a tree from what the audit chain says."""
+        """Rebuild the sessions of a tree from the audit chain."""
         restored, verified = await self._restoring.restore(request)
         return session_pb2.RestoreTreeResponse(restored=restored, verified=verified)
 

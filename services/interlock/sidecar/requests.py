@@ -168,7 +168,8 @@ def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session
         edges=decided.context.edges,
         # Facts of an answer that was not delivered are not known to the session (DAG-6).
         facts_used=decided.context.facts_used if decided.delivered else (),
-        accumulate=call.accumulate,
+        # Items of a batch add up: each comes off the session's budget itself, not off one path alone (SPEC-008 §8.3).
+        accumulate=call.shape == strategies.BATCH,
         parent_charge_micros=_cost_to_the_parent(admitted, report, status),
         key_version=opened.key_version,
     )
@@ -206,6 +207,8 @@ def to_seal(
         risk_level=commit.risk_level,
         charge_micros=commit.charge_micros,
         status=commit.status,
+        settlement=commit,
+        # An audit service that does not know settlement would seal the window without it.
         settle_json=json_format.MessageToJson(commit, indent=None),
         content=decided.answer.said if decided.kept else "",
         pattern=commit.pattern,

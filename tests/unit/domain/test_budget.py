@@ -23,7 +23,7 @@ from interlock.domain.budget import (
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.risk.risk import RiskLevel
 from interlock.runtime.settings.model import Settings
-from interlock.session.wiring import rules_of
+from interlock.session.terms import rules_of
 
 DEFAULTS = {"low": 0, "medium": 50_000, "high": 150_000, "critical": 350_000}
 

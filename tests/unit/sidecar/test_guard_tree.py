@@ -42,7 +42,7 @@ def a_call(shape: str = "", **asked) -> Call:
     fields = [(name.replace("_", "-"), value) for name, value in asked.items()]
     dispatch = events.Dispatch("host", "m", "push", None, None, None, 1)
     return Call("http", Caller(ANONYMOUS, None), headers.read(fields), CallEvidence((), "", ""), dispatch, {"model": "m"},
-                None, ResponseHeaders(), shape=shape, accumulate=shape == "batch")  # fmt: skip
+                None, ResponseHeaders(), shape=shape)  # fmt: skip
 
 
 def an_admitted(budget: int = 1_000_000, **more) -> Admitted:

@@ -20,7 +20,8 @@ from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
-from interlock.session.wiring import open_service, rules_of
+from interlock.session.terms import rules_of
+from interlock.session.wiring import open_service
 from tests.support.session.session_client import (
     HIGH,
     MASTER,

@@ -16,6 +16,7 @@ from interlock.audit.export.export import text
 from interlock.audit.sealing.chains import VerifiedChains
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.verify import no_session, require_valid_chain
+from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog, Chain
 from interlock.domain import ids
 from interlock.domain.chain import provenance
@@ -73,6 +74,7 @@ class _Trail:
             if event.event_type == WINDOW_SEALED:
                 window = windows[event.window_id]
                 step.settle_json, step.hmac, step.timestamp = window.settle_json, window.hmac, window.timestamp
+                step.MergeFrom(audit_pb2.TreeStep(settlement=settlement_message(window.settle_json)))
             yield step
 
 
@@ -139,8 +141,14 @@ class TreeRecords:
                 raise _contradicted(session_id)
             trails[session_id] = trail
             waiting.extend(trail.started)
-        steps = [step for trail in trails.values() for step in trail.steps()]
-        return audit_pb2.GetTreeRecordResponse(steps=sorted(steps, key=lambda step: step.position))
+        # In a reader thread, like the reading itself: parsing the settlements of a large tree takes a while.
+        steps = await self._readers.run(lambda: [step for trail in trails.values() for step in trail.steps()])
+        record = audit_pb2.GetTreeRecordResponse(steps=sorted(steps, key=lambda step: step.position))
+        if record.ByteSize() > MOST_RECORD_BYTES:
+            # With the settlements as JSON alone, the record may still fit into an answer.
+            for step in record.steps:
+                step.ClearField("settlement")
+        return record
 
     async def _trail(self, session_id: str) -> _Trail | None:
         async with self._chains.reporting(session_id):

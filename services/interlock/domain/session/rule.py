@@ -1,4 +1,4 @@
-"""The rule of a session, pure: start, commit, fail, abandon, terminate; opening is in ``session_opening.py``.
+"""The rule of a session, pure: start, commit, fail, abandon, terminate; opening is in ``opening.py``.
 
 The Lua scripts of the session service are this rule in Redis; ``tests/property/test_session_lua.py`` drives both with the
 same commands. A question that cannot be granted raises one of the refusals of ``session_refusals.py``.
@@ -36,7 +36,7 @@ States = Mapping[SessionId, SessionState]
 Changed = dict[SessionId, SessionState]
 
 UNTOLD_KEPT = 256
-"""Settled windows that are remembered until somebody acknowledges that their moves are on record, the latest ones."""
+"""Settled windows that are remembered until it is acknowledged that their moves are on record, the latest ones."""
 
 
 def new_session(terms: Terms, policy: PolicyText, budget: Micros = FULL) -> SessionState:
@@ -125,7 +125,7 @@ def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
 
 def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[CommitOutcome, Micros]:
     """Return what the settlement does to the session, and the cap on what starts after it."""
-    summing = state.terms.accumulate or ask.accumulate
+    summing = state.sums(ask)
     start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
     path = charge(Micros(start), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
@@ -154,9 +154,9 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
 def _goes_on(state: SessionState, ask: CommitWindow) -> bool:
     """Tell whether another path can still be continued, or is in flight."""
     leases = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
-    beside = [lease for lease in leases if not _lost(lease, ask)]
+    standing = [lease for lease in leases if not _lost(lease, ask)]
     continued = {parent for node in state.nodes if not node.failed for parent in node.parent_ids} | set(ask.parent_ids)
-    return places(beside) > 0 or any(node.continuation_id and node.window_id not in continued for node in state.nodes)
+    return places(standing) > 0 or any(node.continuation_id and node.window_id not in continued for node in state.nodes)
 
 
 def _cascade(
@@ -170,7 +170,7 @@ def _cascade(
     below, changed, effects = outcome.session_budget, Changed(), []
     for level, session_id in enumerate(ask.ancestors):
         before = states[session_id]
-        own = ask.charge if state.terms.accumulate else (Micros(0) if level else ask.parent_charge)
+        own = state.charge_above(ask, level)
         budget = Micros(min(charge(before.budget, own), below))
         cap = Micros(min(before.cap, budget if own else below))
         status = before.status
@@ -236,7 +236,7 @@ def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) 
 def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionState, bool]:
     """End the lease of a window that will never be sealed and leave a FAILED node; the answer says whether it did now.
 
-    A root leaves none: whoever comes next is the root. Without its lease only the asker knows where the window stood.
+    A root leaves none: the next window is the root. Without its lease only the asker knows where the window stood.
     """
     if state is None:
         raise refusal("SESSION_NOT_FOUND")

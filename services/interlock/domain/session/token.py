@@ -149,7 +149,7 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token
 
 
 def claimed(text: str) -> Token:
-    """Return what a token says, unverified: only for a text whose signature somebody else has just found to hold.
+    """Return the claims of a token, unverified: only for a text whose signature another service has just verified.
 
     Refused with TOKEN_MALFORMED.
     """

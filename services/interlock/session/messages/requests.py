@@ -1,4 +1,4 @@
-"""Requests of the session service as domain values. What is not as it must be is refused by name and goes no further.
+"""Requests of the session service as domain values. A malformed field is refused by name.
 
 Ids become keys, and texts are stored, signed and shown: every one is held against its own small alphabet.
 """
@@ -144,7 +144,7 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
 
 
 def _chain(request: session_pb2.CommitWindowRequest) -> ChainState:
-    """Return what the audit chain says of the session; a caller that does not tell is not compared with."""
+    """Return the state of the session's audit chain. Without it nothing is compared."""
     budget = request.chain_budget_micros if request.HasField("chain_budget_micros") else FULL
     return ChainState(
         Micros(within("chain_budget_micros", budget, 0, FULL)),

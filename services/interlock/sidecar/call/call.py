@@ -43,8 +43,6 @@ class Call:
     """Whether a stream ends with its usage."""
     shape: str = ""
     """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
-    accumulate: bool = False
-    """Whether the charge comes off the session's budget itself, not off one path alone (SPEC-008 §8.3)."""
     windows: int = 1
     """Windows in a row that the whole takes, this one among them: fewer left is refused before anything is dispatched."""
     apart: frozenset[str] = frozenset()

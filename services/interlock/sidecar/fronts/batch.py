@@ -128,7 +128,7 @@ class _Batch:
         reply = ResponseHeaders()
         async with self._turn:
             try:
-                call = replace(item.make(asked, reply), shape=BATCH, accumulate=True, apart=self._apart)
+                call = replace(item.make(asked, reply), shape=BATCH, apart=self._apart)
                 governed = await self._front.guard.govern(call)
             except Refused as refused:
                 return BatchItem(item.item_id, reply, None, refused)

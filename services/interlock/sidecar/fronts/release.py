@@ -190,7 +190,7 @@ class Releases:
         A settlement is made once per window id: this charges nothing, unless a crash came between the seal and the charge.
         """
         sealed = await self.peers.audit.get_window(item.session_id, item.window_id, deadline)
-        commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
+        commit = settlement(sealed)
         return await self.peers.session.commit_window(commit, deadline), sealed.window_number
 
     def _tell(self, release: Release, reply: ResponseHeaders, number: int, max_windows: int) -> None:

@@ -70,7 +70,7 @@ class SettlementEffects:
         for window_id in list(window_ids)[:REPLAYED_AT_ONCE]:
             sealed = await self._audit.find_window(session_id, window_id, deadline)
             if sealed is not None:
-                commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
+                commit = settlement(sealed)
                 await self.record(await self._session.commit_window(commit, deadline), commit, deadline)
 
     async def settle_left_open(
@@ -118,7 +118,7 @@ class SettlementEffects:
     ) -> None:  # fmt: skip
         # Its content goes first, since no one received it. If it went last, a failure here would leave it to be compared with.
         await self._audit.drop_content(session_id, window_id, deadline)
-        commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
+        commit = settlement(sealed)
         settled = await self._session.commit_window(commit, deadline)
         if settled.duplicate:
             # A copy that was put back may hold the lease of a window that is settled in it.

@@ -221,7 +221,7 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
     if step.event_type == "SESSION_CREATED":
         made.created_record_json = str(data.get("record", ""))
     elif step.event_type == "WINDOW_SEALED":
-        made.settled.CopyFrom(settlement(step.settle_json, step.hmac, step.timestamp))
+        made.settled.CopyFrom(settlement(step))
     elif step.event_type == "WINDOW_FAILED":
         made.failed.CopyFrom(_failed(step, data, root))
     elif step.event_type == "DELEGATION_GRANTED" and data.get("approval_id"):
@@ -235,13 +235,20 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
     return made
 
 
-def settlement(settle_json: str, hmac: str, timestamp: str) -> session_pb2.CommitWindowRequest:
-    """Return the settlement of a sealed window, whole. Refused with SEAL_UNREADABLE where it is none."""
-    try:
-        commit = json_format.Parse(settle_json, session_pb2.CommitWindowRequest(), ignore_unknown_fields=True)
-    except json_format.ParseError:
-        raise conflict("SEAL_UNREADABLE", "the settlement in the seal cannot be read") from None
-    commit.hmac, commit.timestamp = hmac, timestamp
+def settlement(sealed: audit_pb2.GetWindowResponse | audit_pb2.TreeStep) -> session_pb2.CommitWindowRequest:
+    """Return the settlement of a sealed window, with the HMAC and the time of its seal.
+
+    An older audit service gives it as JSON alone. Refused with SEAL_UNREADABLE where that is no settlement.
+    """
+    commit = session_pb2.CommitWindowRequest()
+    if sealed.HasField("settlement"):
+        commit.CopyFrom(sealed.settlement)
+    else:
+        try:
+            json_format.Parse(sealed.settle_json, commit, ignore_unknown_fields=True)
+        except json_format.ParseError:
+            raise conflict("SEAL_UNREADABLE", "the settlement in the seal cannot be read") from None
+    commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
     return commit
 
 
