@@ -1,4 +1,4 @@
-"""The oversight service over gRPC: messages in, the console's use cases, messages out."""
+"""The oversight service over gRPC: maps messages to the console's use cases and back."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
     async def Challenge(  # noqa: N802 - gRPC's name
         self, request: oversight_pb2.ChallengeRequest, context: Any
     ) -> oversight_pb2.ChallengeResponse:
-        """Draw a text to sign."""
+        """Return a challenge to sign."""
         del context
         text, expires_us = self._console.views.challenge(request.reviewer_id)
         return oversight_pb2.ChallengeResponse(challenge=text, expires_at=iso8601(expires_us))
@@ -66,7 +66,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
 
     @answers_refusals(oversight_pb2.DecideResponse)
     async def Decide(self, request: oversight_pb2.DecideRequest, context: Any) -> oversight_pb2.DecideResponse:  # noqa: N802 - gRPC's name
-        """Hand a signed decision in."""
+        """Submit a signed decision."""
         view = await self._viewer(context)
         item = await self._console.decide(view, request.window_id, request.token, request.reason)
         return oversight_pb2.DecideResponse(item=_readers(item))
@@ -79,7 +79,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
 
 
 def _readers(item: audit_pb2.HeldItem) -> audit_pb2.HeldItem:
-    """Return a held response's state as a reader gets it: an approval's token is its client's."""
+    """Return a held response's state without the approval's token, which belongs to the client."""
     read = audit_pb2.HeldItem()
     read.CopyFrom(item)
     read.ClearField("token")
