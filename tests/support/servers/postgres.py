@@ -23,7 +23,7 @@ import psutil
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from tests.support.servers.valkey import free_port
+from tests.support.servers.ports import free_port
 
 VERSION = os.environ.get("TEST_POSTGRES_VERSION", "18")
 """Which of the wheel's servers: 18 or 16."""
