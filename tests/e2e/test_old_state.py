@@ -19,7 +19,7 @@ import pytest
 import yaml
 
 from interlock.policy.reviewers import key_text
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 from tests.faults.parts.processes import skewed
 from tests.support.paths import ROOT
 from tests.support.policy import agents

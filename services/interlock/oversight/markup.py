@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 
-from interlock.domain.visible import name_of, segments
+from interlock.domain.visible import character_name, segments
 
 FOLD = 4_000
 """Characters of one text that are shown at once; the rest is one key away, and its size is told."""
@@ -74,4 +74,4 @@ def attributes(values: Mapping[str, str]) -> str:
 
 
 def _hidden(code: str) -> str:
-    return f'<mark class="hidden" title="{escape(name_of(code))}">{code}</mark>'
+    return f'<mark class="hidden" title="{escape(character_name(code))}">{code}</mark>'

@@ -27,8 +27,8 @@ from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
-from interlock.domain.held import texts_of
-from interlock.domain.signed import MalformedError, object_of
+from interlock.domain.held import readable_texts
+from interlock.domain.signed import MalformedError, parse_json
 from interlock.domain.visible import visible
 from interlock.oversight import pages
 from interlock.oversight.console import Console, expires_at
@@ -265,7 +265,7 @@ async def _api_queue(site: Site, request: Request) -> Response:
 async def _api_held(site: Site, request: Request) -> Response:
     await _view(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
-    texts = [{"what": what, "text": visible(text)} for what, text in texts_of(shown.held)] if shown.held else []
+    texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
         "texts": texts,
@@ -344,7 +344,7 @@ async def _body(request: Request, media_type: str) -> bytes:
 
 async def _json(request: Request, *names: str) -> dict[str, str]:
     try:
-        value = object_of(await _body(request, "application/json"))
+        value = parse_json(await _body(request, "application/json"))
     except MalformedError:
         raise invalid("INVALID_JSON", "the body is a JSON object, each key once") from None
     if not isinstance(value, dict) or value.keys() != set(names) or not all(isinstance(v, str) for v in value.values()):

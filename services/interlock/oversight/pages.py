@@ -11,7 +11,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, texts_of
+from interlock.domain.held import APPROVAL_REASONS, REJECTION_REASONS, readable_texts
 from interlock.oversight.console import HeldView
 from interlock.oversight.markup import attributes, document, facts, quoted, said, table, word
 from interlock.oversight.views import View
@@ -117,7 +117,7 @@ def _summary(item: audit_pb2.HeldItem, report: dpe_pb2.Report) -> str:
 def _answer(shown: HeldView) -> str:
     if shown.held is None:
         return "<section><h2>The answer</h2><p>It is deleted: rejected, expired, erased or handed out.</p></section>"
-    texts = "".join(f"<h3>{escape(what)}</h3>{quoted(text, what)}" for what, text in texts_of(shown.held))
+    texts = "".join(f"<h3>{escape(what)}</h3>{quoted(text, what)}" for what, text in readable_texts(shown.held))
     question = f"<h3>Question</h3>{quoted(shown.held.question, 'question')}"
     return (
         '<section id="text" tabindex="-1" aria-labelledby="text-head"><h2 id="text-head">The answer that is held</h2>'

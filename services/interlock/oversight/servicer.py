@@ -8,7 +8,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain import ids
 from interlock.domain.errors import unauthenticated
-from interlock.domain.held import texts_of
+from interlock.domain.held import readable_texts
 from interlock.domain.visible import visible
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
@@ -55,7 +55,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
         """Show a held response with everything that a reviewer needs."""
         await self._viewer(context)
         shown = await self._console.shown(request.window_id)
-        texts = texts_of(shown.held) if shown.held else []
+        texts = readable_texts(shown.held) if shown.held else []
         text = "\n\n".join(text if len(texts) == 1 else f"[{what}]\n{text}" for what, text in texts)
         evidence = shown.held.evidence if shown.held else {}
         return oversight_pb2.GetHeldResponse(

@@ -52,7 +52,7 @@ def open_oversight(
         full_name=oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,
         servicer=OversightServicer(console),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
-        missing=readiness,
+        unready_dependencies=readiness,
         close=_nothing,
     )
     return OpenedOversight(service, make_app(site, readiness))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain.breaker import state_of, strategy_under
+from interlock.domain.breaker import breaker_state, strategy_under
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.dag.dag import COMPLETED, Node
 from interlock.domain.errors import Refused, exhausted, forbidden
@@ -54,7 +54,7 @@ class Inherited:
     @property
     def strategy(self) -> str:
         """Strategy that the parent's breaker forces; empty when it forces none."""
-        return strategy_under(state_of(self.parent.budget), "")
+        return strategy_under(breaker_state(self.parent.budget), "")
 
 
 @dataclass(frozen=True)

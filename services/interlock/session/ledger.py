@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain.breaker import state_of, strategy_under
+from interlock.domain.breaker import breaker_state, strategy_under
 from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
 from interlock.domain.dag.dag import LINEAR, Limits
 from interlock.domain.errors import Refused, invalid
@@ -146,7 +146,13 @@ class Ledger:
 
     async def open(self, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         """Verify a token and take the lease of the next window."""
-        token = self.verify(presented.token, presented.scope)
+        return await self._open(self.verify(presented.token, presented.scope), presented)
+
+    async def open_first(self, state: SessionState, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
+        """Take the lease of the first window of a session that has just begun: its token need not be verified."""
+        return await self._open(self._first(state), presented)
+
+    async def _open(self, token: Token, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         if presented.nonce and presented.nonce != token.nonce:
             raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
         ask = OpenWindow(
@@ -196,7 +202,7 @@ class Ledger:
             breaker=outcome.after.name,
             duplicate=committed.duplicate,
         )
-        token = self._sign(
+        token = self._token(
             committed.terms,
             policy=committed.policy_hash,
             budget=outcome.path_budget,
@@ -207,7 +213,7 @@ class Ledger:
             quality_history=committed.quality_history,
             pattern=committed.pattern,
         )
-        return committed, token
+        return committed, self._sign(token)
 
     def continuation_of(self, session: SessionId, window: WindowId, key_version: int) -> ContinuationId:
         """Return the continuation id of a window; a commit keeps it unless it was the last window.
@@ -352,12 +358,21 @@ class Ledger:
 
     def first_token(self, state: SessionState) -> str:
         """Return the token of a session's first window."""
-        return self._sign(state.terms, policy=state.policy.hash, budget=state.budget)
+        return self._sign(self._first(state))
+
+    def _first(self, state: SessionState) -> Token:
+        return self._token(state.terms, policy=state.policy.hash, budget=state.budget)
 
     def _key(self, version: int, session_id: str) -> bytes | None:
         return self.keyring.derive(version, session_id, SIGN)
 
-    def _sign(
+    def _sign(self, token: Token) -> str:
+        key = self._key(token.key_version, token.session_id)
+        if key is None:
+            raise key_unknown()
+        return tokens.mint(token, key)
+
+    def _token(
         self,
         terms: Terms,
         *,
@@ -369,12 +384,9 @@ class Ledger:
         continuation_id: ContinuationId | None = None,
         quality_history: tuple[str, ...] = (),
         pattern: str = LINEAR,
-    ) -> str:
-        key = self._key(terms.key_version, terms.session_id)
-        if key is None:
-            raise key_unknown()
+    ) -> Token:
         now = self.clock() // 1_000_000
-        token = Token(
+        return Token(
             session_id=terms.session_id,
             window=window,
             quality_history=quality_history,
@@ -382,7 +394,7 @@ class Ledger:
             chain_tip=chain_tip,
             continuation_id=continuation_id,
             pattern=pattern,
-            strategy=strategy_under(state_of(Micros(min(budget, session_budget))), terms.strategy),
+            strategy=strategy_under(breaker_state(Micros(min(budget, session_budget))), terms.strategy),
             policy_hash=policy,
             ckf_hash="",
             scope=terms.scope,
@@ -391,4 +403,3 @@ class Ledger:
             nonce=terms.nonce,
             key_version=terms.key_version,
         )
-        return tokens.mint(token, key)

@@ -36,17 +36,17 @@ async def open_service(settings: Settings) -> Service:
     clock = StoreClock(store.now_us) if isinstance(store, RedisStore) else None
     ledger = Ledger(store, keyring, rules, clock=clock or system_clock, entropy=secrets.token_bytes)
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         if clock is not None:
             await clock.follow()
-        return await store.missing()
+        return await store.unready_dependencies()
 
     return Service(
         name="session",
         full_name=FULL_NAME,
         servicer=SessionServicer(ledger),
         register=session_pb2_grpc.add_SessionServiceServicer_to_server,
-        missing=missing,
+        unready_dependencies=unready_dependencies,
         close=ledger.close,
     )
 

@@ -78,7 +78,7 @@ def bare(name: str) -> Service:
         full_name=descriptor_of(name).full_name,
         servicer=Answering(name),
         register=getattr(stubs, f"add_{kind}Servicer_to_server"),
-        missing=nothing,
+        unready_dependencies=nothing,
         close=nothing,
     )
 

@@ -109,12 +109,12 @@ async def test_a_store_that_is_down_is_said_and_one_that_is_back_is_used(server,
     server.kill()
     calls = (store.open(first_ask(1)), store.commit(settle(1)), store.read(SESSION, SESSION), store.start(new_state(2)))
     assert [await reason(call) for call in calls] == ["SESSION_STORE_UNAVAILABLE"] * 4
-    assert "INTERLOCK_REDIS_URL" in (await store.missing())["redis"]
+    assert "INTERLOCK_REDIS_URL" in (await store.unready_dependencies())["redis"]
     server.start()
     await store.restore(new_state())
 
     assert (await store.open(first_ask(1))).session_budget == 1_000_000
-    assert await store.missing() == {}
+    assert await store.unready_dependencies() == {}
 
 
 @pytest.mark.req("BUD-4")
@@ -124,10 +124,10 @@ async def test_a_service_starts_before_its_store_and_serves_when_the_store_is_th
     service = await open_service(Settings(redis_url=server.url, state_dir=tmp_path))
     request = service_request()
     refused = await service.servicer.StartSession(request, None)
-    missing = await service.missing()
+    missing = await service.unready_dependencies()
     server.start()
     started = await service.servicer.StartSession(request, None)
-    ready = await service.missing()
+    ready = await service.unready_dependencies()
     await service.close()
 
     assert (refused.refusal.reason, list(missing)) == ("SESSION_STORE_UNAVAILABLE", ["redis"])

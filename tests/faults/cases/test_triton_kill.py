@@ -93,13 +93,13 @@ async def test_a_kill_under_load_is_refusals_then_recovery_and_never_low(server,
 
     await asyncio.to_thread(server.kill)
     await load.until("refusal", 2 * LOAD)
-    assert "triton" in await service.missing()
+    assert "triton" in await service.unready_dependencies()
     down = await load.until("refusal", 2 * LOAD)
     assert not any(answer.HasField("report") for answer in down)
 
     await asyncio.to_thread(server.start)
     await load.until("report", 2 * LOAD)
-    assert dict(await service.missing()) == {}
+    assert dict(await service.unready_dependencies()) == {}
     for caller in callers:
         caller.cancel()
     await asyncio.gather(*callers, return_exceptions=True)
@@ -160,11 +160,11 @@ async def test_a_service_whose_server_is_away_starts_and_becomes_ready(tmp_path)
     await asyncio.to_thread(server.start)
     await asyncio.to_thread(server.kill)
     service = await open_service(Settings(triton_url=server.address))
-    before = await service.missing()
+    before = await service.unready_dependencies()
     await asyncio.to_thread(server.start)
     try:
         async with asyncio.timeout(20):
-            while after := await service.missing():
+            while after := await service.unready_dependencies():
                 await asyncio.sleep(0.1)
     finally:
         await service.close()

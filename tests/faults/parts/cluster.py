@@ -157,7 +157,7 @@ class Cluster:
         """Wait until every sidecar says that it misses nothing."""
         deadline = time.monotonic() + limit_s
         if self.mesh is not None:
-            while await self.mesh.missing() and time.monotonic() < deadline:
+            while await self.mesh.unready_dependencies() and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
             return
         for number in range(len(self.fronts)):

@@ -269,7 +269,7 @@ async def test_a_batch_is_checked_before_any_of_it_begins(ids, more, reason):
 def test_a_wish_that_may_not_be_granted_gives_way_to_the_next(wished, next_one):
     """In the session that began for it, whose grant is used up."""
     call = a_call(crp_accept_strategy=wished, crp_agent_delegation_grant="g")
-    call.known.headers["CRP-Set-Session"] = "token=abc; Signed"
+    call.reply.headers["CRP-Set-Session"] = "token=abc; Signed"
     onward = hierarchy._without_preference(call).asked
 
     assert (onward.strategy, onward.session_token, onward.grant) == (next_one, "abc", None)

@@ -352,7 +352,7 @@ async def test_a_caller_who_hangs_up_while_opening_leaves_no_lease(client, setti
     await client.open((await client.start()).token)  # from here on the store knows the script
     token = (await client.start()).token
     service = await open_service(settings)
-    assert await service.missing() == {}  # connected
+    assert await service.unready_dependencies() == {}  # connected
     opening_call = asyncio.create_task(service.servicer.OpenWindow(opening(token), None))
     for _ in range(3):
         await asyncio.sleep(0)

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR, Node
-from interlock.domain.dag.lineage import closure, history_of, steps_of
+from interlock.domain.dag.lineage import as_steps, closure, trace_history
 from interlock.domain.ids import ContinuationId, WindowId
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import VOID, Lease, OpenedWindow, OpenWindow, Parent, SessionState, Status
@@ -61,7 +61,7 @@ def _opened(
         lapsed=lapsed,
         left_out=left_out,
         facts=state.facts,
-        history=history_of(steps_of(state.nodes), places),
+        history=trace_history(as_steps(state.nodes), places),
         untold=state.untold,
     )
 
@@ -182,7 +182,7 @@ def _pointed(state: SessionState, ask: OpenWindow, wanted: ContinuationId) -> No
 def _fan_in(state: SessionState, ask: OpenWindow) -> tuple[Parents, tuple[WindowId, ...]]:
     """Return the windows that meet, and the ids of those that a partial fan-in goes on without (SPEC-004 §7, §16.3)."""
     given = _given(state, ask)
-    steps = steps_of(state.nodes)
+    steps = as_steps(state.nodes)
     at = {node.window_id: place for place, node in enumerate(state.nodes)}
     above = [closure(steps, steps[at[node.window_id]].parents) for node in given]
     if any(at[node.window_id] in each for node in given for each in above):

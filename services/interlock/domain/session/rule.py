@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import FULL, Micros, charge
 from interlock.domain.dag.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
-from interlock.domain.dag.lineage import history_of, steps_of
+from interlock.domain.dag.lineage import as_steps, trace_history
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session.session_refusals import refusal
@@ -132,7 +132,7 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
     status = state.status
     last = ask.window_number == limits.max_windows
     if status is not Status.TERMINATED:
-        if state_of(budget) is BreakerState.OPEN:
+        if breaker_state(budget) is BreakerState.OPEN:
             status = Status.HALTED
         elif index == limits.max_dag_nodes or (last and not _goes_on(state, ask)):
             status = Status.TERMINATED
@@ -140,7 +140,7 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
         index=index,
         path_budget=path,
         session_budget=budget,
-        before=state_of(state.budget),
+        before=breaker_state(state.budget),
         status=status,
         charge=ask.charge,
         hmac=ask.seal.hmac,
@@ -174,7 +174,7 @@ def _cascade(
         budget = Micros(min(charge(before.budget, own), below))
         cap = Micros(min(before.cap, budget if own else below))
         status = before.status
-        if status is not Status.TERMINATED and state_of(budget) is BreakerState.OPEN:
+        if status is not Status.TERMINATED and breaker_state(budget) is BreakerState.OPEN:
             status = Status.HALTED
         changed[session_id] = replace(before, budget=budget, cap=cap, status=status)
         effects.append(Effect(session_id, before.budget, budget, status))
@@ -229,7 +229,7 @@ def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) 
         outcome=outcome,
         duplicate=duplicate,
         pattern=nodes[-1].pattern,
-        history=history_of(steps_of(nodes), [outcome.index - 1]),
+        history=trace_history(as_steps(nodes), [outcome.index - 1]),
     )
 
 
@@ -257,7 +257,7 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
     number, index = max(parent.window_number for parent in parents) + 1, len(state.nodes) + 1
     path = start_of(state, parents)
     ended = index == state.terms.limits.max_dag_nodes and state.status is Status.ACTIVE
-    status, breaker = Status.TERMINATED if ended else state.status, state_of(state.budget)
+    status, breaker = Status.TERMINATED if ended else state.status, breaker_state(state.budget)
     node = Node(ask.window_id, number, lease.parent_ids, None, lease.pattern, path, Micros(0), NO_SEAL, (), ask.reason)
     outcome = CommitOutcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
     return replace(freed, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True

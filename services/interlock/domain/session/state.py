@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from interlock.domain.breaker import BreakerState, Transition, state_of, transitions
+from interlock.domain.breaker import BreakerState, Transition, breaker_state, transitions
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.chain.chain_state import WHOLE, ChainState
 from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
@@ -100,7 +100,7 @@ class Effect:
     @property
     def transitions(self) -> tuple[Transition, ...]:
         """Steps of the ancestor's breaker."""
-        return transitions(state_of(self.before), state_of(self.after))
+        return transitions(breaker_state(self.before), breaker_state(self.after))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class CommitOutcome:
     @property
     def after(self) -> BreakerState:
         """Breaker after the commit."""
-        return state_of(self.session_budget)
+        return breaker_state(self.session_budget)
 
     @property
     def moved(self) -> bool:

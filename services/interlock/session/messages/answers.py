@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.breaker import Transition, state_of, strategy_under
+from interlock.domain.breaker import Transition, breaker_state, strategy_under
 from interlock.domain.budget import Decrements, Micros
 from interlock.domain.dag.dag import TRANSFERS, Edge, Node, children, leaves
 from interlock.domain.ids import SessionId, WindowId
@@ -23,7 +23,7 @@ def session_message(state: SessionState) -> session_pb2.Session:
         root_session_id=terms.root_session_id,
         status=cast("Any", int(state.status)),
         safety_budget_micros=state.budget,
-        breaker=cast("Any", int(state_of(state.budget))),
+        breaker=cast("Any", int(breaker_state(state.budget))),
         policy_text=state.policy.text,
         policy_hash=state.policy.hash,
         max_windows=terms.limits.max_windows,
@@ -95,7 +95,7 @@ def _edges(node: Node) -> list[session_pb2.Edge]:
 
 def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrements) -> session_pb2.OpenedWindow:
     """Return the lease of a window."""
-    terms, breaker = opened.terms, state_of(opened.session_budget)
+    terms, breaker = opened.terms, breaker_state(opened.session_budget)
     return session_pb2.OpenedWindow(
         session_id=terms.session_id,
         root_session_id=terms.root_session_id,

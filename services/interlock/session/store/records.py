@@ -11,7 +11,7 @@ import orjson
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Limits, Node, Seal
-from interlock.domain.dag.lineage import History, Step, degradation_of, history_of
+from interlock.domain.dag.lineage import History, Step, find_degradation, trace_history
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.state import (
@@ -137,11 +137,11 @@ def _entry(dag: bytes, index: int) -> str:
 def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
     """Return what led to the windows at *places*. A line is cut out of the text: most sessions are one."""
     if len(dag) != _ENTRY * dag.count(b";") or len(places) != 1:
-        return history_of(steps_from(dag, nodes), places)
+        return trace_history(steps_from(dag, nodes), places)
     text = dag.decode()[: _ENTRY * (places[0] + 1)]
     lineage = tuple(WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY))
     tiers = tuple(text[33::_ENTRY])
-    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
 def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:

@@ -33,7 +33,7 @@ from interlock.domain.session.state import (
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.connection import store_unavailable
-from interlock.session.store.readiness import missing
+from interlock.session.store.readiness import unready_dependencies
 
 ROOTS_KEPT_S = 120
 BEYOND_TOKEN_S = 24 * 3600
@@ -280,9 +280,9 @@ class RedisStore:
         await self._batcher.command("SET", key, 0, "EX", ROOTS_KEPT_S, "NX")
         return int(await self._batcher.command("INCR", key))
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return what is wrong with the server, as dependency → hint."""
-        return await missing(self._batcher)
+        return await unready_dependencies(self._batcher)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -100,7 +100,7 @@ class Store(Protocol):
         """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
         ...
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return dependency → hint for what cannot be used now; empty means ready. Never raises."""
         ...
 
@@ -205,7 +205,7 @@ class MemoryStore:
         self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
         return self._roots[digest, minute]
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Miss nothing."""
         return {}
 
