@@ -17,8 +17,8 @@ from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.cli.check.command import examine
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.sidecar.wiring import open_sidecar
+from tests.support.servers.ports import free_port
 from tests.support.servers.processes import environment, run
-from tests.support.servers.valkey import free_port
 from tests.support.sidecar.sidecar import reason_of, running_sidecar
 
 pytest_plugins = ("tests.support.sidecar.fronts",)

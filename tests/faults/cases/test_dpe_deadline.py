@@ -1,4 +1,4 @@
-"""A stage that runs out of CPU time is refused, and holds up nobody (reliability.md A-23)."""
+"""A stage that runs out of CPU time is refused, and delays no other analysis (reliability.md A-23)."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ async def test_threads_left_behind_are_told_to_who_runs_the_service():
 
 
 async def test_waiting_is_not_counted():
-    """CPU time counts, not the wall: neither the queue nor a slow machine refuses anybody."""
+    """CPU time counts, not the wall clock: no call is refused because of the queue or a slow machine."""
     opened = language(stage_timeout_s=0.3)
     slow = opened.run(lambda _: time.sleep(0.8))
     behind = opened.run(lambda _: "answer")
@@ -160,7 +160,7 @@ async def test_errors_of_the_work_stay_what_they_are(quick):
 
 
 async def test_a_caller_that_leaves_ends_its_work(quick):
-    """Nobody waits: the work is told, and the thread goes on."""
+    """No caller waits: the work is told to stop, and the thread continues."""
     told = threading.Event()
 
     def waits(left) -> None:

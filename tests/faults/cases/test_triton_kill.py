@@ -86,7 +86,7 @@ class Load:
 
 
 async def test_a_kill_under_load_is_refusals_then_recovery_and_never_low(server, service, stub):
-    """kill -9 of the server and its interpreters; it comes back on its port, and nobody restarts the dpe service."""
+    """kill -9 of the server and its interpreters; it comes back on its port, and the dpe service is not restarted."""
     load = Load(stub)
     callers = [asyncio.create_task(load.caller()) for _ in range(LOAD)]
     await load.until("report")

@@ -102,7 +102,7 @@ class Cluster:
 
     @property
     def lease_s(self) -> float:
-        """How long a lease is held that nobody gives back."""
+        """How long a lease is held when no process gives it back."""
         return float(self.shape.with_()["request_timeout_s"]) + float(self.shape.with_()["rpc_timeout_s"])
 
     def sidecars(self) -> list[Part]:

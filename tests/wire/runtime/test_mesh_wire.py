@@ -15,8 +15,8 @@ from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import NAMES, Mesh
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
+from tests.support.servers.ports import free_port
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
-from tests.support.servers.valkey import free_port
 from tests.support.streams import ask_each
 
 
