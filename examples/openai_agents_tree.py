@@ -22,7 +22,7 @@ def model_of(session: AsyncSession, api_key: str) -> OpenAIChatCompletionsModel:
 
 
 async def ask_specialist(session: AsyncSession, agent_type: str) -> dict[str, str]:
-    """Run one specialist in a child session and return how its result is named."""
+    """Run one specialist in a child session and return the reference to its result."""
     source, question = TASKS[agent_type]
     key = os.environ[f"{agent_type.upper()}_API_KEY"]
     async with await session.delegate(agent_type, api_key=key) as child:
@@ -33,7 +33,7 @@ async def ask_specialist(session: AsyncSession, agent_type: str) -> dict[str, st
 
 async def main() -> None:
     """Ask both specialists at once, merge and print the tree."""
-    set_tracing_disabled(disabled=True)  # traces go to OpenAI, and these stay here
+    set_tracing_disabled(disabled=True)  # traces would go to OpenAI; these stay local
     async with AsyncSession() as session:
         await session.chat("Name the two questions that a landlord asks about a tenant.")
         results = await asyncio.gather(*(ask_specialist(session, agent_type) for agent_type in TASKS))
