@@ -28,10 +28,10 @@ import triton_python_backend_utils as pb_utils  # noqa: E402 - Triton's own, the
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-def _unraisable(told: Any, otherwise: Any = sys.unraisablehook) -> None:
+def _unraisable(unraisable: Any, otherwise: Any = sys.unraisablehook) -> None:
     """Drop one false alarm per response: the backend renames the capsule in another way than numpy expects."""
-    if not (isinstance(told.exc_value, ValueError) and "PyCapsule_GetPointer" in str(told.exc_value)):
-        otherwise(told)
+    if not (isinstance(unraisable.exc_value, ValueError) and "PyCapsule_GetPointer" in str(unraisable.exc_value)):
+        otherwise(unraisable)
 
 
 sys.unraisablehook = _unraisable

@@ -106,7 +106,7 @@ def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: fl
     The session may have continued meanwhile: a held answer brings no newer token.
     """
     if halt.reason != HELD:
-        raise ValueError(f"no answer is held for review: {halt.reason}")
+        raise ValueError(f"nothing is held for review: {halt.reason}")
     token = token_in(halt.headers) or state.token
     own = {**state.standing, "CRP-Session-Token": token}
     path = f"/crp/v3/session/{halt.headers['crp-context-session-id']}/held/{halt.metadata['window_id']}"

@@ -15,7 +15,7 @@ class InterlockError(Exception):
 
     def __init__(self, status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
         error = body.get("error")
-        told = error.get("message", "") if isinstance(error, Mapping) else str(error or "")
+        message = error.get("message", "") if isinstance(error, Mapping) else str(error or "")
         self.status, self.headers, self.body = status, headers, body
         self.reason = str(body.get("reason") or _code(error) or f"HTTP_{status}")
         """Constant name in capitals, part of the API, such as TOKEN_REPLAYED."""
@@ -23,7 +23,7 @@ class InterlockError(Exception):
         """Detail for programs, such as the limit that was reached."""
         self.answers: Sequence[Answer] = ()
         """Answers of the same fan-out that were released."""
-        super().__init__(f"{self.reason}: {told}" if told else self.reason)
+        super().__init__(f"{self.reason}: {message}" if message else self.reason)
 
     @property
     def retry_after_s(self) -> float | None:

@@ -27,9 +27,9 @@ TASK_TIMEOUT_S = 300.0
 SPENT = "SAFETY_BUDGET_DEPLETED"
 
 
-def say(agent: str, event: str, **told: Any) -> dict[str, Any]:
+def say(agent: str, event: str, **fields: Any) -> dict[str, Any]:
     """Print one line about an action of an agent, and return it."""
-    line = {"agent": agent, "event": event, **told}
+    line = {"agent": agent, "event": event, **fields}
     print(json.dumps(line), flush=True)  # noqa: T201 - the demonstration reads it
     return line
 
@@ -81,11 +81,11 @@ class Specialist:
         with Session(delegation=delegation) as child:
             for question in questions:
                 try:
-                    told = answered(self._name, question, child.chat(conversation(self._recording, question)))
+                    line = answered(self._name, question, child.chat(conversation(self._recording, question)))
                 except SafetyHalt as halt:
-                    told = refused(self._name, question, halt)
-                yield json.dumps(told) + "\n"
-                if told.get("halt_reason") == SPENT:
+                    line = refused(self._name, question, halt)
+                yield json.dumps(line) + "\n"
+                if line.get("halt_reason") == SPENT:
                     return
 
 

@@ -40,8 +40,8 @@ def show_step(out: Console, line: Mapping[str, Any]) -> None:
             text.append(f" {line['question']!r}: ").append(f"{line['status']} {why}", style="bold red"), soft_wrap=True
         )
     else:
-        told = {name: value for name, value in line.items() if name not in {"agent", "event", "headers"}}
-        out.print(text.append(" " + ", ".join(f"{name} {value}" for name, value in told.items())))
+        fields = {name: value for name, value in line.items() if name not in {"agent", "event", "headers"}}
+        out.print(text.append(" " + ", ".join(f"{name} {value}" for name, value in fields.items())))
         out.print(Text("  headers: " + ", ".join(line.get("headers", ())), style="dim"))
 
 

@@ -130,8 +130,8 @@ def quality(window: DemoWindow) -> str:
 def asked(window: DemoWindow, calls: int) -> str:
     """Return how the answer was produced."""
     strategy = window.headers.get("crp-context-strategy", "")
-    told = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
-    return f"{told}; REMEDIED: the first answer was not released" if window.remedied else told
+    produced = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
+    return f"{produced}; REMEDIED: the first answer was not released" if window.remedied else produced
 
 
 def rows(window: DemoWindow, before_micros: int, calls: int) -> Iterator[tuple[str, Text]]:

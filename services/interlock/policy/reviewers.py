@@ -86,7 +86,7 @@ def _signed_by(key: Ed25519PublicKey, presented: ApprovalToken) -> bool:
     return True
 
 
-NOBODY = Reviewers({})
+NO_REVIEWERS = Reviewers({})
 """The reviewers without a file: none."""
 
 

@@ -26,7 +26,7 @@ from interlock.domain.policy.remedies import Progress
 from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.agents import AgentRegistry
 from interlock.policy.report import member, read_findings
-from interlock.policy.reviewers import NOBODY, Registered
+from interlock.policy.reviewers import NO_REVIEWERS, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
 from interlock.runtime.rpc.errors import answers_refusals
 
@@ -57,7 +57,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         clock: Clock = system_clock,
     ) -> None:
         self._default, self._agents = default, agents or AgentRegistry(None, required=False)
-        self._reviewers = reviewers or Registered(lambda: NOBODY, by_rpc=False)
+        self._reviewers = reviewers or Registered(lambda: NO_REVIEWERS, by_rpc=False)
         self._clock = clock
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 

@@ -12,7 +12,7 @@ from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy.directives import NOTHING, Policy
 from interlock.domain.policy.policy_text import parse
 from interlock.policy.agents import AgentRegistry
-from interlock.policy.reviewers import NOBODY, Registered, Reviewers, read_reviewers
+from interlock.policy.reviewers import NO_REVIEWERS, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
 from interlock.runtime.clock import Clock, system_clock
@@ -35,7 +35,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
             _default_policy(settings.default_policy),
             agents=registry,
             reviewers=Registered(
-                (lambda: NOBODY) if reviewers is None else (lambda: reviewers.now.value),
+                (lambda: NO_REVIEWERS) if reviewers is None else (lambda: reviewers.now.value),
                 by_rpc=settings.reviewers_by_rpc,
             ),
             clock=clock,

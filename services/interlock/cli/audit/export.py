@@ -51,7 +51,7 @@ FILE = typer.Option(None, "--output", help="File to write. Default: standard out
 
 
 @contextmanager
-def told(output: Format) -> Iterator[None]:
+def store_refusals(output: Format) -> Iterator[None]:
     """Print a refusal, with a hint if the store failed, and end the command with its exit code."""
     with refusals(output):
         try:
@@ -68,7 +68,7 @@ def export(session_id: str = SESSION, form: As = FORMAT, least: Least = LEAST, f
 
     Exit 0: written. 2: no such session, or it cannot be read or written.
     """
-    with told(Format.TEXT), closing(open_reader(settings := load())) as reader:
+    with store_refusals(Format.TEXT), closing(open_reader(settings := load())) as reader:
         events = read(reader, ids.check("crp_sess_", session_id))
         first = next(events, None)
         if first is None:

@@ -18,7 +18,7 @@ from interlock.audit.streams.delivery import Courier, Post, Undelivered
 from interlock.audit.streams.feed import record
 from interlock.audit.streams.sinks import Sink, load_sinks, report_sinks
 from interlock.audit.streams.streaming import open_courier
-from interlock.cli.audit.export import told
+from interlock.cli.audit.export import store_refusals
 from interlock.cli.output import NEGATIVE, Format, Output, print_json
 from interlock.domain.errors import not_found
 from interlock.runtime.clock import system_clock
@@ -36,7 +36,7 @@ def status(output: Output = Format.TEXT) -> None:
 
     Exit 0: shown. 2: the log or the sinks file cannot be read.
     """
-    with told(output):
+    with store_refusals(output):
         settings = load()
         sinks = configured_sinks(settings)
         with closing(open_reader(settings)) as reader:
@@ -58,7 +58,7 @@ def retry(name: str = SINK, output: Output = Format.TEXT) -> None:
 
     Works while the service runs. Exit 0: all were accepted. 1: some were not. 2: no such sink, or the log cannot be read.
     """
-    with told(output):
+    with store_refusals(output):
         settings = load()
         sink = configured_sinks(settings).get(name)
         if sink is None:

@@ -85,7 +85,7 @@ def list_held(
         risk = common_pb2.RiskLevel.Name(item.risk_level).removeprefix("RISK_LEVEL_")
         typer.echo(f"{item.window_id}  {_status(item):<9} {risk:<9} expires {item.expires_at}  {item.session_id}")
     if not page.items:
-        typer.echo("no response is held")
+        typer.echo("nothing is held")
     elif page.more:
         typer.echo(f"there are more; --limit is {limit}")
 
