@@ -25,7 +25,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from interlock.cli.dpe import request_of
+from interlock.cli.dpe import parse_request
 from interlock.dpe.pipeline import DURATION, Pipeline
 from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
@@ -156,14 +156,14 @@ def figure(value: float, target: float | None, unit: str) -> dict[str, Any]:
 
 async def run(rounds: int) -> tuple[dict[str, Any], dict[str, dict[str, float]]]:
     settings = Settings(triton_url="")
-    requests = [request_of(json.loads(line)) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
+    requests = [parse_request(json.loads(line)) for line in ANSWERS.read_text(encoding="utf-8").splitlines()]
     rows: list[dict[str, float]] = []
     whole: list[dict[str, float]] = []
     spent: dict[str, float] = {}
     for _ in range(rounds):
         pipeline = open_pipeline(settings)  # a fresh one: nothing is remembered from the last round
         recorder = Recorder(pipeline)
-        await pipeline.analyse(request_of({"response": "Warm up.", "facts": [{"content": "It warms up."}]}))
+        await pipeline.analyse(parse_request({"response": "Warm up.", "facts": [{"content": "It warms up."}]}))
         before = stages()
         rows += [await measure(pipeline, recorder, request, settings.dpe_threads) for request in requests]
         whole.append(await measure(pipeline, recorder, large(requests), settings.dpe_threads))

@@ -15,7 +15,7 @@ from interlock.client import Session
 
 
 class State(TypedDict):
-    """What the nodes hand on."""
+    """The state that the nodes pass on."""
 
     results: Annotated[list[dict[str, str]], operator.add]
     answer: str
@@ -48,7 +48,7 @@ def specialist(session: Session, agent_type: str) -> Any:
 
 
 def synthesis(session: Session) -> Any:
-    """Return the node that makes one answer of the specialists'."""
+    """Return the node that merges the specialists' answers into one."""
 
     def node(state: State) -> dict[str, Any]:
         ours = {"interlock": {"sub_agent_results": state["results"]}}

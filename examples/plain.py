@@ -1,7 +1,7 @@
-"""A tree of agents with nothing but interlock.client: one orchestrator, two specialists, one answer made of theirs.
+"""A tree of agents with nothing but interlock.client: one orchestrator, two specialists, one merged answer.
 
 OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL name the sidecar, the orchestrator's key and the model; LEGAL_API_KEY and
-FINANCE_API_KEY are the specialists'. See README.md beside this file.
+FINANCE_API_KEY are the specialists'. See README.md in this folder.
 """
 
 import os

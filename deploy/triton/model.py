@@ -1,11 +1,10 @@
 """The CPU profile's model for Triton's python backend: any of our ONNX files, one row per run.
 
 The int8 models scale their activations by the whole batch they are in, so rows never run together: each runs alone, cut
-to its real length, on one thread, and as many run at once as there are threads. So a row's output is bit for bit what
-``interlock.dpe.inference.local`` computes, whatever else is asked for at the same time.
+to its real length, on one thread. As many rows run in parallel as there are threads. So a row's output is bit for bit what
+``interlock.dpe.inference.local`` computes, independently of concurrent requests.
 
-The bytes that were hashed are the bytes that run: a file that is not the one named by the parameter ``sha256`` is not
-served.
+The bytes that were hashed are the bytes that run: a file whose hash is not the parameter ``sha256`` is not served.
 """
 
 from __future__ import annotations
@@ -29,10 +28,10 @@ import triton_python_backend_utils as pb_utils  # noqa: E402 - Triton's own, the
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 
 
-def _unraisable(told: Any, otherwise: Any = sys.unraisablehook) -> None:
-    """Leave out one false alarm a response: the backend renames the capsule that it took over otherwise than numpy expects."""
-    if not (isinstance(told.exc_value, ValueError) and "PyCapsule_GetPointer" in str(told.exc_value)):
-        otherwise(told)
+def _unraisable(unraisable: Any, otherwise: Any = sys.unraisablehook) -> None:
+    """Drop one false alarm per response: the backend renames the capsule in another way than numpy expects."""
+    if not (isinstance(unraisable.exc_value, ValueError) and "PyCapsule_GetPointer" in str(unraisable.exc_value)):
+        otherwise(unraisable)
 
 
 sys.unraisablehook = _unraisable
@@ -42,7 +41,7 @@ class TritonPythonModel:
     """Triton's interface: initialize, execute, finalize."""
 
     def initialize(self, args: Mapping[str, str]) -> None:
-        """Read the file, check it, build the session; what is raised here keeps the server from being ready."""
+        """Read the file, check it, build the session; an exception here keeps the server from being ready."""
         config = json.loads(args["model_config"])
         parameters = {name: value["string_value"] for name, value in config["parameters"].items()}
         data = (Path(args["model_repository"]) / args["model_version"] / "model.onnx").read_bytes()
@@ -60,7 +59,7 @@ class TritonPythonModel:
         self.threads = ThreadPoolExecutor(int(parameters["threads"]))
 
     def execute(self, requests: Sequence[Any]) -> list[Any]:
-        """Answer each request; all their rows share the threads, the longest first."""
+        """Answer each request. All rows share the threads; the longest row runs first."""
         asked = [None if request.is_cancelled() else _tensors(request) for request in requests]
         rows = [(n, r, length) for n, one in enumerate(asked) if one for r, length in enumerate(one[1])]
         rows.sort(key=lambda row: -row[2])
@@ -102,7 +101,7 @@ def _tensors(request: Any) -> tuple[dict[str, Any], list[int]]:
 
 
 def _stacked(rows: Sequence[Any]) -> Any:
-    """Return the rows as one array; rows of tokens are filled up with zeros to the longest."""
+    """Return the rows as one array; rows of tokens are padded with zeros to the longest."""
     if rows[0].ndim != 3 or rows[0].shape[0] != 1:
         return np.concatenate(rows).astype(np.float32, copy=False)
     longest = max(row.shape[1] for row in rows)

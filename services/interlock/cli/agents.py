@@ -27,26 +27,28 @@ app = typer.Typer(no_args_is_help=True, help="Register agent types: keys, limits
 
 NAME = typer.Argument(help="Name of the agent type, such as specialist_legal.")
 CHECKED = typer.Argument(help="Registry to read, YAML as in SPEC-012 §7.1.")
-FILE = typer.Option(None, "--file", help="Change this file instead of asking the policy service.")
+FILE = typer.Option(None, "--file", help="Change this file instead of calling the policy service.")
 KEYS = typer.Option(
     ..., "--api-key", help="sha256:<64 hex digits> of its API key, from `interlock agents hash-key`; repeatable."
 )
 DEPTH = typer.Option(
-    None, "--max-loop-depth", min=0, max=DEEPEST, help="Levels of agents below it. Absent: the deployment's limit."
+    None, "--max-loop-depth", min=0, max=DEEPEST, help="Levels of agents below it. Default: the deployment's limit."
 )
 DELEGATIONS = typer.Option(
-    None, "--max-delegations", min=0, max=MOST_DELEGATIONS, help="Sub-agents per session. Absent: no limit of its own."
+    None, "--max-delegations", min=0, max=MOST_DELEGATIONS, help="Sub-agents per session. Default: no limit of its own."
 )
-STRATEGIES = typer.Option([], "--strategy", help="Dispatch strategy that it may use; repeatable. Absent: all.")
-POLICY = typer.Option("", "--policy", help="Safety policy that it is always held to.")
-PLAIN_KEY_HELP = "Read from standard input, or asked for without echo: on a command line other users could see it."
+STRATEGIES = typer.Option([], "--strategy", help="Dispatch strategy that it may use; repeatable. Default: all.")
+POLICY = typer.Option("", "--policy", help="Safety policy that always applies to it.")
+PLAIN_KEY_HELP = (
+    "The key is read from standard input or a prompt without echo; other users could see it on a command line."
+)
 
 
 @app.command(name="list")
 def list_(output: Output = Format.TEXT) -> None:
-    """List the agent types that are in force in the policy service.
+    """List the agent types in force in the policy service.
 
-    Exit 0: listed. 1: listed, but the file as it is now is not in force, and why. 2: no answer.
+    Exit 0: listed. 1: listed, but the current file is not in force; the reason is printed. 2: no answer.
     """
     with refusals(output):
         settings = load()
@@ -61,15 +63,15 @@ def list_(output: Output = Format.TEXT) -> None:
         if not found.registry_hash:
             typer.echo("no registry: set INTERLOCK_AGENTS_FILE")
         if found.fault:
-            typer.echo(f"\nthe file as it is now is not in force: {found.fault}")
+            typer.echo(f"\nthe current file is not in force: {found.fault}")
     raise typer.Exit(NEGATIVE if found.fault else 0)
 
 
 @app.command()
 def check(file: Path = CHECKED, output: Output = Format.TEXT) -> None:
-    """Read a registry as the service would, and list what is in it.
+    """Read a registry like the service, and list its agent types.
 
-    Exit 0: it is good. 2: it is not; the place and what is expected there are named.
+    Exit 0: it is valid. 2: it is not; the place and the expected value are named.
     """
     with refusals(output):
         agents = list(agents_file.load(file).by_name.values())
@@ -79,9 +81,9 @@ def check(file: Path = CHECKED, output: Output = Format.TEXT) -> None:
         _print(agents)
 
 
-@app.command(name="hash-key", help=f"Print an API key's SHA-256 as the registry has it. {PLAIN_KEY_HELP}")
+@app.command(name="hash-key", help=f"Print the SHA-256 of an API key in the format of the registry. {PLAIN_KEY_HELP}")
 def hash_key(output: Output = Format.TEXT) -> None:
-    """Print an API key's SHA-256 as the registry has it."""
+    """Print the SHA-256 of an API key in the format of the registry."""
     with refusals(output):
         digest = KEY_PREFIX + hashlib.sha256(_key().encode()).hexdigest()
     if output is Format.JSON:
@@ -102,9 +104,9 @@ def add(
     file: Path | None = FILE,
     output: Output = Format.TEXT,
 ) -> None:
-    """Add an agent type, or replace the one of that name, for every process that reads the registry's file.
+    """Add or replace an agent type, for every process that reads the registry file.
 
-    Exit 0: added or replaced. 2: refused, and nothing was changed.
+    Exit 0: added or replaced. 2: refused; nothing was changed.
     """
     with refusals(output):
         message = policy_pb2.Agent(
@@ -122,7 +124,7 @@ def add(
 
 @app.command()
 def remove(name: str = NAME, file: Path | None = FILE, output: Output = Format.TEXT) -> None:
-    """Remove an agent type. Sessions that it has started keep their terms.
+    """Remove an agent type. Sessions that it started keep their terms.
 
     Exit 0: removed. 1: there was none. 2: refused.
     """
@@ -157,7 +159,7 @@ def _key() -> str:
 
 
 def _digest(given: str) -> str:
-    """Return the hash that was given; a key itself is refused before it is sent anywhere."""
+    """Return the given hash. A plain key is refused before it is sent anywhere."""
     if not given.startswith(KEY_PREFIX):
         raise invalid(
             "AGENTS_INVALID", "--api-key: expected sha256:<64 hex digits>, never the key itself",

@@ -1,4 +1,4 @@
-"""Asking a running service from the command line: one call, one hint when nothing answers."""
+"""Calls to a running service from the command line: one call, and a hint if the service does not answer."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ A = TypeVar("A", bound=Any)
 
 
 def asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
-    """Return what *service* answers to *call*, at the address of the settings. Its refusals are raised."""
+    """Return the response of *service* to *call*, at the address in the settings. Its refusals are raised."""
     return asyncio.run(_asked(service, settings, call))
 
 
 async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
     address: str = getattr(settings, f"{service}_address")
     size = settings.max_message_bytes
-    # Calls inside the mesh never take the proxy that the environment names.
+    # Calls inside the mesh never use a proxy from the environment.
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))
     async with channel_to(service, settings, address, options) as channel:
         try:
@@ -32,7 +32,7 @@ async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Chan
         except Refused as refused:
             if refused.reason in {f"{service.upper()}_UNAVAILABLE", "DEADLINE_EXCEEDED"}:
                 refused.metadata["hint"] = (
-                    f"nothing answers on {address}: start it with `interlock serve`, or say where it is with "
+                    f"nothing answers on {address}: start it with `interlock serve`, or set its address with "
                     f"INTERLOCK_{service.upper()}_ADDRESS"
                 )
             raise

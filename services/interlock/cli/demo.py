@@ -1,4 +1,4 @@
-"""``interlock demo``: a governed conversation on this machine, without a key, that ends in a halt and a verified chain."""
+"""``interlock demo``: a governed local conversation, without an API key, that ends with a halt and a verified chain."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ INTERRUPTED = 130
 
 def demo(
     output: Output = Format.TEXT,
-    tree: Annotated[bool, typer.Option("--tree", help="A tree of agents instead of one.")] = False,
+    tree: Annotated[bool, typer.Option("--tree", help="Run a tree of agents instead of one agent.")] = False,
 ) -> None:
     """Run a recorded conversation through the whole mesh and show every decision.
 
-    With --tree: an orchestrator and three specialists, each a process with its own sidecar; one spends the budget of all.
+    With --tree: an orchestrator and three specialists, each a process with its own sidecar; one exhausts the budget of the tree.
 
-    Needs no key and no network. Ends with exit code 0 only when everything shown was as promised, 1 otherwise. With -o json
-    the conversation is shown on standard error, and one document about it goes to standard output.
+    Needs no key and no network. Exit 0: every promise of the demonstration held. 1: one did not. With -o json the
+    conversation is shown on standard error, and one JSON document goes to standard output.
 
     Examples: interlock demo | interlock demo --tree | NO_COLOR=1 interlock demo | interlock demo -o json
     """
@@ -43,7 +43,7 @@ def demo(
         out.print(f"\nThe mesh failed: {error}", markup=False)
         raise typer.Exit(REFUSED) from None
     except KeyboardInterrupt:
-        out.print("\nStopped; everything that was started has ended.")
+        out.print("\nStopped. All started processes have ended.")
         raise typer.Exit(INTERRUPTED) from None
     for sentence in shown.broken:
         out.print(f"NOT AS PROMISED: {sentence}", style="bold red", markup=False)

@@ -33,7 +33,7 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions
 
 @app.callback()
 def dpe() -> None:
-    """Take answers apart and say what each claim rests on (SPEC-005)."""
+    """Split answers into claims and show the evidence for each claim (SPEC-005)."""
 
 
 @app.command()
@@ -46,20 +46,22 @@ def analyze(
     ] = None,
     batch: Annotated[
         str | None,
-        typer.Option("--batch", help="JSON Lines file: such an object with an id on each line; - is standard input."),
+        typer.Option(
+            "--batch", help="JSON Lines file with one such object and an id on each line; - is standard input."
+        ),
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Analyze one answer, or one on each line of a file.
 
-    A batch prints {"id", "report"} or {"id", "error"} on one line for each line, in order, and exits with 1 when one of
-    them had an error.
+    A batch prints {"id", "report"} or {"id", "error"} for each line, in order, and exits with 1 if any line had an
+    error.
     """
     if (file is None) == (batch is None):
         raise invalid("USAGE", "give either FILE or --batch FILE")
     if batch is not None:
         raise typer.Exit(asyncio.run(_batch(_lines(batch), print_json)))
-    request = request_of(_object(_text(file or "-")))
+    request = parse_request(_object(_text(file or "-")))
     report = asyncio.run(_single(request))
     if output is Format.JSON:
         print_json(report_dict(report))
@@ -67,8 +69,8 @@ def analyze(
         sys.stdout.write(as_text(request.outputs[0].text, report))
 
 
-def request_of(raw: Mapping[str, Any]) -> Request:
-    """Return the request in an input object; refused with INPUT_INVALID, naming the field that is wrong."""
+def parse_request(raw: Mapping[str, Any]) -> Request:
+    """Return the request in an input object; refused with INPUT_INVALID, which names the wrong field."""
     return Request(
         outputs=(Answer(0, _string(raw, "response", required=True)),),
         facts=tuple(_fact(fact, number) for number, fact in enumerate(_list(raw, "facts"), 1)),
@@ -79,7 +81,7 @@ def request_of(raw: Mapping[str, Any]) -> Request:
 
 
 def report_dict(report: dpe_pb2.Report) -> dict[str, Any]:
-    """Return a report as JSON, with the names of the proto; optional values that were not computed are absent."""
+    """Return a report as JSON with the proto's names. Optional values that were not computed are absent."""
     found: dict[str, Any] = MessageToDict(
         report, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
     )
@@ -87,7 +89,7 @@ def report_dict(report: dpe_pb2.Report) -> dict[str, Any]:
 
 
 def as_text(answer: str, report: dpe_pb2.Report) -> str:
-    """Return the answer with unsupported sentences in numbered brackets, and under it what is wrong with each."""
+    """Return the answer with unsupported sentences in numbered brackets, followed by the problems of each."""
     flawed: dict[tuple[int, int], list[str]] = {}
     for claim in report.claims:
         if reasons := _reasons(claim):
@@ -181,13 +183,13 @@ async def _result(line: bytes, number: int, pipeline: Pipeline) -> dict[str, Any
     try:
         raw = _object(line)
         name = raw.get("id", number)
-        return {"id": name, "report": report_dict(await pipeline.analyse(request_of(raw)))}
+        return {"id": name, "report": report_dict(await pipeline.analyse(parse_request(raw)))}
     except Refused as refused:
         return {"id": name, "error": {"reason": refused.reason, "message": refused.message}}
 
 
 def _lines(path: str) -> Iterator[bytes]:
-    """Yield the lines of a file; refused with FILE_UNREADABLE before the first."""
+    """Yield the lines of a file; refused with FILE_UNREADABLE before the first line."""
     if path == "-":
         yield from sys.stdin.buffer
         return

@@ -1,4 +1,4 @@
-"""``interlock``: one command, whose parts are imported when they are used, so that an idle sidecar stays small."""
+"""``interlock``: one command. Its subcommands are imported on use, so that an idle sidecar stays small."""
 
 from __future__ import annotations
 
@@ -16,32 +16,36 @@ from interlock.cli.output import EXIT_CODES, print_refusal, wants_json
 from interlock.domain.errors import Refused
 
 COMMANDS = {
-    "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service of it."),
-    "check": ("interlock.cli.check.command", "check", "Find what is missing or wrong, with a hint for each."),
-    "demo": ("interlock.cli.demo", "demo", "Show a governed conversation that ends in a halt. No key, no network."),
-    "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's with its parent's."),
-    "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows; draw its graph."),
+    "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service."),
+    "check": ("interlock.cli.check.command", "check", "Find missing or misconfigured parts, with a hint for each."),
+    "demo": (
+        "interlock.cli.demo",
+        "demo",
+        "Show a governed conversation that ends with a halt. Needs no key and no network.",
+    ),
+    "policy": ("interlock.cli.policy", "app", "Parse a safety policy; compare a child's policy with its parent's."),
+    "session": ("interlock.cli.session", "app", "Show a session: budget, breaker, windows. Draw its graph."),
     "audit": ("interlock.cli.audit.commands", "app", "Verify and export the audit chain of a session."),
     "agents": ("interlock.cli.agents", "app", "Register agent types: keys, limits, strategies, policies."),
-    "oversight": ("interlock.cli.oversight.commands", "app", "Decide about held responses; reviewers' keys."),
+    "oversight": ("interlock.cli.oversight.commands", "app", "Review held responses; manage reviewers' keys."),
     "keys": (
         "interlock.cli.keys.commands",
         "app",
-        "Make, rotate and check master keys; make development certificates.",
+        "Create, rotate and check master keys; create development certificates.",
     ),
-    "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models that judge."),
+    "models": ("interlock.cli.models", "app", "List, verify, fetch and serve the models."),
     "conformance": (
         "interlock.cli.conformance.commands",
         "app",
-        "Print weights and hashes, run the specification's test vectors.",
+        "Print weights and hashes; run the test vectors of the specification.",
     ),
     "dpe": ("interlock.cli.dpe", "app", "Analyze answers against their facts."),
 }
-"""Command → module, what to take from it (a function or a typer app), one line of help."""
+"""Command → module, its attribute (a function or a typer app), one line of help."""
 
 
 class LazyGroup(TyperGroup):
-    """Knows its commands by name and imports one when it is called."""
+    """A command group that imports a command only when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Return the names in the order of use."""
@@ -49,7 +53,7 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """Import and return one command; ``None`` for a name that is none."""
+        """Import and return one command; ``None`` for an unknown name."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
@@ -88,7 +92,7 @@ def _print_version(value: bool) -> None:
 @app.callback()
 def interlock(
     config: Annotated[
-        Path | None, typer.Option("--config", help="YAML file of settings; INTERLOCK_* variables go over it.")
+        Path | None, typer.Option("--config", help="YAML file of settings; INTERLOCK_* variables override it.")
     ] = None,
     _version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Version.")
@@ -96,19 +100,19 @@ def interlock(
 ) -> None:
     """A safety interlock for chains of AI agents.
 
-    Start everything with `interlock serve`, point an agent at it with OPENAI_BASE_URL=http://127.0.0.1:7070/v1, and ask
-    `interlock check` when something does not work. Every command takes -o json.
+    Start everything with `interlock serve`. Point an agent at it with OPENAI_BASE_URL=http://127.0.0.1:7070/v1. Run
+    `interlock check` if something does not work. Every command takes -o json.
     """
     from interlock.runtime import logging
 
-    logging.configure("warning", cache=False)  # standard output is the command's own
+    logging.configure("warning", cache=False)  # standard output belongs to the command
     if config is not None:
         os.environ["INTERLOCK_CONFIG_FILE"] = str(config)
 
 
 def run() -> None:
     """Run the command line of this process. A refusal is one line and a hint, never a traceback."""
-    # We never fork without exec; gRPC's fork handlers would only print that they were skipped. Read at its import.
+    # We never fork without exec, so gRPC's fork handlers would only print warnings. gRPC reads this at import.
     os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
     try:
         app(prog_name="interlock")

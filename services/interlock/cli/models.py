@@ -1,4 +1,4 @@
-"""``interlock models``: the models that judge: what they are, whether they are the pinned ones, and Triton to serve them."""
+"""``interlock models``: list the models, verify that they are the pinned ones, and serve them with Triton."""
 
 from __future__ import annotations
 
@@ -28,28 +28,29 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
-    help="The models that judge: list, verify, fetch, and serve them with NVIDIA Triton.",
+    help="List, verify and fetch the models, and serve them with NVIDIA Triton.",
 )
 
 Nli = Annotated[
-    Path | None, typer.Option("--nli", help="Folder of an own NLI model. Default: INTERLOCK_NLI_MODEL_DIR, or bundled.")
+    Path | None,
+    typer.Option("--nli", help="Folder of your own NLI model. Default: INTERLOCK_NLI_MODEL_DIR, or bundled."),
 ]
 Embed = Annotated[
     Path | None,
-    typer.Option("--embed", help="Folder of an own embedding model. Default: INTERLOCK_EMBED_MODEL_DIR, or bundled."),
+    typer.Option("--embed", help="Folder of your own embedding model. Default: INTERLOCK_EMBED_MODEL_DIR, or bundled."),
 ]
 Ner = Annotated[
     Path | None,
-    typer.Option("--ner", help="Folder of an own classifier of names. Default: INTERLOCK_NER_MODEL_DIR, or bundled."),
+    typer.Option("--ner", help="Folder of your own name classifier. Default: INTERLOCK_NER_MODEL_DIR, or bundled."),
 ]
 Threads = Annotated[
-    int | None, typer.Option("--threads", min=1, max=64, help="Rows at once. Default: INTERLOCK_DPE_THREADS.")
+    int | None, typer.Option("--threads", min=1, max=64, help="Rows in parallel. Default: INTERLOCK_DPE_THREADS.")
 ]
 
 
 @app.command("list")
 def show(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output = Format.TEXT) -> None:
-    """List every slot: its model, version, hash, licence, and where it runs under the present settings."""
+    """List every slot: its model, version, hash, licence, and where it runs with the current settings."""
     settings = _settings(nli, embed, ner)
     found = [_described(one, settings) for one in (*_served(settings), models.manifest(models.PARSER))]
     if output is Format.JSON:
@@ -62,9 +63,9 @@ def show(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output =
 
 @app.command()
 def verify(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output = Format.TEXT) -> None:
-    """Hash every file of every slot; with INTERLOCK_TRITON_URL set, also ask Triton what it serves.
+    """Hash every file of every slot; with INTERLOCK_TRITON_URL set, also check the models that Triton serves.
 
-    Exit 0: all are the pinned ones. 1: one is not, or Triton is away; each is named with a hint.
+    Exit 0: all are the pinned ones. 1: one is not, or Triton does not answer; each is named with a hint.
     """
     settings = _settings(nli, embed, ner)
     verdicts = models.verify(settings.nli_model_dir, settings.embed_model_dir, settings.ner_model_dir)
@@ -82,19 +83,17 @@ def verify(nli: Nli = None, embed: Embed = None, ner: Ner = None, output: Output
 @app.command("pull")
 def fetch(
     url: Annotated[str, typer.Argument(help="https URL of a manifest.json (the whole slot) or of one file.")],
-    sha256: Annotated[str, typer.Option("--sha256", help="What the file at URL must hash to, 64 hex digits.")],
+    sha256: Annotated[str, typer.Option("--sha256", help="Expected SHA-256 of the file at URL, 64 hex digits.")],
     *,
     slot: Annotated[str, typer.Option("--slot", help="nli, embed or ner.")],
-    folder: Annotated[
-        Path, typer.Option("--dir", help="Folder of the slot; nothing in it changes unless the hash is right.")
-    ],
-    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="Largest file, bytes.")] = MOST_BYTES,
+    folder: Annotated[Path, typer.Option("--dir", help="Folder of the slot; it changes only if the hash is correct.")],
+    max_bytes: Annotated[int, typer.Option("--max-bytes", min=1, help="Maximum size of a file in bytes.")] = MOST_BYTES,
     allow_local: Annotated[
-        bool, typer.Option("--allow-local", help="Take file:// and http:// on loopback, too.")
+        bool, typer.Option("--allow-local", help="Also accept file:// and http:// on loopback.")
     ] = False,
     output: Output = Format.TEXT,
 ) -> None:
-    """Fetch a model by URL and hash; one that hashes to anything else is refused and not kept.
+    """Fetch a model by URL and hash. A file with another hash is refused and not kept.
 
     Example: interlock models pull https://host/nli/manifest.json --sha256 HEX --slot nli --dir models/nli
     """
@@ -123,9 +122,9 @@ def layout(
     threads: Threads = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Write a model repository that Triton serves: the pinned files under their hashes, with their configurations.
+    """Write a model repository for Triton: the pinned files under their hashes, with their configurations.
 
-    The gpu profile batches rows, so it takes no dynamically quantised file: fetch fp32 ones with `models pull`.
+    The gpu profile batches rows, so it does not take dynamically quantised files: fetch fp32 files with `models pull`.
     """
     settings = _settings(nli, embed, ner)
     chosen = _served(settings)
@@ -144,7 +143,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="gRPC port. 0: any free port.")] = TRITON_PORT,
     *,
     host: Annotated[
-        str, typer.Option("--host", help="Address to bind. Triton asks nobody who they are.")
+        str, typer.Option("--host", help="Address to bind. Triton does not authenticate its callers.")
     ] = "127.0.0.1",
     nli: Nli = None,
     embed: Embed = None,
@@ -154,7 +153,7 @@ def serve(
 ) -> None:
     """Serve the models with the tritonserver of the nvidia-pytriton wheel, on CPU, until SIGTERM or Ctrl-C.
 
-    Once every model is ready, one line {"event": "ready", "address": …} goes to standard output when that is no terminal.
+    Once every model is ready, one line {"event": "ready", "address": …} goes to standard output if that is not a terminal.
     Then start the dpe service with INTERLOCK_TRITON_URL=HOST:PORT.
     """
     from interlock.cli.local.tritonserver import TritonServer
@@ -162,7 +161,7 @@ def serve(
     settings = _settings(nli, embed, ner)
     work = settings.state_dir / "triton"
     chosen = _served(settings)
-    shutil.rmtree(work / "repository", ignore_errors=True)  # of an earlier run: whatever lies there would be served
+    shutil.rmtree(work / "repository", ignore_errors=True)  # from an earlier run: Triton would serve any model in it
     lay_out(work / "repository", chosen, ServingProfile.CPU, threads=threads or settings.dpe_threads, link=True)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -199,7 +198,7 @@ def _served(settings: Settings) -> list[models.ModelManifest]:
 
 
 def _settings(nli: Path | None, embed: Path | None, ner: Path | None) -> Settings:
-    """Return the settings with the folders of the command line over them."""
+    """Return the settings, overridden by the folders on the command line."""
     given = {"nli_model_dir": nli, "embed_model_dir": embed, "ner_model_dir": ner}
     return load().model_copy(update={name: folder for name, folder in given.items() if folder is not None})
 

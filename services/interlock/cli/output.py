@@ -1,4 +1,4 @@
-"""What every command prints the same way: JSON with ``-o json``, and refusals."""
+"""Output that all commands share: JSON with ``-o json``, and refusals."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from interlock.domain.errors import Refused
 OK, NEGATIVE, REFUSED, DEFECT = 0, 1, 2, 70
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 done, and the answer is no (a check failed, a relaxation, a broken chain); "
-    "2 refused: bad usage, a bad setting, a service that cannot answer; 70 a defect of ours; 130 interrupted."
+    "Exit codes: 0 success; 1 a negative result (a failed check, a relaxation, a broken chain); "
+    "2 refused (wrong usage, a wrong setting, a service that does not answer); 70 a defect in Interlock; 130 interrupted."
 )
 
 
 class Format(StrEnum):
-    """How a command prints what it found."""
+    """Output format of a command."""
 
     TEXT = "text"
     JSON = "json"
@@ -40,7 +40,7 @@ def print_json(value: Mapping[str, Any] | Sequence[Any]) -> None:
 
 @contextmanager
 def refusals(output: Format) -> Iterator[None]:
-    """End the command with the code of the refusal that its block raises, once that is printed."""
+    """Print a refusal that the block raises, and end the command with its exit code."""
     try:
         yield
     except Refused as refused:
@@ -48,7 +48,7 @@ def refusals(output: Format) -> Iterator[None]:
 
 
 def print_refusal(refused: Refused, *, as_json: bool) -> int:
-    """Print a refusal on standard error, as JSON on standard output when asked, and return the exit code."""
+    """Print a refusal on standard error, or as JSON on standard output, and return the exit code."""
     if as_json:
         error = {"reason": refused.reason, "message": refused.message, "metadata": refused.metadata}
         print_json({"error": error})
@@ -60,6 +60,6 @@ def print_refusal(refused: Refused, *, as_json: bool) -> int:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Return whether a command line asks for JSON; needed where no command got to parse it."""
+    """Return whether a command line asks for JSON, for failures before any command parsed it."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     return any(a in {"-ojson", "--output=json"} or (a in {"-o", "--output"} and b == "json") for a, b in pairs)

@@ -1,4 +1,4 @@
-"""``interlock policy``: read a policy as the service does, and compare a child's with its parent's."""
+"""``interlock policy``: parse a policy like the service, and compare a child's policy with its parent's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.domain.policy.directives import Policy, canonical, directives, po
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse as parse_policy
 
-app = typer.Typer(no_args_is_help=True, help="Parse a safety policy; compare a child's with its parent's.")
+app = typer.Typer(no_args_is_help=True, help="Parse a safety policy; compare a child's policy with its parent's.")
 
 TEXT = typer.Argument(help="Policy as in CRP-Safety-Policy, such as 'halt-on CRITICAL; require-grounding 0.75'.")
 PARENT = typer.Argument(help="The parent's policy.")
@@ -23,9 +23,9 @@ _MARGIN = 30
 
 @app.command()
 def parse(text: str = TEXT, output: Output = Format.TEXT) -> None:
-    """Show what a policy says: its directives, profile expanded, its canonical text and its hash.
+    """Show the directives of a policy with its profile expanded, its canonical text and its hash.
 
-    Exit 0: it is well formed. 2: it is not; the place, what was expected and the nearest name are shown.
+    Exit 0: it is well formed. 2: it is not; the position, the expected text and the nearest name are shown.
     """
     policy = _read(text, "", output)
     written, found = canonical(policy), directives(policy)
@@ -46,9 +46,9 @@ def parse(text: str = TEXT, output: Output = Format.TEXT) -> None:
 
 @app.command()
 def compare(parent: str = PARENT, child: str = CHILD, output: Output = Format.TEXT) -> None:
-    """Tell whether a child's policy may stand below its parent's: nothing relaxed, nothing left out.
+    """Check that a child's policy is at least as strict as its parent's: nothing is relaxed or left out.
 
-    Exit 0: it may. 1: it relaxes something; each directive is named with both values. 2: one of them is malformed.
+    Exit 0: it is. 1: it relaxes the parent's; each directive is named with both values. 2: one policy is malformed.
     """
     found = relaxations(_read(parent, "parent", output), _read(child, "child", output))
     if output is Format.JSON:
@@ -77,7 +77,7 @@ def _read(text: str, which: str, output: Format) -> Policy:
 
 
 def _pointed(text: str, refused: Refused, which: str) -> str:
-    """Return the text around the place with a caret below it, and the nearest name."""
+    """Return the text around the error with a caret below its position, and the nearest name."""
     position = int(refused.metadata.get("position", "0"))
     start = max(0, position - _MARGIN)
     excerpt = "".join(c if " " <= c <= "~" else "?" for c in text[start : position + _MARGIN])

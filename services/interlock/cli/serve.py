@@ -1,4 +1,4 @@
-"""``interlock serve``: the whole mesh in one process, or one service of it, wired in one place."""
+"""``interlock serve``: the whole mesh in one process, or one service, wired in one place."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 log = structlog.get_logger()
 
 MESH = ("session", "policy", "dpe", "audit")
-# What the agents' front takes beside the body itself: facts, headers and framing.
+# Room for facts, headers and framing that the agents' front accepts in addition to the body.
 FRONT_MARGIN_BYTES = 262_144
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
 
 
 class ServedProcess(StrEnum):
-    """What one process serves."""
+    """The service that one process serves."""
 
     SESSION = "session"
     POLICY = "policy"
@@ -60,20 +60,21 @@ class ServedProcess(StrEnum):
 
 def serve(
     name: Annotated[
-        ServedProcess | None, typer.Argument(help="One service; without it, all of them in one process.")
+        ServedProcess | None, typer.Argument(help="One service. Default: all services in one process.")
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
 
-    Without NAME the whole mesh runs in one process; what no setting names is embedded. Logs and progress go to standard
-    error. Once everything listens, one line {"event": "ready", "ports": …} goes to standard output when that is no terminal.
+    Without NAME the whole mesh runs in one process, with embedded parts unless settings name others. Logs and progress go
+    to standard error. Once everything listens, one line {"event": "ready", "ports": …} goes to standard output if that is
+    not a terminal.
 
     Examples: interlock serve | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
     """
     settings = load()
     logging.configure(settings.log_level)
-    # A core dump would hold keys, prompts and answers in plain (reliability.md A-43).
+    # A core dump would contain keys, prompts and answers in plain text (reliability.md A-43).
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     disable_created_metrics()  # type: ignore[no-untyped-call]
     try:
@@ -81,7 +82,7 @@ def serve(
         code = uvloop.run(_Process(settings, name, as_json=output is Format.JSON).run())
     except Refused as refused:
         code = print_refusal(refused, as_json=output is Format.JSON)
-    except Exception:  # a defect: where it was goes to the log, its text could hold anything
+    except Exception:  # a defect: its place is logged, but not its text, which could contain anything
         log.exception("serve.defect")
         print_refusal(internal(), as_json=output is Format.JSON)
         code = DEFECT
@@ -89,7 +90,7 @@ def serve(
 
 
 class _Process:
-    """One process while it starts, serves and ends. What was opened is closed in reverse, however far it came."""
+    """One process: start, serve, end. All opened parts are closed in reverse order, also after a failed start."""
 
     def __init__(self, settings: Settings, name: ServedProcess | None, *, as_json: bool) -> None:
         self.settings, self.name, self.as_json = settings, name, as_json
@@ -172,7 +173,7 @@ class _Process:
         return readiness
 
     async def _serve_oversight(self, mesh: Mesh, readiness: Ready) -> None:
-        """Serve the reviewers on listeners of their own: nothing that an agent reaches decides (A-48)."""
+        """Serve the reviewers on separate listeners, so that nothing that an agent can reach decides (A-48)."""
         from interlock.oversight.wiring import open_oversight
 
         self._or_aside("oversight").close()
@@ -183,7 +184,7 @@ class _Process:
         await self._serve_http("oversight_http", opened.http_app, listener, front=True)
 
     def _or_aside(self, name: str) -> socket.socket:
-        """Listen on a port of the settings; a default that another mesh on this machine has gives way to any free one."""
+        """Listen on a port of the settings. If another mesh on this machine has the default port, use any free port."""
         try:
             return self._listener(name)
         except Refused:
@@ -246,7 +247,7 @@ class _Process:
         return web
 
     async def _drain(self) -> None:
-        """End the agents' fronts first: the calls in flight there still need the services behind them."""
+        """Drain the agents' fronts first: their calls in flight still need the services behind them."""
         await asyncio.gather(*(server.leave() for server in self._servers if isinstance(server, RpcServer)))
         await asyncio.gather(*(front.drain() for front in self._fronts))
         await asyncio.gather(*(server.drain() for server in self._servers if server not in self._fronts))
@@ -262,7 +263,7 @@ class _Process:
         return unready_dependencies
 
     def _probe_ports(self, *names: str) -> None:
-        """Refuse a taken port now, and not after the models are loaded."""
+        """Refuse a taken port now, before the models are loaded."""
         for name in names:
             if getattr(self.settings, f"{name}_port"):
                 self._listener(name).close()
@@ -274,7 +275,7 @@ class _Process:
         return listener
 
     def _metrics_listener(self) -> socket.socket:
-        """Listen for /metrics. Four services on one machine have the same default port: three of them move aside."""
+        """Listen for /metrics. Four services on one machine share the default port, so three of them use free ports."""
         try:
             return self._listener("metrics")
         except Refused:
@@ -289,7 +290,7 @@ class _Process:
 
         def stop(number: int) -> None:
             if self._stop.is_set():
-                os._exit(128 + number)  # asked twice: now
+                os._exit(128 + number)  # second signal: exit now
             self._stop.set()
             if not self._serving and starting:
                 starting.cancel()
@@ -298,7 +299,7 @@ class _Process:
             loop.add_signal_handler(number, stop, number)
 
     async def _tell_ready(self, unready: Mapping[str, str]) -> None:
-        # What is loaded stays: the collector need not look at it again during every call.
+        # Loaded objects stay, so the garbage collector need not scan them again during every call.
         gc.collect()
         gc.freeze()
         self._serving = True
@@ -316,7 +317,7 @@ class _Process:
             self._say("note: INTERLOCK_UPSTREAM_BASE_URL is not set; until it is, chat completions are refused")
 
     def _say(self, line: str) -> None:
-        """Tell people how far it is. Programs read the log and the ready line."""
+        """Print progress for people. Programs read the log and the ready line."""
         if not self.as_json:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
@@ -335,5 +336,5 @@ def _missing_package(name: str, error: ModuleNotFoundError) -> Refused:
 
 
 def _log_stray(_loop: Any, context: dict[str, Any]) -> None:
-    """Log what no task took care of, by type and place: its text could hold a prompt."""
+    """Log an unhandled exception by type and place only, because its text could contain a prompt."""
     log.error("loop.stray_exception", exc_info=context.get("exception"))

@@ -1,4 +1,4 @@
-"""``interlock session``: ask the running session service about a session."""
+"""``interlock session``: query the running session service about a session."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from interlock.runtime.settings.model import Settings
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
-app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows; draw its graph.")
+app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows. Draw its graph.")
 
 
 class Picture(StrEnum):
-    """How a graph is drawn."""
+    """Format of a drawn graph."""
 
     TEXT = "text"
     MERMAID = "mermaid"
@@ -47,26 +47,26 @@ DRAWN: Mapping[Picture, Callable[[Sequence[session_pb2.Session]], str]] = {
     Picture.JSON: picture.as_json,
 }
 
-SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+SESSION = typer.Argument(help="Session id: crp_sess_ and 32 hex digits, as in CRP-Context-Session-Id.")
 
 FORMAT = typer.Option(Picture.TEXT, "--format", "-o", "--output", help="text, mermaid, dot, svg or json.")
-TREE = typer.Option(False, "--tree", help="The sessions below it too.")
-ROOT = typer.Option("", "--root", help="Root of its tree, for a session that was delegated to long ago.")
-FILE = typer.Option(None, "--file", help="File to write. Absent: standard output.")
+TREE = typer.Option(False, "--tree", help="Include the sessions below it.")
+ROOT = typer.Option("", "--root", help="Root session of its tree, for a child session that started long ago.")
+FILE = typer.Option(None, "--file", help="File to write. Default: standard output.")
 
 _COLUMNS = ("#", "window", "risk", "tier", "charge", "budget", "status", "strategy", "hmac")
 
 
 @app.callback()
 def session() -> None:
-    """Show a session: budget, breaker, windows; draw its graph."""
+    """Show a session: budget, breaker, windows. Draw its graph."""
 
 
 @app.command()
 def show(session_id: str = SESSION, root: str = ROOT, output: Output = Format.TEXT) -> None:
-    """Show where a session stands: its budget, its breaker, its windows and their lineage.
+    """Show the state of a session: its budget, its breaker, its windows and their lineage.
 
-    Asks the session service at INTERLOCK_SESSION_ADDRESS. Exit 0: shown. 2: no such session, or no answer.
+    Queries the session service at INTERLOCK_SESSION_ADDRESS. Exit 0: shown. 2: no such session, or no answer.
     """
     try:
         for name in filter(None, (session_id, root)):
@@ -89,7 +89,7 @@ def dag(
     root: str = ROOT,
     file: Path | None = FILE,
 ) -> None:
-    """Draw the windows of a session as a graph, and of the sessions that it delegated to (SPEC-004 Appendix A).
+    """Draw the window graph of a session, and with --tree of its child sessions (SPEC-004 Appendix A).
 
     Exit 0: drawn. 2: no such session, or no answer.
     """
@@ -122,7 +122,7 @@ def _write(file: Path, drawing: str) -> None:
 def _hint(refused: Refused, root: str) -> None:
     if refused.reason == "SESSION_NOT_FOUND" and not root:
         refused.metadata["hint"] = (
-            "a session that was delegated to long ago is found with --root and the id of its tree's root"
+            "to find a child session that started long ago, add --root and the id of the root session of its tree"
         )
 
 
@@ -236,7 +236,7 @@ def _table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
 
 
 def _violations(found: session_pb2.Session) -> tuple[str, ...]:
-    """Hold the windows, as this command got them, against the five invariants of SPEC-004 §3.3."""
+    """Check the received windows against the five invariants of SPEC-004 §3.3."""
     return violations([_node(window) for window in found.windows])
 
 
@@ -276,5 +276,5 @@ def _risk(window: session_pb2.Window) -> str:
 
 
 def _plain(line: str) -> str:
-    """Return a line without what could move a terminal's cursor (reliability.md A-17)."""
+    """Return a line without characters that could control a terminal (reliability.md A-17)."""
     return "".join(char if char.isprintable() else "?" for char in line)

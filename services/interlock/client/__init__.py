@@ -1,4 +1,4 @@
-"""A client for agents: sessions that carry their token, delegate to sub-agents and consume what these answer.
+"""A client for agents: sessions that keep their token, delegate to sub-agents and consume their results.
 
 ``Session`` is for threads, ``AsyncSession`` for asyncio. Both need nothing but httpx and a sidecar's address.
 """

@@ -1,4 +1,4 @@
-"""A governed session for asyncio. The texts of its methods are ``Session``'s."""
+"""A governed session for asyncio. Its methods are those of ``Session``."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from interlock.client import core
 from interlock.client.answer import Answer, Delegation
 from interlock.client.core import Ask, Pause, Reply, State, Steps
 from interlock.client.errors import InterlockError, SafetyHalt
-from interlock.client.request import Result, body_of
-from interlock.client.session import all_of
-from interlock.client.settings import Settings, settings_of
+from interlock.client.request import Result, chat_body
+from interlock.client.session import require_all
+from interlock.client.settings import Settings, resolve_settings
 from interlock.client.transport import AsyncGovernedTransport, lowered
 
 T = TypeVar("T")
 
 
 class AsyncSession:
-    """One agent's session. It keeps the token; calls follow one another, fan-outs run side by side.
+    """One agent's session. It keeps the token. Calls run one after another; the calls of a fan-out run in parallel.
 
-    ``async with AsyncSession(model="...") as s: await s.chat("...")``. Leaving the block closes connections and leaves the session alone:
-    ``terminate`` ends it for good.
+    ``async with AsyncSession(model="...") as s: await s.chat("...")``. Leaving the block closes the connections, but does not
+    end the session: ``terminate`` ends it permanently.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class AsyncSession:
         timeout_s: float = 120.0,
         retries: int = 2,
     ) -> None:
-        self._settings = settings_of(base_url, api_key, model, timeout_s)
+        self._settings = resolve_settings(base_url, api_key, model, timeout_s)
         standing = {**({"CRP-Safety-Policy": policy} if policy else {}), **(headers or {})}
         self.state = State(standing, delegation.headers if delegation else {}, retries=retries)
         self._lock = asyncio.Lock()
@@ -64,27 +64,29 @@ class AsyncSession:
         **parameters: Any,
     ) -> Answer:
         """Return the governed answer. Raises an ``InterlockError`` when there is none to release."""
-        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries)
+        body = chat_body(
+            messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries
+        )
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         async with self._lock:
             return await self._run(core.chat(self.state, body, more))
 
     async def reviewed(self, halt: SafetyHalt, *, wait_s: float = 0.0) -> Answer:
-        """Return the answer that *halt* says is held, once a reviewer approved it; wait so long for the decision.
+        """Return the held answer of *halt* once a reviewer has approved it. Wait at most *wait_s* seconds.
 
-        Raises *halt* again while nobody decided, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED when it is over.
+        Raises *halt* again while there is no decision, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED otherwise.
         """
-        body = body_of("The answer that was held.", self._settings.body({}))
+        body = chat_body("The answer that was held.", self._settings.body({}))
         return await self._run(core.reviewed(self.state, halt, body, wait_s))
 
     async def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
-        """Ask several things at once, each in a window of its own after the latest one.
+        """Make several calls in parallel, each in its own window after the latest one.
 
-        Raises the first refusal when there was one; the other answers stand in its ``answers``.
+        Raises the first refusal, if there is one. Its ``answers`` has the other answers.
         """
-        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
         async with self._lock:
-            return all_of(await self._run(core.fan_out(self.state, bodies)))
+            return require_all(await self._run(core.fan_out(self.state, bodies)))
 
     async def fan_in(
         self,
@@ -95,50 +97,50 @@ class AsyncSession:
         sub_queries: Sequence[str] = (),
         **parameters: Any,
     ) -> Answer:
-        """Merge windows of this session into one answer; *partial* goes on without those that failed."""
-        body = body_of(messages, self._settings.body(parameters), sub_queries=sub_queries)
+        """Merge windows of this session into one answer; *partial* continues without failed windows."""
+        body = chat_body(messages, self._settings.body(parameters), sub_queries=sub_queries)
         async with self._lock:
             return await self._run(core.fan_in(self.state, answers, body, partial=partial))
 
     async def batch(
         self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
     ) -> list[Answer | InterlockError]:
-        """Ask independent questions in one call; each result is an answer or why there is none."""
-        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
+        """Ask independent questions in one call; each result is an answer or an error."""
+        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
         async with self._lock:
             return await self._run(core.batch(self.state, bodies))
 
     def follow(self, answer: Answer) -> AsyncSession:
-        """Return a session that goes on from *answer*'s window: one branch of a fan-out."""
+        """Return a session that continues from *answer*'s window: one branch of a fan-out."""
         branch = self._like(self._settings)
         branch.state = State(self.state.standing, token=answer.token, session_id=answer.session_id)
         return branch
 
     async def delegation(self, agent_type: str = "", *, lifetime_s: int = 0, approval: str = "") -> Delegation:
-        """Return what a sub-agent needs to start a child session: to hand on to another process."""
+        """Return what a sub-agent in another process needs to start a child session."""
         async with self._lock:
             return await self._run(core.delegate(self.state, agent_type, lifetime_s=lifetime_s, approval=approval))
 
     async def delegate(
         self, agent_type: str = "", *, base_url: str = "", api_key: str = "", model: str = "", approval: str = ""
     ) -> AsyncSession:
-        """Return the child session of a sub-agent, with its own sidecar and key where they are given."""
+        """Return the child session of a sub-agent, with its own sidecar and key if they are given."""
         granted = await self.delegation(agent_type, approval=approval)
         child = self._like(self._settings.other(base_url, api_key, model))
         child.state = State({}, granted.headers, retries=self.state.retries)
         return child
 
     async def dag(self, form: str = "text", *, tree: bool = False) -> str:
-        """Return the window DAG as text, mermaid, dot or json; with the sessions below it on demand."""
+        """Return the window DAG as text, mermaid, dot or json; with the sessions below it if *tree* is set."""
         return await self._run(core.dag(self.state, form, tree=tree))
 
     async def terminate(self) -> None:
-        """End the session for good."""
+        """End the session permanently."""
         async with self._lock:
             await self._run(core.terminate(self.state))
 
     def result(self, sub_query: str = "") -> dict[str, str]:
-        """Return how an orchestrator names the latest answer of this session."""
+        """Return the reference by which an orchestrator names the latest answer of this session."""
         named = {"session_id": self.state.session_id, "hmac": self.state.hmac}
         return {**named, "sub_query": sub_query} if sub_query else named
 
@@ -152,7 +154,7 @@ class AsyncSession:
         await self._http.aclose()
 
     async def __aenter__(self) -> Self:
-        """Begin nothing: the first call does."""
+        """Do nothing: the first call starts the session."""
         return self
 
     async def __aexit__(
@@ -167,7 +169,7 @@ class AsyncSession:
         )
 
     async def _run(self, steps: Steps[T]) -> T:
-        """Drive *steps* to their end."""
+        """Run *steps* to their end."""
         try:
             wanted = next(steps)
             while True:

@@ -1,4 +1,4 @@
-"""What a session gives back: answers, and delegations to hand on."""
+"""The results of a session: answers, and delegations to pass on."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from interlock.domain.headers.propagation import Crossed, Direction, Fields
 
 @dataclass(frozen=True)
 class Answer:
-    """A released answer with everything that is known of it."""
+    """A released answer with its headers and token."""
 
     completion: Mapping[str, Any]
-    """The chat completion as the OpenAI API writes it."""
+    """The chat completion in the format of the OpenAI API."""
     headers: Mapping[str, str] = field(repr=False)
     """Response headers, names in lower case."""
     token: str = field(repr=False, default="")
-    """Token with which this very window is continued."""
+    """Token that continues exactly this window."""
 
     @property
     def text(self) -> str:
-        """Content of the first choice; empty when it is none, such as a tool call."""
+        """Content of the first choice; empty when there is none, as with a tool call."""
         return self.completion["choices"][0]["message"].get("content") or ""
 
     @property
     def session_id(self) -> str:
-        """Session that it was given in."""
+        """Session of the answer."""
         return self.headers.get("crp-context-session-id", "")
 
     @property
     def continuation_id(self) -> str | None:
-        """Pointer to its window; ``None`` when the session ends with it."""
+        """Pointer to its window; ``None`` when the session ends with this window."""
         return self.headers.get("crp-context-continuation-id")
 
     @property
     def hmac(self) -> str:
-        """Window HMAC: what a consumer names it by."""
+        """Window HMAC, by which a consumer names the answer."""
         return self.headers.get("crp-provenance-hmac", "")
 
     @property
@@ -49,20 +49,20 @@ class Answer:
 
     @property
     def budget(self) -> Decimal:
-        """Safety budget of the session after it, 0 to 1."""
+        """Safety budget of the session after this answer, 0 to 1."""
         return Decimal(self.headers.get("crp-agent-safety-budget", "0"))
 
     @property
     def strategy(self) -> str:
-        """Dispatch strategy that it was come by with."""
+        """Dispatch strategy that produced it."""
         return self.headers.get("crp-context-strategy", "")
 
     def upstream(self) -> dict[str, str]:
-        """Return the headers that go back to the orchestrator, and no others (SPEC-012 §3.2)."""
+        """Return only the headers that go back to the orchestrator (SPEC-012 §3.2)."""
         return dict(propagation.crossing(self.headers.items(), Direction.UPSTREAM)[0])
 
     def as_result(self, sub_query: str = "") -> dict[str, str]:
-        """Return how an orchestrator's request names it (AGT-4)."""
+        """Return the reference by which an orchestrator's request names it (AGT-4)."""
         named = {"session_id": self.session_id, "hmac": self.hmac}
         return {**named, "sub_query": sub_query} if sub_query else named
 
@@ -71,12 +71,12 @@ class Answer:
 class Delegation:
     """The right of one sub-agent to start one child session: the downstream set of SPEC-012 §3.1, with the grant.
 
-    Over HTTP hand ``headers`` on as they are; ``grpc_metadata``, ``mcp_meta`` and ``a2a_metadata`` carry the same.
+    Over HTTP pass ``headers`` on unchanged; ``grpc_metadata``, ``mcp_meta`` and ``a2a_metadata`` carry the same fields.
     """
 
     fields: Fields = field(repr=False)
     expires_at: str = ""
-    """ISO 8601, in UTC; empty on the receiving side, which the grant itself tells."""
+    """ISO 8601, in UTC; empty on the receiving side, where the grant itself has it."""
 
     @classmethod
     def received(cls, headers: Iterable[tuple[str, str]]) -> Delegation | None:
@@ -117,16 +117,16 @@ class Delegation:
         return propagation.to_grpc(self.fields, Direction.DOWNSTREAM)
 
     def mcp_meta(self, meta: Mapping[str, object] | None = None) -> dict[str, object]:
-        """Return the ``_meta`` of an MCP request that delegates, beside what *meta* holds."""
+        """Return the ``_meta`` of an MCP request that delegates, with the entries of *meta*."""
         return propagation.to_mcp(self.fields, Direction.DOWNSTREAM, meta=meta)
 
     def a2a_metadata(self, metadata: Mapping[str, object] | None = None) -> dict[str, object]:
-        """Return the metadata of an A2A message that delegates, beside what *metadata* holds."""
+        """Return the metadata of an A2A message that delegates, with the entries of *metadata*."""
         return propagation.to_a2a(self.fields, Direction.DOWNSTREAM, metadata=metadata)
 
 
 def result_of(headers: Iterable[tuple[str, str]], sub_query: str = "") -> dict[str, str]:
-    """Return how an orchestrator names a sub-agent's result, by the headers that came back with it (SPEC-012 §3.2)."""
+    """Return the reference to a sub-agent's result from the headers of its response (SPEC-012 §3.2)."""
     crossed = propagation.from_http(headers, Direction.UPSTREAM)
     named = {
         "session_id": crossed.get("CRP-Context-Session-Id") or "",

@@ -1,6 +1,6 @@
-"""The session without input or output: what is sent, what is learned. Both sessions drive these steps.
+"""The session without I/O: the requests to send, and the state to keep. Both session classes run these steps.
 
-A step yields the calls to make at once and is sent their replies, so that one text serves threads and asyncio.
+A step yields the calls to make in parallel and receives their replies, so one implementation serves threads and asyncio.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from interlock.client.answer import Answer, Delegation
-from interlock.client.errors import Conflict, InterlockError, SafetyHalt, error_of
+from interlock.client.errors import Conflict, InterlockError, SafetyHalt, response_error
 
 HELD = "HELD_FOR_REVIEW"
 CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
 LONGEST_PAUSE_S = 30.0
 REVIEW_PAUSE_S = 1.0
-"""Between two questions whether a held answer was decided about."""
+"""Pause between two polls for the decision about a held answer."""
 _ENDED = {"REJECTED": "HELD_REJECTED", "EXPIRED": "HOLD_EXPIRED"}
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Ask:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came back; header names in lower case."""
+    """An HTTP response; header names in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -44,7 +44,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class Pause:
-    """Nothing to do for a while: the server said when a retry may help."""
+    """A pause: the server said when a retry may help."""
 
     seconds: float
 
@@ -54,18 +54,18 @@ Steps = Generator[Sequence[Ask] | Pause, Sequence[Reply], T]
 
 @dataclass
 class State:
-    """What one session carries from call to call."""
+    """State that a session keeps between calls."""
 
     standing: Mapping[str, str] = field(default_factory=dict)
     """Headers of every call, such as CRP-Safety-Policy."""
     first: Mapping[str, str] = field(default_factory=dict)
-    """Headers of the first call alone: those of a delegation."""
+    """Headers of only the first call: those of a delegation."""
     token: str = ""
     session_id: str = ""
     hmac: str = ""
     """Window HMAC of the latest answer."""
     retries: int = 2
-    """How often a call is made again that the server refused with a time to wait."""
+    """How often a call is repeated that the server refused with a retry delay."""
 
     def headers(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the headers of the next call."""
@@ -73,7 +73,7 @@ class State:
         return {**self.standing, **own, **(more or {})}
 
     def learn(self, headers: Mapping[str, str]) -> None:
-        """Keep the token for the next call (SPEC-007 §2), from a refusal too: it may be newer than ours."""
+        """Keep the token for the next call (SPEC-007 §2), also from a refusal, whose token may be newer than ours."""
         self.token = token_in(headers) or self.token
         self.session_id = headers.get("crp-context-session-id") or self.session_id
         self.hmac = headers.get("crp-provenance-hmac") or self.hmac
@@ -94,16 +94,16 @@ def chat(state: State, body: Mapping[str, Any], more: Mapping[str, str]) -> Step
         try:
             return _answer(reply)
         except Conflict as conflict:
-            # The call before was charged and its answer lost on the way; the session goes on with a newer token.
+            # The previous call was charged, but its answer was lost in transit. Continue with a newer token.
             if again or conflict.reason != "WINDOW_ALREADY_SETTLED":
                 raise
             again = True
 
 
 def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: float) -> Steps[Answer]:
-    """Wait so long for the decision about what *halt* says is held, and get it once it is approved (SPEC-012 §6.2).
+    """Wait at most *wait_s* seconds for the decision about the held answer of *halt*; get it if approved (SPEC-012 §6.2).
 
-    The session may have gone on meanwhile: what was held brings no newer token.
+    The session may have continued meanwhile: a held answer brings no newer token.
     """
     if halt.reason != HELD:
         raise ValueError(f"nothing is held for review: {halt.reason}")
@@ -122,13 +122,13 @@ def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: fl
     if not shown["oversight_token"]:
         reason = _ENDED.get(shown["status"], f"HELD_{shown['status']}")
         error = {"message": "the held answer is not released", "code": reason.lower()}
-        raise error_of(403, reply.headers, {"error": error, "reason": reason, "metadata": shown})
+        raise response_error(403, reply.headers, {"error": error, "reason": reason, "metadata": shown})
     more = {**own, "CRP-Oversight-Token": shown["oversight_token"]}
     return _answer((yield from _sent(state, lambda: _json("POST", CHAT, more, body))))
 
 
 def fan_out(state: State, bodies: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
-    """Make all calls at once, each in a window beside the others after the session's latest (SPEC-004 §6)."""
+    """Make all calls in parallel, each in its own window after the session's latest (SPEC-004 §6)."""
     more = {"CRP-Context-Strategy": "fan-out", **_own_parent(state)}
     replies = yield [_chat(state, body, more) for body in bodies]
     return [_either(reply) for reply in replies]
@@ -149,7 +149,7 @@ def fan_in(state: State, answers: Sequence[Answer], body: Mapping[str, Any], *, 
 
 
 def delegate(state: State, agent_type: str, *, lifetime_s: int, approval: str) -> Steps[Delegation]:
-    """Get the right of one sub-agent to start one child session."""
+    """Get a delegation: the right of one sub-agent to start one child session."""
     wanted: dict[str, Any] = {"agent_type": agent_type} if agent_type else {}
     if lifetime_s:
         wanted["lifetime_s"] = lifetime_s
@@ -160,12 +160,12 @@ def delegate(state: State, agent_type: str, *, lifetime_s: int, approval: str) -
 
 
 def batch(state: State, bodies: Sequence[Mapping[str, Any]]) -> Steps[list[Answer | InterlockError]]:
-    """Govern several requests in one call; one that is refused does not stop the others (SPEC-008 §8)."""
+    """Govern several requests in one call; a refusal of one does not stop the others (SPEC-008 §8)."""
     items = [{"id": str(number), "body": body} for number, body in enumerate(bodies)]
     reply = yield from _sent(state, lambda: _json("POST", BATCH, state.headers(), {"items": items}))
     state.learn(reply.headers)
     results = _value(reply)["results"]
-    return [_either(_reply_of(result)) for result in results]
+    return [_either(_item_reply(result)) for result in results]
 
 
 def dag(state: State, form: str, *, tree: bool) -> Steps[str]:
@@ -177,7 +177,7 @@ def dag(state: State, form: str, *, tree: bool) -> Steps[str]:
 
 
 def terminate(state: State) -> Steps[None]:
-    """End the session for good; one that never began needs no end."""
+    """End the session permanently; a session without any call needs no end."""
     if not state.token:
         return
     (reply,) = yield [Ask("DELETE", f"/crp/v3/session/{state.session_id}", state.headers())]
@@ -185,7 +185,7 @@ def terminate(state: State) -> Steps[None]:
 
 
 def _sent(state: State, make: Any) -> Steps[Reply]:
-    """Make a call, and again when the server says that waiting helps."""
+    """Make a call, and repeat it when the server says that waiting helps."""
     for attempt in range(state.retries + 1):
         (reply,) = yield [make()]
         wait = reply.headers.get("retry-after", "")
@@ -218,13 +218,13 @@ def _answer(reply: Reply) -> Answer:
     return Answer(_value(reply), reply.headers, token_in(reply.headers))
 
 
-def _reply_of(result: Mapping[str, Any]) -> Reply:
+def _item_reply(result: Mapping[str, Any]) -> Reply:
     headers = {name.lower(): str(value) for name, value in (result.get("headers") or {}).items()}
     return Reply(int(result["status"]), headers, json.dumps(result.get("body") or {}).encode())
 
 
 def _value(reply: Reply, *, text: bool = False) -> Any:
-    """Return the JSON of a reply, or raise what it was refused with."""
+    """Return the JSON of a reply, or raise its refusal."""
     good = 200 <= reply.status < 300
     if good and text:
         return None
@@ -233,5 +233,5 @@ def _value(reply: Reply, *, text: bool = False) -> Any:
     except ValueError:
         value = {}
     if not good or not isinstance(value, dict) or not value:
-        raise error_of(reply.status, reply.headers, value if isinstance(value, dict) else {})
+        raise response_error(reply.status, reply.headers, value if isinstance(value, dict) else {})
     return value

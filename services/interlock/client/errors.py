@@ -1,4 +1,4 @@
-"""What a call can be refused with. Branch on the class and on ``reason``; the text is for people."""
+"""Errors of refused calls. Branch on the class and on ``reason``; the text is for people."""
 
 # ruff: noqa: N818 - named after the answer, as a caller reads it: except SafetyHalt
 from __future__ import annotations
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 
 
 class InterlockError(Exception):
-    """A call that gave no answer."""
+    """A call without an answer."""
 
     def __init__(self, status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> None:
         error = body.get("error")
-        told = error.get("message", "") if isinstance(error, Mapping) else str(error or "")
+        message = error.get("message", "") if isinstance(error, Mapping) else str(error or "")
         self.status, self.headers, self.body = status, headers, body
         self.reason = str(body.get("reason") or _code(error) or f"HTTP_{status}")
         """Constant name in capitals, part of the API, such as TOKEN_REPLAYED."""
@@ -23,7 +23,7 @@ class InterlockError(Exception):
         """Detail for programs, such as the limit that was reached."""
         self.answers: Sequence[Answer] = ()
         """Answers of the same fan-out that were released."""
-        super().__init__(f"{self.reason}: {told}" if told else self.reason)
+        super().__init__(f"{self.reason}: {message}" if message else self.reason)
 
     @property
     def retry_after_s(self) -> float | None:
@@ -37,7 +37,7 @@ class BadRequest(InterlockError):
 
 
 class Unauthenticated(InterlockError):
-    """The key, the token or the grant is missing, forged, expired or of somebody else."""
+    """The key, the token or the grant is missing, forged, expired or someone else's."""
 
 
 class Forbidden(InterlockError):
@@ -45,7 +45,7 @@ class Forbidden(InterlockError):
 
 
 class NotFound(InterlockError):
-    """There is no such thing for this caller."""
+    """This caller has no such resource."""
 
 
 class Conflict(InterlockError):
@@ -57,17 +57,17 @@ class SafetyHalt(InterlockError):
 
     @property
     def halt_reason(self) -> str:
-        """Why, such as SAFETY_BUDGET_DEPLETED (SPEC-002 §13.2)."""
+        """Reason of the halt, such as SAFETY_BUDGET_DEPLETED (SPEC-002 §13.2)."""
         return str(self.body.get("crp_halt_reason", self.reason))
 
     @property
     def risk(self) -> str:
-        """Risk of what was halted; empty when there was no answer."""
+        """Risk of the halted answer; empty when there was no answer."""
         return self.headers.get("crp-safety-hallucination-risk", "")
 
 
 class Unavailable(InterlockError):
-    """Something that the answer needs cannot be had now: a service, a model, a quota, time."""
+    """A resource for the answer is not available now: a service, a model, a quota, time."""
 
 
 def _code(error: Any) -> str:
@@ -84,7 +84,7 @@ _CLASSES: Mapping[int, type[InterlockError]] = {
 }
 
 
-def error_of(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> InterlockError:
-    """Return the error of a response that is none of 2xx."""
+def response_error(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> InterlockError:
+    """Return the error of a response whose status is not 2xx."""
     kind = _CLASSES.get(status, Unavailable if status >= 500 else BadRequest)
     return kind(status, headers, body)

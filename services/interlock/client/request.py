@@ -1,4 +1,4 @@
-"""The arguments of a chat as the body of a request: OpenAI's parameters, and ours beside them."""
+"""The body of a chat request: OpenAI's parameters, plus ours."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 from interlock.client.answer import Answer
 
 Result = Answer | Mapping[str, str]
-"""A sub-agent's answer to consume: itself, or its name from ``as_result`` or ``result_of``, which may hold a sub-query."""
+"""A sub-agent's answer to consume: the answer itself, or its reference from ``as_result`` or ``result_of``."""
 
 
-def body_of(
+def chat_body(
     messages: Sequence[Mapping[str, Any]] | str,
     parameters: Mapping[str, Any],
     *,
@@ -19,7 +19,7 @@ def body_of(
     results: Sequence[Result] = (),
     sub_queries: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the body; a text alone is one user message."""
+    """Return the body; a plain string is one user message."""
     said = [{"role": "user", "content": messages}] if isinstance(messages, str) else list(messages)
     body = {**parameters, "messages": said}
     ours: dict[str, Any] = dict(parameters.get("interlock") or {})

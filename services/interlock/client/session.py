@@ -15,18 +15,18 @@ from interlock.client import core
 from interlock.client.answer import Answer, Delegation
 from interlock.client.core import Ask, Pause, Reply, State, Steps
 from interlock.client.errors import InterlockError, SafetyHalt
-from interlock.client.request import Result, body_of
-from interlock.client.settings import Settings, settings_of
+from interlock.client.request import Result, chat_body
+from interlock.client.settings import Settings, resolve_settings
 from interlock.client.transport import GovernedTransport, lowered
 
 T = TypeVar("T")
 
 
 class Session:
-    """One agent's session. It keeps the token; calls follow one another, fan-outs run side by side.
+    """One agent's session. It keeps the token. Calls run one after another; the calls of a fan-out run in parallel.
 
-    ``with Session(model="...") as s: s.chat("...")``. Leaving the block closes connections and leaves the session alone:
-    ``terminate`` ends it for good.
+    ``with Session(model="...") as s: s.chat("...")``. Leaving the block closes the connections, but does not
+    end the session: ``terminate`` ends it permanently.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Session:
         timeout_s: float = 120.0,
         retries: int = 2,
     ) -> None:
-        self._settings = settings_of(base_url, api_key, model, timeout_s)
+        self._settings = resolve_settings(base_url, api_key, model, timeout_s)
         standing = {**({"CRP-Safety-Policy": policy} if policy else {}), **(headers or {})}
         self.state = State(standing, delegation.headers if delegation else {}, retries=retries)
         self._lock = threading.Lock()
@@ -65,27 +65,29 @@ class Session:
         **parameters: Any,
     ) -> Answer:
         """Return the governed answer. Raises an ``InterlockError`` when there is none to release."""
-        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries)
+        body = chat_body(
+            messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries
+        )
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         with self._lock:
             return self._run(core.chat(self.state, body, more))
 
     def reviewed(self, halt: SafetyHalt, *, wait_s: float = 0.0) -> Answer:
-        """Return the answer that *halt* says is held, once a reviewer approved it; wait so long for the decision.
+        """Return the held answer of *halt* once a reviewer has approved it. Wait at most *wait_s* seconds.
 
-        Raises *halt* again while nobody decided, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED when it is over.
+        Raises *halt* again while there is no decision, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED otherwise.
         """
-        body = body_of("The answer that was held.", self._settings.body({}))
+        body = chat_body("The answer that was held.", self._settings.body({}))
         return self._run(core.reviewed(self.state, halt, body, wait_s))
 
     def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
-        """Ask several things at once, each in a window of its own after the latest one.
+        """Make several calls in parallel, each in its own window after the latest one.
 
-        Raises the first refusal when there was one; the other answers stand in its ``answers``.
+        Raises the first refusal, if there is one. Its ``answers`` has the other answers.
         """
-        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
         with self._lock:
-            return all_of(self._run(core.fan_out(self.state, bodies)))
+            return require_all(self._run(core.fan_out(self.state, bodies)))
 
     def fan_in(
         self,
@@ -96,50 +98,50 @@ class Session:
         sub_queries: Sequence[str] = (),
         **parameters: Any,
     ) -> Answer:
-        """Merge windows of this session into one answer; *partial* goes on without those that failed."""
-        body = body_of(messages, self._settings.body(parameters), sub_queries=sub_queries)
+        """Merge windows of this session into one answer; *partial* continues without failed windows."""
+        body = chat_body(messages, self._settings.body(parameters), sub_queries=sub_queries)
         with self._lock:
             return self._run(core.fan_in(self.state, answers, body, partial=partial))
 
     def batch(
         self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
     ) -> list[Answer | InterlockError]:
-        """Ask independent questions in one call; each result is an answer or why there is none."""
-        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
+        """Ask independent questions in one call; each result is an answer or an error."""
+        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
         with self._lock:
             return self._run(core.batch(self.state, bodies))
 
     def follow(self, answer: Answer) -> Session:
-        """Return a session that goes on from *answer*'s window: one branch of a fan-out."""
+        """Return a session that continues from *answer*'s window: one branch of a fan-out."""
         branch = self._like(self._settings)
         branch.state = State(self.state.standing, token=answer.token, session_id=answer.session_id)
         return branch
 
     def delegation(self, agent_type: str = "", *, lifetime_s: int = 0, approval: str = "") -> Delegation:
-        """Return what a sub-agent needs to start a child session: to hand on to another process."""
+        """Return what a sub-agent in another process needs to start a child session."""
         with self._lock:
             return self._run(core.delegate(self.state, agent_type, lifetime_s=lifetime_s, approval=approval))
 
     def delegate(
         self, agent_type: str = "", *, base_url: str = "", api_key: str = "", model: str = "", approval: str = ""
     ) -> Session:
-        """Return the child session of a sub-agent, with its own sidecar and key where they are given."""
+        """Return the child session of a sub-agent, with its own sidecar and key if they are given."""
         granted = self.delegation(agent_type, approval=approval)
         child = self._like(self._settings.other(base_url, api_key, model))
         child.state = State({}, granted.headers, retries=self.state.retries)
         return child
 
     def dag(self, form: str = "text", *, tree: bool = False) -> str:
-        """Return the window DAG as text, mermaid, dot or json; with the sessions below it on demand."""
+        """Return the window DAG as text, mermaid, dot or json; with the sessions below it if *tree* is set."""
         return self._run(core.dag(self.state, form, tree=tree))
 
     def terminate(self) -> None:
-        """End the session for good."""
+        """End the session permanently."""
         with self._lock:
             self._run(core.terminate(self.state))
 
     def result(self, sub_query: str = "") -> dict[str, str]:
-        """Return how an orchestrator names the latest answer of this session."""
+        """Return the reference by which an orchestrator names the latest answer of this session."""
         named = {"session_id": self.state.session_id, "hmac": self.state.hmac}
         return {**named, "sub_query": sub_query} if sub_query else named
 
@@ -153,7 +155,7 @@ class Session:
         self._http.close()
 
     def __enter__(self) -> Self:
-        """Begin nothing: the first call does."""
+        """Do nothing: the first call starts the session."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
@@ -164,7 +166,7 @@ class Session:
         return Session(settings.base_url, api_key=settings.api_key, model=settings.model, timeout_s=settings.timeout_s)
 
     def _run(self, steps: Steps[T]) -> T:
-        """Drive *steps* to their end."""
+        """Run *steps* to their end."""
         try:
             wanted = next(steps)
             while True:
@@ -187,8 +189,8 @@ class Session:
         return Reply(response.status_code, lowered(response.headers), response.content)
 
 
-def all_of(results: Sequence[Answer | InterlockError]) -> list[Answer]:
-    """Return all answers, or raise the first refusal with the answers that there are."""
+def require_all(results: Sequence[Answer | InterlockError]) -> list[Answer]:
+    """Return all answers, or raise the first refusal with the remaining answers."""
     answers = [result for result in results if isinstance(result, Answer)]
     for result in results:
         if isinstance(result, InterlockError):

@@ -1,4 +1,4 @@
-"""Where the sidecar is and who calls: from the arguments, else from the variables that OpenAI clients read."""
+"""Settings of a session: from the arguments, or from the environment variables that OpenAI clients read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Settings:
     timeout_s: float
 
     def http(self) -> dict[str, Any]:
-        """Return the arguments of an httpx client. Proxies of the environment are for the outside, not for a sidecar."""
+        """Return the arguments of an httpx client. Proxies from the environment are not used for a sidecar."""
         headers = {"Authorization": f"Bearer {self.api_key}"} if self.api_key else {}
         root = self.base_url.removesuffix("/").removesuffix("/v1")
         return {"base_url": root, "headers": headers, "timeout": self.timeout_s, "trust_env": False}
@@ -31,13 +31,13 @@ class Settings:
         return {"model": self.model, **parameters} if self.model else dict(parameters)
 
     def other(self, base_url: str, api_key: str, model: str) -> Settings:
-        """Return the settings of a sub-agent: ours, but for what is given."""
+        """Return the settings of a sub-agent: ours, except for the given values."""
         return replace(
             self, base_url=base_url or self.base_url, api_key=api_key or self.api_key, model=model or self.model
         )
 
 
-def settings_of(base_url: str, api_key: str, model: str, timeout_s: float) -> Settings:
+def resolve_settings(base_url: str, api_key: str, model: str, timeout_s: float) -> Settings:
     """Return the settings of a session; absent ones come from OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL."""
     return Settings(
         base_url or os.environ.get("OPENAI_BASE_URL", DEFAULT_URL),

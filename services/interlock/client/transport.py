@@ -1,4 +1,4 @@
-"""httpx transports that govern whatever is sent through them: for the openai client, and for frameworks above it."""
+"""httpx transports that govern all requests: for the openai client and the frameworks that build on it."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def _govern(request: httpx.Request, state: State) -> None:
 
 
 def lowered(headers: Mapping[str, str]) -> dict[str, str]:
-    """Return headers by their names in lower case."""
+    """Return the headers with lower-case names."""
     return {name.lower(): value for name, value in headers.items()}

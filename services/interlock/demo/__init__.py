@@ -1,1 +1,1 @@
-"""The demonstration: a bundled provider that replays recorded answers, a governed conversation, and how it is shown."""
+"""The demonstration: a bundled provider that replays recorded answers, a governed conversation, and its display."""

@@ -1,6 +1,6 @@
-"""The agent of the demonstration: the real openai client, and nothing that an agent of yours would not do.
+"""The agent of the demonstration: the real openai client, used as any agent would use it.
 
-It sets the base URL, gives each answer's ``CRP-Set-Session`` token back as ``CRP-Session-Token``, and reads headers.
+It sets the base URL, returns each answer's ``CRP-Set-Session`` token as ``CRP-Session-Token``, and reads headers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class DemoWindow:
     status: int
     headers: Mapping[str, str]
     answer: str | None
-    """What was released; ``None`` when the call was halted."""
+    """The released answer; ``None`` when the call was halted."""
     body: Mapping[str, Any] | None
     """The 451 body; ``None`` when the answer was released."""
     report: dpe_pb2.Report
@@ -56,7 +56,7 @@ class DemoWindow:
 
     @property
     def remedied(self) -> bool:
-        """Whether the answer that was released is not the first one that the model gave."""
+        """Whether the released answer differs from the first answer of the model."""
         return self.answer is not None and self.answer != self.turn.answer
 
     @property
@@ -88,7 +88,7 @@ class Agent:
             messages.append({"role": "assistant", "content": window.answer})
 
     def ask_once_more(self, question: str) -> tuple[int, Mapping[str, Any]]:
-        """Ask in the same session and return only status and body: for a session that accepts nothing more."""
+        """Ask in the same session and return only status and body: for a session that accepts no more calls."""
         status, _, _, body = self._post([{"role": "user", "content": question}])
         return status, body or {}
 
@@ -116,7 +116,7 @@ class Agent:
         return raw.status_code, self._remember(raw.headers), raw.parse().choices[0].message.content, None
 
     def _remember(self, headers: Mapping[str, str]) -> Mapping[str, str]:
-        """Keep the token for the next call (SPEC-007 §2) and return the headers by their names in lower case."""
+        """Keep the token for the next call (SPEC-007 §2) and return the headers with lower-case names."""
         lower = {name.lower(): value for name, value in headers.items()}
         first = lower.get("crp-set-session", "").split(";")[0].strip()
         if first.startswith("token="):
@@ -124,7 +124,7 @@ class Agent:
         return lower
 
     def _report(self, headers: Mapping[str, str]) -> dpe_pb2.Report:
-        """Return the stored report of the call; an empty one of a call that was refused before there was an answer."""
+        """Return the stored report of the call; an empty report if the call was refused before there was an answer."""
         if "crp-provenance-report-uri" not in headers:
             return dpe_pb2.Report()
         answer = self._http.get(headers["crp-provenance-report-uri"])

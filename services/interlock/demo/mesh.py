@@ -1,4 +1,4 @@
-"""The mesh as a child process: ``interlock serve`` on free ports, with its state in a folder of the demonstration."""
+"""The mesh as a child process: ``interlock serve`` on free ports, with its state in the demonstration's own folder."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ STOP_S = 20.0
 POLL_S = 0.1
 LOG_LINES = 20
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM)
-"""The two that ask to stop, and the alarm that brings them again."""
+"""The two signals that ask to stop, and the alarm that repeats them."""
 AGAIN_S = 0.01
-"""After a signal that came at a bad moment."""
+"""Delay until a signal that came at a bad moment is repeated."""
 
 
 class MeshFailedError(RuntimeError):
-    """The mesh did not start, or gave an answer that no agent can use; the text holds the end of its log."""
+    """The mesh did not start, or gave an unusable answer; the text has the end of its log."""
 
 
 def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
@@ -40,9 +40,9 @@ def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
 
 
 def interrupt_on_stop() -> None:
-    """Let SIGTERM and SIGINT raise KeyboardInterrupt in the main thread, but never in the midst of an import.
+    """Let SIGTERM and SIGINT raise KeyboardInterrupt in the main thread, but never during an import.
 
-    There Python swallows it, or leaves the import lock taken, and whatever imports next, in any thread, hangs for ever.
+    During an import Python swallows the exception or leaves the import lock taken, and the next import in any thread hangs forever.
     """
     for number in STOPS:
         signal.signal(number, _interrupt)
@@ -59,7 +59,7 @@ def _interrupt(_number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def _signals_held_back() -> Iterator[None]:
-    """Let signals act only after the block, so that a process it starts is known to who must stop it."""
+    """Delay signals until after the block, so that a process that it starts is always known and can be stopped."""
     held: list[int] = []
     before = {number: signal.signal(number, lambda n, _: held.append(n)) for number in STOPS}
     try:
@@ -72,7 +72,7 @@ def _signals_held_back() -> Iterator[None]:
 
 
 class DemoMesh:
-    """``interlock serve``, whole or one *part* of it, for as long as the ``with`` block lasts."""
+    """``interlock serve``, complete or one *part* of it, while the ``with`` block runs."""
 
     def __init__(self, state_dir: Path, settings: Mapping[str, str], part: str = "") -> None:
         self.env = environment(state_dir, settings)
@@ -100,7 +100,7 @@ class DemoMesh:
         """Start the process; ``wait_ready`` waits for it."""
         try:
             with self._log.open("wb") as log, _signals_held_back():
-                # A session of its own: Ctrl-C reaches this process alone, which then asks the mesh once to stop.
+                # A separate session: Ctrl-C reaches only this process, which then asks the mesh once to stop.
                 self._process = subprocess.Popen(  # noqa: S603 - our own command
                     [*COMMAND, "serve", *self._part],
                     env=self.env,
@@ -115,7 +115,7 @@ class DemoMesh:
         return self
 
     def wait_ready(self, progress: Callable[[str], None]) -> float:
-        """Return the seconds until the mesh said that it is ready, telling *progress* each thing that it says before."""
+        """Wait until the mesh is ready and return the seconds; pass each earlier line to *progress*."""
         begin = time.monotonic()
         while (waited := time.monotonic() - begin) < START_S:
             progress(self._latest())
@@ -128,18 +128,18 @@ class DemoMesh:
         raise self.failed("it did not become ready")
 
     def failed(self, why: str) -> MeshFailedError:
-        """Return the error to raise when it is of no use, with the end of its log."""
+        """Return the error for a failed mesh, with the end of its log."""
         return MeshFailedError("\n".join([why, *self._lines()[-LOG_LINES:]]))
 
     def _line(self) -> str | None:
-        """Return the next line of its output, empty at its end, ``None`` when there is none yet."""
+        """Return the next line of its output; empty at the end, ``None`` when there is none yet."""
         if self._process is None or self._process.stdout is None:
             return ""
         readable, _, _ = select.select([self._process.stdout], [], [], POLL_S)
         return self._process.stdout.readline() if readable else None
 
     def _latest(self) -> str:
-        """Return the latest line for people in its log; the JSON lines beside them are for programs."""
+        """Return the latest line for people in its log; the JSON lines are for programs."""
         lines = [line.strip() for line in self._lines() if not line.startswith("{")]
         return lines[-1] if lines else "starting"
 
@@ -147,11 +147,11 @@ class DemoMesh:
         return self._log.read_text(encoding="utf-8", errors="replace").splitlines()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
-        """End with the block."""
+        """Stop when the block ends."""
         self.stop()
 
     def stop(self) -> None:
-        """Ask it to stop; one that does not is killed."""
+        """Ask it to stop; kill it if it does not."""
         if self._process is None:
             return
         self._process.terminate()
@@ -164,7 +164,7 @@ class DemoMesh:
             self._process.stdout.close()
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run an ``interlock`` command on the state of this mesh and return what it said."""
+        """Run an ``interlock`` command on the state of this mesh and return its result."""
         return subprocess.run(  # noqa: S603 - our own command
             [*COMMAND, *arguments], env=self.env, capture_output=True, text=True, timeout=60, check=False
         )

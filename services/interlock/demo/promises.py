@@ -1,4 +1,4 @@
-"""What the demonstration promises: each promise that a run did not keep is named, and the run fails."""
+"""The promises of the demonstration. A run that breaks one fails, and each broken promise is named."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FEWEST_WINDOWS = 5
 def broken(
     windows: Sequence[DemoWindow], *, provider_calls: int, recorded_calls: int, crp_headers: set[str]
 ) -> Iterator[str]:
-    """Yield a sentence for every promise that does not hold."""
+    """Yield a sentence for every broken promise."""
     if len(windows) < FEWEST_WINDOWS:
         yield f"only {len(windows)} windows, at least {FEWEST_WINDOWS} were promised"
     if not windows or windows[-1].status != HALTED:

@@ -1,8 +1,8 @@
 """The bundled provider: an OpenAI-compatible server that replays recorded answers.
 
-It answers the last user message of a request when it was recorded, and 404 otherwise: it never makes an answer up.
-Two things are not of the recording. A request to review an answer is told that there is no issue, as models often do about
-their own answers. And to one question there is a second answer, for when the request forbids to repeat what was said.
+It answers the last user message of a request if that was recorded, and 404 otherwise. It never makes up an answer.
+Two things are not recorded. A request to review an answer gets the reply that there is no issue, as models often say about
+their own answers. One question has a second answer, for a request that forbids repetition.
 ``python -m interlock.demo.provider --port 8089`` runs it alone.
 """
 
@@ -33,13 +33,13 @@ STARTUP_S = 10.0
 
 
 class Replay:
-    """Answers chat requests from a recording and keeps count of what reached it."""
+    """Answers chat requests from a recording and counts the requests."""
 
     def __init__(self, recording: Recording, *, api_key: str = "") -> None:
         self._recording, self.api_key = recording, api_key
         self.calls = 0
         self.crp_headers: set[str] = set()
-        """Names of the CRP headers that reached the provider: none may (HDR-5)."""
+        """Names of the CRP headers that reached the provider. There must be none (HDR-5)."""
 
     def app(self) -> Starlette:
         """Return the ASGI application."""
@@ -90,12 +90,12 @@ def last_user_message(body: dict[str, Any]) -> str:
 
 
 def forbids_repetition(body: dict[str, Any]) -> bool:
-    """Tell whether a system message forbids to repeat earlier answers."""
+    """Return whether a system message forbids the repetition of earlier answers."""
     return any(message["role"] == "system" and NO_REPEAT in message["content"] for message in body["messages"])
 
 
 def completion(name: str, answer: str) -> dict[str, Any]:
-    """Return a chat completion. There is no usage: token counts were not recorded."""
+    """Return a chat completion. It has no usage, because token counts were not recorded."""
     message = {"role": "assistant", "content": answer}
     return {
         "id": f"chatcmpl-{name}",
@@ -112,11 +112,11 @@ def _error(status: int, code: str, message: str) -> JSONResponse:
 
 
 class RunningProvider:
-    """The provider on a free port of this machine, in a thread, for as long as the ``with`` block lasts."""
+    """The provider on a free port of this machine, in a thread, while the ``with`` block runs."""
 
     def __init__(self, replay: Replay) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
-        # Without a log configuration: the process that this runs in has its own.
+        # No log configuration: the process has its own.
         config = uvicorn.Config(replay.app(), log_config=None, access_log=False, lifespan="off")
         self._server = uvicorn.Server(config)
         self._thread = threading.Thread(target=self._server.run, args=([self._socket],), daemon=True)
@@ -127,7 +127,7 @@ class RunningProvider:
         return f"http://127.0.0.1:{self._socket.getsockname()[1]}/v1"
 
     def __enter__(self) -> Self:
-        """Start; the port is already bound, so that a call made now waits rather than fails."""
+        """Start. The port is already bound, so an early call waits instead of failing."""
         self._thread.start()
         return self
 
@@ -142,7 +142,7 @@ def main() -> None:
     """Run the provider alone, and print the questions that it can answer."""
     parser = argparse.ArgumentParser(prog="python -m interlock.demo.provider", description=__doc__)
     parser.add_argument("--port", type=int, default=8089, help="port on 127.0.0.1 (default: %(default)s)")
-    parser.add_argument("--questions", action="store_true", help="print what was recorded as JSON lines and end")
+    parser.add_argument("--questions", action="store_true", help="print the recorded questions as JSON lines and exit")
     options = parser.parse_args()
     recording = load()
     if options.questions:

@@ -1,4 +1,4 @@
-"""The recorded conversation: real model answers over one real passage, as labelled by the people of the data set."""
+"""The recorded conversation: real model answers about one real passage, with the human labels of the data set."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SECOND_TRIES = {
         "Solutions saw a 28% increase in staff productivity through the UltraLux Premium Package."
     ),
 }
-"""What the provider answers by item when it is told not to repeat: ours, not the data set's."""
+"""Second answers by item, for a request that forbids repetition. They are ours, not the data set's."""
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Turn:
 
     @property
     def again(self) -> str:
-        """What is answered to a request that forbids to repeat what was said; mostly the recorded answer once more."""
+        """Answer to a request that forbids repetition; in most cases the recorded answer again."""
         return SECOND_TRIES.get(self.item, self.answer)
 
 
@@ -58,5 +58,5 @@ def parse(text: str) -> Recording:
 
 
 def load(name: str = "conversation") -> Recording:
-    """Return a recording that is shipped with the package."""
+    """Return a recording from the package."""
     return parse(resources.files(__package__).joinpath(f"{name}.json").read_text(encoding="utf-8"))

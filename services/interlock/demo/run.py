@@ -30,14 +30,14 @@ SEALED = "WINDOW_SEALED"
 
 @dataclass(frozen=True)
 class DemoRun:
-    """What a run showed."""
+    """Result of a run."""
 
     windows: list[DemoWindow]
     broken: list[str]
-    """A sentence for every promise that was not kept."""
+    """A sentence for every broken promise."""
 
     def as_json(self) -> dict[str, Any]:
-        """Return it for programs; texts of answers that were not released are not there."""
+        """Return it for programs, without the texts of answers that were not released."""
         return {"windows": [summary(window) for window in self.windows], "broken": self.broken}
 
 
@@ -50,7 +50,7 @@ def run(out: Console) -> DemoRun:
             "INTERLOCK_UPSTREAM_BASE_URL": provider.base_url,
             "INTERLOCK_UPSTREAM_API_KEY": key,
             "INTERLOCK_DEFAULT_POLICY": POLICY,
-            # On a slow machine a remedy is not begun that the time left does not hold; this one is to be seen.
+            # A remedy is not started if the remaining time is too short. This one must run, also on a slow machine.
             "INTERLOCK_REQUEST_TIMEOUT_S": "150",
             "INTERLOCK_MAX_WINDOWS": str(len(recording.turns) + 1),
         }
@@ -79,14 +79,14 @@ def _introduce(out: Console, recording: Recording, provider: RunningProvider) ->
     out.print(f"An agent asks a model for {len(recording.turns)} {recording.title}.")
     out.print(f"Passage and answers are recorded data: {recording.citation},")
     out.print(f"{recording.licence}, with labels by people.")
-    out.print("Ours are the questions, the reviews, in which the model finds no issue with")
-    out.print("itself, and one second answer. [[...]] marks what the passage does not support.", markup=False)
+    out.print("The questions, the reviews (in which the model finds no issue) and one second")
+    out.print("answer are ours. [[...]] marks text that the passage does not support.", markup=False)
     out.print(f"policy    {POLICY}")
     out.print(f"provider  {provider.base_url} replays {len(recording.turns)} recorded answers")
 
 
 def wait(out: Console, mesh: DemoMesh, name: str = "mesh") -> None:
-    """Show that something happens while the models load: a spinner in a terminal, a line per change in a pipe."""
+    """Show progress while the models load: a spinner in a terminal, a line per change in a pipe."""
     said: set[str] = set()
     with out.status(f"{name:<10}starting") as status:
 
@@ -111,7 +111,7 @@ def _converse(out: Console, agent: Agent, recording: Recording, replay: Replay) 
 
 
 def _refused_after(out: Console, agent: Agent, windows: list[DemoWindow], replay: Replay) -> list[str]:
-    """Ask once more after the halt: an open breaker lets nothing through to the provider."""
+    """Ask once more after the halt. An open breaker lets no call reach the provider."""
     failures: list[str] = []
     if windows[-1].breaker == "OPEN":
         calls = replay.calls
@@ -124,7 +124,7 @@ def _refused_after(out: Console, agent: Agent, windows: list[DemoWindow], replay
 
 
 def _remedies(out: Console, mesh: DemoMesh, windows: list[DemoWindow]) -> int:
-    """Show every remedy that is on record, and return how many provider calls are."""
+    """Show every recorded remedy, and return the number of recorded provider calls."""
     said = mesh.command("audit", "export", windows[-1].session.session_id)
     events = [json.loads(line) for line in said.stdout.splitlines()]
     numbers = {window.headers.get("crp-compliance-audit-trail-id"): window.number for window in windows}

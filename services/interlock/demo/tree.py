@@ -1,4 +1,4 @@
-"""``interlock demo --tree``: an orchestrator and three specialists, one of which spends the budget of all."""
+"""``interlock demo --tree``: an orchestrator and three specialists, one of which exhausts the budget of the tree."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from interlock.demo.provider import MODEL, Replay, RunningProvider
 from interlock.demo.run import wait
 from interlock.demo.tree_promises import broken
 from interlock.demo.tree_script import SPECIALISTS, provider_recording
-from interlock.demo.tree_view import name_of, show_step, show_tree
+from interlock.demo.tree_view import agent_name, show_step, show_tree
 
 POLICY = "halt-on CRITICAL; warn-on HIGH"
 STEP_S = 240.0
@@ -37,18 +37,18 @@ SERVICES = ("session", "policy", "dpe", "audit")
 
 @dataclass(frozen=True)
 class TreeRun:
-    """What a run showed."""
+    """Result of a run."""
 
     steps: list[dict[str, Any]]
     sessions: list[session_pb2.Session]
     broken: list[str]
-    """A sentence for every promise that was not kept."""
+    """A sentence for every broken promise."""
 
     def as_json(self) -> dict[str, Any]:
         """Return it for programs."""
         tree = [
             {
-                "agent": name_of(one),
+                "agent": agent_name(one),
                 "session_id": one.session_id,
                 "parent_session_id": one.parent_session_id,
                 "safety_budget_micros": one.safety_budget_micros,
@@ -91,7 +91,7 @@ def _settings(folder: Path, provider: RunningProvider, replay: Replay, keys: Map
         "INTERLOCK_AGENTS_FILE": str(agents),
         "INTERLOCK_MAX_WINDOWS": "12",
         "INTERLOCK_REQUEST_TIMEOUT_S": "150",
-        # Recorded answers repeat one another: each is decided as it came.
+        # Recorded answers repeat one another, so each is decided without a remedy.
         "INTERLOCK_REMEDIATION": "none",
     }
 
@@ -114,14 +114,14 @@ def _introduce(out: Console, agents: Mapping[str, str]) -> None:
     out.print(f"{', '.join(agents)}: four processes, each with a sidecar of its own.")
     out.print("Each specialist reads one sales e-mail and is asked for summaries of it.")
     out.print(f"E-mails, summaries and their labels are recorded data: {recording.citation},")
-    out.print(f"{recording.licence}. Ours are the questions, the reviews, and the words between two answers.")
+    out.print(f"{recording.licence}. The questions, the reviews and the words between two answers are ours.")
     out.print(f"policy    {POLICY}")
 
 
 def _sidecars(
     out: Console, ends: ExitStack, mesh: DemoMesh, folder: Path, settings: Mapping[str, str]
 ) -> dict[str, DemoMesh]:
-    """Start one sidecar per specialist, beside the services that all share."""
+    """Start one sidecar per specialist. All use the same services."""
     shared = {f"INTERLOCK_{name.upper()}_ADDRESS": mesh.address(name) for name in SERVICES}
     started = {
         name: ends.enter_context(DemoMesh(folder / name, {**settings, **shared}, "sidecar")) for name in SPECIALISTS
@@ -134,7 +134,7 @@ def _sidecars(
 def _act(
     out: Console, ends: ExitStack, tree: _Tree, sidecars: Mapping[str, DemoMesh], keys: Mapping[str, str]
 ) -> list[dict[str, Any]]:
-    """Let the agents act, and show what they do and what becomes of the tree, step by step."""
+    """Run the agents, and show their actions and the state of the tree, step by step."""
     said: Queue[dict[str, Any] | None] = Queue()
     for name in SPECIALISTS:
         ends.enter_context(_agent_process(["specialist", name], sidecars[name], keys[name], said))
@@ -162,7 +162,7 @@ def _next(said: Queue[dict[str, Any] | None]) -> dict[str, Any] | None:
 def _agent_process(
     arguments: Sequence[str], sidecar: DemoMesh, key: str, said: Queue[dict[str, Any] | None], *, last: bool = False
 ) -> Iterator[None]:
-    """Run an agent that knows its sidecar's address and its key, and nothing else of the mesh."""
+    """Run an agent that knows only the address of its sidecar and its own key."""
     env = {"OPENAI_BASE_URL": sidecar.base_url, "OPENAI_API_KEY": key, "OPENAI_MODEL": MODEL}
     process = subprocess.Popen(  # noqa: S603 - our own module
         [sys.executable, "-m", "interlock.demo.tree_agents", *arguments],
@@ -188,21 +188,21 @@ def _read(lines: IO[str], said: Queue[dict[str, Any] | None], last: bool) -> Non
 
 
 class _Tree:
-    """What the session service knows of the tree: read after every step, as an operator reads it."""
+    """The tree as the session service knows it. It is read after every step, as an operator would read it."""
 
     def __init__(self, service: session_pb2_grpc.SessionServiceStub) -> None:
         self._service = service
         self.root = ""
         self.sessions: list[session_pb2.Session] = []
         self.rises: list[str] = []
-        """Agents whose budget rose between two steps: none may (I1)."""
+        """Agents whose budget rose between two steps. There must be none (I1)."""
 
     def learn(self, line: Mapping[str, Any]) -> None:
-        """Note the root: the session of the first answer."""
+        """Keep the id of the root: the session of the first answer."""
         self.root = self.root or line.get("session_id", "")
 
     def refreshed(self) -> tuple[list[session_pb2.Session], dict[str, int]]:
-        """Return the tree now, and the budgets as they were before."""
+        """Return the current tree, and the budgets before the step."""
         before = {one.session_id: one.safety_budget_micros for one in self.sessions}
         if self.root:
             request = session_pb2.GetDagRequest(session_id=self.root, tree=True)
@@ -211,7 +211,7 @@ class _Tree:
                 raise MeshFailedError(f"the tree cannot be read: {answer.refusal.reason}")
             self.sessions = list(answer.sessions)
             self.rises += [
-                name_of(one)
+                agent_name(one)
                 for one in self.sessions
                 if one.safety_budget_micros > before.get(one.session_id, 1_000_000)
             ]

@@ -1,6 +1,6 @@
-"""The agents of the tree, each a process of its own: an orchestrator, and specialists that it delegates to over HTTP.
+"""The agents of the tree, each in its own process: an orchestrator, and specialists that it delegates to over HTTP.
 
-They use ``interlock.client`` and nothing of the mesh. What they do is told as JSON lines on standard output.
+They use only ``interlock.client``. They report their actions as JSON lines on standard output.
 ``python -m interlock.demo.tree_agents specialist NAME`` · ``python -m interlock.demo.tree_agents orchestrator URL URL URL``
 """
 
@@ -27,15 +27,15 @@ TASK_TIMEOUT_S = 300.0
 SPENT = "SAFETY_BUDGET_DEPLETED"
 
 
-def say(agent: str, event: str, **told: Any) -> dict[str, Any]:
-    """Print one line about what an agent did, and return it."""
-    line = {"agent": agent, "event": event, **told}
+def say(agent: str, event: str, **fields: Any) -> dict[str, Any]:
+    """Print one line about an action of an agent, and return it."""
+    line = {"agent": agent, "event": event, **fields}
     print(json.dumps(line), flush=True)  # noqa: T201 - the demonstration reads it
     return line
 
 
 def answered(agent: str, question: str, answer: Answer) -> dict[str, Any]:
-    """Tell of an answer that was released."""
+    """Report a released answer."""
     return say(
         agent, "answered", question=question, answer=answer.text, session_id=answer.session_id, risk=answer.risk,
         budget=str(answer.budget), strategy=answer.strategy, headers=answer.upstream(),
@@ -43,7 +43,7 @@ def answered(agent: str, question: str, answer: Answer) -> dict[str, Any]:
 
 
 def refused(agent: str, question: str, error: InterlockError) -> dict[str, Any]:
-    """Tell of an answer that was not."""
+    """Report a refused answer."""
     return say(
         agent, "refused", question=question, status=error.status, reason=error.reason,
         session_id=error.headers.get("crp-context-session-id", ""),
@@ -58,7 +58,7 @@ def conversation(recording: Recording, question: str) -> list[dict[str, str]]:
 
 
 class Specialist:
-    """Does tasks over one passage, each in a child session of whoever delegated it."""
+    """Does tasks about one passage, each in a child session of the delegating agent."""
 
     def __init__(self, name: str) -> None:
         self._name, self._recording = name, load(SPECIALISTS[name].recording)
@@ -68,7 +68,7 @@ class Specialist:
         return Starlette(routes=[Route("/tasks", self._task, methods=["POST"])])
 
     async def _task(self, request: Request) -> Response:
-        """Answer every question of the task, as one JSON line each, until nothing more is accepted."""
+        """Answer every question of the task with one JSON line, until the session accepts no more calls."""
         delegation = Delegation.received(request.headers.items())
         if delegation is None:
             return Response(status_code=401)
@@ -81,16 +81,16 @@ class Specialist:
         with Session(delegation=delegation) as child:
             for question in questions:
                 try:
-                    told = answered(self._name, question, child.chat(conversation(self._recording, question)))
+                    line = answered(self._name, question, child.chat(conversation(self._recording, question)))
                 except SafetyHalt as halt:
-                    told = refused(self._name, question, halt)
-                yield json.dumps(told) + "\n"
-                if told.get("halt_reason") == SPENT:
+                    line = refused(self._name, question, halt)
+                yield json.dumps(line) + "\n"
+                if line.get("halt_reason") == SPENT:
                     return
 
 
 def serve(name: str) -> None:
-    """Serve one specialist on a free port, which is told first."""
+    """Serve one specialist on a free port, which is reported first."""
     listener = socket.create_server(("127.0.0.1", 0))
     say(name, "listening", url=f"http://127.0.0.1:{listener.getsockname()[1]}/tasks")
     config = uvicorn.Config(Specialist(name).app(), log_config=None, access_log=False, lifespan="off")
@@ -98,7 +98,7 @@ def serve(name: str) -> None:
 
 
 def orchestrate(urls: Mapping[str, str]) -> None:
-    """Delegate to every specialist, make one answer of what the first two say, and go on until nothing more is accepted."""
+    """Delegate to every specialist, merge the answers of the first two, and continue until no more calls are accepted."""
     opening = load(SPECIALISTS["health"].recording)
     with Session() as session:
         answered("orchestrator", OPENING, session.chat(conversation(opening, OPENING)))
@@ -119,7 +119,7 @@ def orchestrate(urls: Mapping[str, str]) -> None:
 
 
 def _delegate(session: Session, name: str, url: str, questions: tuple[str, ...]) -> dict[str, Any]:
-    """Hand a task on and return the specialist's last line."""
+    """Delegate a task and return the specialist's last line."""
     delegation = session.delegation(name)
     say("orchestrator", "delegated", to=name, loop_depth=delegation.loop_depth, headers=sorted(delegation.headers))
     task = {"questions": questions}
@@ -139,7 +139,7 @@ def _ask(session: Session, question: str, results: list[dict[str, str]]) -> None
 
 
 def main() -> None:
-    """Be the agent that the arguments name."""
+    """Run the agent that the arguments name."""
     kind, *rest = sys.argv[1:]
     if kind == "specialist":
         serve(rest[0])

@@ -1,4 +1,4 @@
-"""What the demonstration of a tree promises: each promise that a run did not keep is named, and the run fails."""
+"""The promises of the tree demonstration. A run that breaks one fails, and each broken promise is named."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from interlock.api.session.v1 import session_pb2
 from interlock.demo.tree_script import SPECIALISTS, SYNTHESIS
-from interlock.demo.tree_view import breaker_of, name_of
+from interlock.demo.tree_view import agent_name, breaker_state
 
 HALTED = 451
 NEVER = frozenset({"crp-session-token", "crp-set-session", "crp-context-etag", "crp-context-quality-tier"})
@@ -21,8 +21,8 @@ def broken(
     *,
     crp_headers: set[str],
 ) -> Iterator[str]:
-    """Yield a sentence for every promise that does not hold."""
-    by_name = {name_of(session): session for session in tree}
+    """Yield a sentence for every broken promise."""
+    by_name = {agent_name(session): session for session in tree}
     missing = {"orchestrator", *SPECIALISTS} - by_name.keys()
     if missing:
         yield f"no session of {', '.join(sorted(missing))}"
@@ -45,12 +45,12 @@ def _outcome(steps: Sequence[Mapping[str, Any]], by_name: Mapping[str, session_p
     root, spent = by_name["orchestrator"], by_name["investment"]
     if not any(step["event"] == "answered" and step["question"] == SYNTHESIS for step in steps):
         yield "the orchestrator's answer from two specialists was not released"
-    if breaker_of(spent) != "OPEN" or not _refused(steps, "investment"):
-        yield "the specialist whose answers do not hold was not halted"
-    if root.safety_budget_micros > spent.safety_budget_micros or breaker_of(root) != "OPEN":
+    if breaker_state(spent) != "OPEN" or not _refused(steps, "investment"):
+        yield "the specialist with unsupported answers was not halted"
+    if root.safety_budget_micros > spent.safety_budget_micros or breaker_state(root) != "OPEN":
         yield "its spent budget did not reach the orchestrator"
     for name in ("storage", "health"):
-        if breaker_of(by_name[name]) != "CLOSED":
+        if breaker_state(by_name[name]) != "CLOSED":
             yield f"{name} did not keep its own budget"
     if len(_refused(steps, "orchestrator")) != 2:
         yield "the orchestrator was not refused a further answer and a further delegation"

@@ -1,7 +1,7 @@
-"""What the tree does: who is delegated to, what each is asked, and what the provider answers.
+"""The script of the tree: its specialists, their questions, and the answers of the provider.
 
-Passages, answers and labels are recorded data, as in the other demonstration; the questions are ours, and so are the words
-that join two recorded answers into the orchestrator's.
+Passages, answers and labels are recorded data, as in the other demonstration. The questions are ours, and so are the words
+that join two recorded answers into the answer of the orchestrator.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from interlock.demo.recording import Recording, Turn, load
 
 @dataclass(frozen=True)
 class TreeScript:
-    """What one specialist is asked about its recording."""
+    """The questions to one specialist about its recording."""
 
     recording: str
     questions: tuple[str, ...]
     merged: bool
-    """Whether the orchestrator makes its answer of it."""
+    """Whether the orchestrator merges its last answer."""
 
 
 def _script(recording: str, *, merged: bool, skip: int = 0) -> TreeScript:
@@ -30,14 +30,14 @@ OPENING = load("tree_health").turns[0].question
 SPECIALISTS: Mapping[str, TreeScript] = {
     "storage": _script("tree_storage", merged=True),
     "health": _script("tree_health", merged=True, skip=1),
-    # Its answers are what people labelled inconsistent with the e-mail, but for the first.
+    # All its answers except the first are labelled inconsistent with the e-mail.
     "investment": _script("tree_investment", merged=False),
 }
 SYNTHESIS = "Put both offers into one note."
 
 
 def provider_recording() -> Recording:
-    """Return all that the provider can answer, as one recording."""
+    """Return all answers of the provider, as one recording."""
     recordings = [load(script.recording) for script in SPECIALISTS.values()]
     turns = tuple(turn for recording in recordings for turn in recording.turns)
     return replace(recordings[0], title="three sales e-mails", turns=(*turns, _synthesis()))

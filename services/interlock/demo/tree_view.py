@@ -1,4 +1,4 @@
-"""How a tree of agents is shown in a terminal: in words and ASCII marks, so that it reads the same without colour."""
+"""Display of a tree of agents in a terminal, in words and ASCII marks, so that it is readable without colour."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from interlock.demo.view import BREAKER_COLOURS, COLOURS, bar
 SHOWN = 96
 
 
-def breaker_of(session: session_pb2.Session) -> str:
+def breaker_state(session: session_pb2.Session) -> str:
     """Return CLOSED, HALF_OPEN or OPEN."""
     return common_pb2.BreakerState.Name(session.breaker).removeprefix("BREAKER_STATE_")
 
 
-def name_of(session: session_pb2.Session) -> str:
+def agent_name(session: session_pb2.Session) -> str:
     """Return the agent type of a session."""
     return session.agent.agent_type or "agent"
 
 
 def show_step(out: Console, line: Mapping[str, Any]) -> None:
-    """Print what an agent did."""
+    """Print an action of an agent."""
     text = Text(f"\n{line['agent']}", style="bold").append(f" {line['event']}", style="default")
     if line["event"] == "answered":
         text.append(f" {line['question']!r}: ").append(line["risk"], style=COLOURS.get(line["risk"], ""))
@@ -40,8 +40,8 @@ def show_step(out: Console, line: Mapping[str, Any]) -> None:
             text.append(f" {line['question']!r}: ").append(f"{line['status']} {why}", style="bold red"), soft_wrap=True
         )
     else:
-        told = {name: value for name, value in line.items() if name not in {"agent", "event", "headers"}}
-        out.print(text.append(" " + ", ".join(f"{name} {value}" for name, value in told.items())))
+        fields = {name: value for name, value in line.items() if name not in {"agent", "event", "headers"}}
+        out.print(text.append(" " + ", ".join(f"{name} {value}" for name, value in fields.items())))
         out.print(Text("  headers: " + ", ".join(line.get("headers", ())), style="dim"))
 
 
@@ -52,7 +52,7 @@ def short(text: str) -> str:
 
 
 def show_tree(out: Console, sessions: Sequence[session_pb2.Session], before: Mapping[str, int]) -> None:
-    """Print the tree with budgets and breakers; an arrow marks a budget that has changed since *before*."""
+    """Print the tree with budgets and breakers; an arrow marks a budget that changed since *before*."""
     branches: dict[str, Tree] = {}
     for session in sessions:
         label = _label(session, before.get(session.session_id))
@@ -63,9 +63,9 @@ def show_tree(out: Console, sessions: Sequence[session_pb2.Session], before: Map
 
 
 def _label(session: session_pb2.Session, before: int | None) -> Text:
-    micros, breaker = session.safety_budget_micros, breaker_of(session)
+    micros, breaker = session.safety_budget_micros, breaker_state(session)
     windows = len(session.windows)
-    text = Text(f"{name_of(session):<13}{bar(micros)} ")
+    text = Text(f"{agent_name(session):<13}{bar(micros)} ")
     text.append(f"{breaker:<9}", style=BREAKER_COLOURS.get(breaker, ""))
     text.append(f" {windows} window{'s' if windows != 1 else ''}")
     if before is not None and before != micros:

@@ -1,4 +1,4 @@
-"""How a window is shown in a terminal: in words and ASCII marks, so that it reads the same without colour."""
+"""Display of a window in a terminal, in words and ASCII marks, so that it is readable without colour."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interlock.demo.agent import DemoWindow
 WIDTH = 80
 FULL_MICROS = 1_000_000
 WHOLE = 0.8
-"""A claim that is this share of its sentence is the sentence: its text is not said again."""
+"""A claim that covers this share of its sentence counts as the whole sentence; its text is not repeated."""
 COLOURS = {"LOW": "green", "MEDIUM": "yellow", "HIGH": "bold yellow", "CRITICAL": "bold red"}
 BREAKER_COLOURS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "bold red"}
 
@@ -32,12 +32,12 @@ class Mark:
 
 
 def console(*, stderr: bool = False) -> Console:
-    """Return a console of at most 80 columns; it keeps to NO_COLOR and to plain text in a pipe."""
+    """Return a console of at most 80 columns. It respects NO_COLOR and prints plain text to a pipe."""
     return Console(width=min(WIDTH, Console().width), highlight=False, emoji=False, stderr=stderr)
 
 
 def marks(report: dpe_pb2.Report) -> list[Mark]:
-    """Return the unsupported stretches of the answer, in order; claims of one sentence are one stretch."""
+    """Return the unsupported stretches of the answer, in order; the claims of one sentence are one stretch."""
     reasons: dict[tuple[int, int], list[str]] = {}
     for claim in report.claims:
         why = list(_why(claim))
@@ -80,7 +80,7 @@ def bar(micros: int, width: int = 20) -> str:
 
 
 def verdict(window: DemoWindow) -> Text:
-    """Return what was decided, with the reason."""
+    """Return the decision, with its reason."""
     if window.body is not None:
         return Text(f"HALTED, 451 {window.body.get('crp_halt_reason', '')}", style="bold red")
     warning = window.headers.get("crp-safety-budget-warning")
@@ -88,7 +88,7 @@ def verdict(window: DemoWindow) -> Text:
 
 
 def summary(window: DemoWindow) -> dict[str, Any]:
-    """Return what is shown of *window*, for programs."""
+    """Return the summary of *window* for programs."""
     return {
         "window": window.number,
         "item": window.turn.item,
@@ -111,14 +111,14 @@ def summary(window: DemoWindow) -> dict[str, Any]:
 
 
 def stages(report: dpe_pb2.Report) -> str:
-    """Return which stages ran, and which did not and why."""
+    """Return the stages that ran, and the other stages with the reason."""
     ran = [stage.number for stage in report.stages if stage.status == dpe_pb2.STAGE_STATUS_RAN]
     rest = [f"{stage.number} ({stage.detail})" for stage in report.stages if stage.number not in ran]
     return " ".join(ran) + (f"; not run: {', '.join(rest)}" if rest else "")
 
 
 def quality(window: DemoWindow) -> str:
-    """Return what stages 6 to 9 found, as the headers say it."""
+    """Return the findings of stages 6 to 9, from the headers."""
     named = (
         ("repetition", "crp-quality-repetition"), ("completeness", "crp-quality-completeness"),
         ("flow", "crp-quality-flow"), ("contradictions", "crp-safety-contradictions"), ("score", "crp-quality-score"),
@@ -128,10 +128,10 @@ def quality(window: DemoWindow) -> str:
 
 
 def asked(window: DemoWindow, calls: int) -> str:
-    """Return how the answer was come by."""
+    """Return how the answer was produced."""
     strategy = window.headers.get("crp-context-strategy", "")
-    told = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
-    return f"{told}; REMEDIED: the first answer was not released" if window.remedied else told
+    produced = f"{calls} model call{'s' if calls != 1 else ''}, {strategy} {window.headers.get('crp-agent-revision-round', '')}"
+    return f"{produced}; REMEDIED: the first answer was not released" if window.remedied else produced
 
 
 def rows(window: DemoWindow, before_micros: int, calls: int) -> Iterator[tuple[str, Text]]:
@@ -141,7 +141,7 @@ def rows(window: DemoWindow, before_micros: int, calls: int) -> Iterator[tuple[s
     label = "consistent" if window.turn.consistent else "inconsistent"
     yield "agent", Text(window.turn.question)
     if window.answer is None:
-        yield "answer", Text("(not released; the report tells what was found in it)", style="italic")
+        yield "answer", Text("(not released; the report has its findings)", style="italic")
     else:
         yield "answer", marked(window.answer, found)
     for number, mark in enumerate(found, 1):
@@ -158,12 +158,12 @@ def rows(window: DemoWindow, before_micros: int, calls: int) -> Iterator[tuple[s
     budget = Text(f"{bar(window.budget_micros)} (-{charge:.2f})   breaker ")
     yield "budget", budget.append(window.breaker, style=BREAKER_COLOURS.get(window.breaker, ""))
     yield "decision", verdict(window)
-    first = " (a first window has nothing before it)" if window.chain == "UNVERIFIED" else ""
+    first = " (the first window has no predecessor)" if window.chain == "UNVERIFIED" else ""
     yield "chain", Text(f"{window.chain}{first}   {window.headers.get('crp-provenance-hmac', '')[:23]}…")
 
 
 def show_models(out: Console, report: dpe_pb2.Report) -> None:
-    """Print which models judged: name with version, hash, and where they ran."""
+    """Print the models that judged: name with version, hash, and runtime."""
     out.print(Text("\nJudged by:", style="bold"))
     for model in report.models:
         out.print(Text(f"  {model.slot:<9} {model.name}, {model.runtime}"))

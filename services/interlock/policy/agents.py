@@ -1,4 +1,4 @@
-"""The registry of agent types as the service answers it: messages to domain values and back (SPEC-012 §7)."""
+"""The registry of agent types behind the service's RPCs: messages to domain values and back (SPEC-012 §7)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDENTIFIED = Counter(
 
 
 class AgentRegistry:
-    """The registry of *file*; ``None``: there is none, and no agent is registered."""
+    """The registry in *file*; with ``None`` no agent is registered."""
 
     def __init__(self, file: WatchedFile[Registry] | None, *, required: bool) -> None:
         self._file, self._required = file, required
@@ -41,7 +41,7 @@ class AgentRegistry:
         )
 
     def list(self) -> policy_pb2.ListAgentsResponse:
-        """Return every agent type in force, and whether the file says so too."""
+        """Return every agent type in force, and the fault of the current file if it is not in force."""
         return policy_pb2.ListAgentsResponse(
             agents=map(to_message, self.registry.by_name.values()),
             registry_hash=self._file.now.hash if self._file else "",
@@ -49,17 +49,17 @@ class AgentRegistry:
         )
 
     async def register(self, message: policy_pb2.Agent) -> bool:
-        """Write an agent type into the file and put it in force; return whether it replaced one."""
+        """Write an agent type to the file and reload the file; return whether it replaced one."""
         file, agent = self._writable(), from_message(message)
         replaced = await asyncio.to_thread(agents_file.register, file.path, agent)
         await asyncio.to_thread(file.refresh)
         return replaced
 
     async def remove(self, name: str) -> bool:
-        """Take an agent type out of the file and out of force; return whether there was one."""
+        """Remove an agent type from the file and reload the file; return whether there was one."""
         file = self._writable()
         if not NAME.fullmatch(name):
-            raise invalid("AGENTS_INVALID", "not a name of an agent type", field="agent_type")
+            raise invalid("AGENTS_INVALID", "not a valid name of an agent type", field="agent_type")
         removed = await asyncio.to_thread(agents_file.remove, file.path, name)
         await asyncio.to_thread(file.refresh)
         return removed
@@ -85,7 +85,7 @@ def to_message(agent: AgentType) -> policy_pb2.Agent:
 
 
 def from_message(message: policy_pb2.Agent) -> AgentType:
-    """Return the agent type that a message describes, held to the same rules as the file (AGENTS_INVALID)."""
+    """Return the agent type that a message describes, validated by the same rules as the file (AGENTS_INVALID)."""
     fields: dict[str, Any] = {"api_key": [KEY_PREFIX + key for key in message.api_key_sha256]}
     if message.HasField("max_loop_depth"):
         fields["max_loop_depth"] = message.max_loop_depth

@@ -1,4 +1,4 @@
-"""Writing the registry of agent types: one at a time, all or nothing, for every process that reads the file (AGT-1)."""
+"""Write the registry of agent types: one writer at a time, all or nothing, for all processes that read the file (AGT-1)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from pathlib import Path
 from interlock.domain.agents import AgentType, Registry, read_registry
 from interlock.domain.errors import Refused, conflict, unavailable
 from interlock.policy.agents_text import rewritten
-from interlock.policy.watched import content_of, document_of
+from interlock.policy.watched import parse_document, read_content
 
 LOCK_LIMIT_S = 5.0
 
 
 def load(path: Path) -> Registry:
-    """Return the registry in *path* as it is now; refused as ``read_registry`` and ``document_of``."""
-    return read_registry(document_of(content_of(path), path))
+    """Return the registry in *path* as it is now; refused like ``read_registry`` and ``parse_document``."""
+    return read_registry(parse_document(read_content(path), path))
 
 
 def register(path: Path, agent: AgentType) -> bool:
-    """Add *agent* to the file, or replace the one of its name; return whether there was one.
+    """Add *agent* to the file, or replace the type of the same name; return whether there was one.
 
     Refused with AGENT_KEY_TAKEN when one of its keys belongs to another type.
     """
@@ -52,14 +52,14 @@ def remove(path: Path, name: str) -> bool:
 
 
 def _changed(path: Path, change: Callable[[Registry], tuple[Mapping[str, AgentType], bool]], name: str) -> bool:
-    """Change the file under its lock. A file that is not good now is left alone: someone is at work on it."""
+    """Change the file under its lock. An invalid file is left alone, because someone may be editing it."""
     target = path.resolve()  # a link stays a link
     with _locked(target):
         registry = _good(target)
         agents, answer = change(registry)
         if agents != registry.by_name:
             Registry(agents.values())
-            _replace(target, rewritten(content_of(target).decode(), agents, name).encode())
+            _replace(target, rewritten(read_content(target).decode(), agents, name).encode())
     return answer
 
 
@@ -69,14 +69,14 @@ def _good(path: Path) -> Registry:
     except Refused as refused:
         raise conflict(
             "AGENTS_FILE_FAULTY",
-            f"the registry's file cannot be used as it is: {refused.message}",
+            f"the registry file is invalid: {refused.message}",
             cause=refused.reason,
         ) from None
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold the lock beside *path*: the file itself is replaced, so a lock on it would be a lock on its past."""
+    """Hold a separate lock file next to *path*. The file itself is replaced, so a lock on it would be on the old file."""
     try:
         descriptor = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -102,7 +102,7 @@ def _take(descriptor: int, path: Path) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put *content* in the place of the file at once and durably, with the rights that it had."""
+    """Replace the file by *content*, atomically and durably, with the same permissions."""
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         mode = stat.S_IMODE(path.stat().st_mode)

@@ -1,4 +1,4 @@
-"""The text of a registry with one agent type changed and everything else as its author wrote it, comments and all."""
+"""Edit one agent type in the text of a registry and keep everything else as its author wrote it, including comments."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HEADING = "# Registered agent types (SPEC-012 §7.1). Written by interlock; it 
 
 
 def rewritten(text: str, agents: Mapping[str, AgentType], name: str) -> str:
-    """Return *text* so that it says *agents*, which differ from what it says by the one of *name*.
+    """Return *text* changed to describe *agents*, which differ from the text only in the type *name*.
 
-    Only the lines of that one are touched where the text is written in lines; else all of it is written anew.
+    Only the lines of that type change if the text is in block style. Otherwise the whole text is written again.
     """
     edited = _edited(text, agents.get(name), name)
     with contextlib.suppress(Refused, yaml.YAMLError):
@@ -27,7 +27,7 @@ def rewritten(text: str, agents: Mapping[str, AgentType], name: str) -> str:
 
 
 def _edited(text: str, agent: AgentType | None, name: str) -> str:
-    """Return the edited text; empty when it cannot be edited by lines. Whether it came out right is checked by its caller."""
+    """Return the edited text; empty when it cannot be edited by lines. The caller checks the result."""
     node = _agents(text)
     if node is None:
         return ""
@@ -47,7 +47,7 @@ def _edited(text: str, agent: AgentType | None, name: str) -> str:
 
 
 def _agents(text: str) -> Any:
-    """Return the node of the agent types, if they are written one below the other; ``None`` otherwise."""
+    """Return the node of the agent types if it is in block style; ``None`` otherwise."""
     root = yaml.compose(text, Loader=yaml.SafeLoader)
     if not isinstance(root, yaml.MappingNode) or root.flow_style:
         return None
@@ -56,7 +56,7 @@ def _agents(text: str) -> Any:
 
 
 def _end(lines: list[str], before: int) -> int:
-    """Return the line after the last one that says something above line *before*: comments there speak of what follows."""
+    """Return the line after the last content above line *before*. Comments in between belong to what follows."""
     while before > 0 and (not lines[before - 1].strip() or lines[before - 1].lstrip().startswith("#")):
         before -= 1
     return before

@@ -1,4 +1,4 @@
-"""Reads a DPE report into findings. Whatever is absent, contradictory or out of range counts as the worst (A-40)."""
+"""Read a DPE report into findings. A value that is absent, contradictory or out of range counts as the worst (A-40)."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ E = TypeVar("E", bound=Enum)
 
 
 def member(kind: type[E], value: int | str) -> E | None:
-    """Return the member of *kind* with that value; ``None`` for a value that it does not have, zero of a proto too."""
+    """Return the member of *kind* with that value; ``None`` for an unknown value, including a proto's zero."""
     try:
         return kind(value)
     except ValueError:
         return None
 
 
-def findings_of(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
-    """Return what *report* shows. A value whose stage is not reported as run is absent, whatever it says.
+def read_findings(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
+    """Return the findings of *report*. A value is absent unless its stage is reported as run.
 
-    Flow is not defined in window 1 (SPEC-005 §11.3); with a window number of 0, which is no position, it is only absent.
+    Flow is not defined in window 1 (SPEC-005 §11.3); with window number 0, which is not a position, flow is only absent.
     """
     ran = _stages_run(report.stages)
     attributions = _attributions(report.claims) if ATTRIBUTION in ran else None
@@ -63,7 +63,7 @@ def findings_of(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
 
 
 def _stages_run(stages: Iterable[dpe_pb2.Stage]) -> frozenset[str]:
-    """Return the stages of which every entry says that they ran."""
+    """Return the stages whose every entry has the status RAN."""
     listed = list(stages)
     not_run = {stage.number for stage in listed if stage.status != dpe_pb2.STAGE_STATUS_RAN}
     return frozenset(stage.number for stage in listed) - not_run
@@ -93,7 +93,7 @@ def _score(report: dpe_pb2.Report, field: str, *, ran: bool) -> float | None:
 
 
 def _attributions(claims: Iterable[dpe_pb2.Claim]) -> frozenset[ClaimBasis]:
-    """Return the attributions of the checked claims; a factual claim without one rests on nothing that is known."""
+    """Return the attributions of the checked claims; a factual claim without one counts as unverifiable."""
     return frozenset(
         member(ClaimBasis, claim.attribution) or ClaimBasis.UNVERIFIABLE
         for claim in claims

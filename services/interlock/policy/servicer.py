@@ -1,12 +1,12 @@
-"""The policy service: protobuf messages to domain values and back. It decides nothing itself.
+"""The policy service: it converts protobuf messages to domain values and back. The domain decides.
 
-It keeps no state but what it reads: the registry of agent types and the reviewers, each from its file.
+Its only state is read from files: the registry of agent types and the reviewers.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
@@ -25,8 +25,8 @@ from interlock.domain.policy.policy_text import parse
 from interlock.domain.policy.remedies import Progress
 from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.agents import AgentRegistry
-from interlock.policy.report import findings_of, member
-from interlock.policy.reviewers import NOBODY, Registered
+from interlock.policy.report import member, read_findings
+from interlock.policy.reviewers import NO_REVIEWERS, Registered
 from interlock.runtime.clock import Clock, iso8601, system_clock
 from interlock.runtime.rpc.errors import answers_refusals
 
@@ -42,11 +42,11 @@ COMPLIANCE_WARNINGS = Counter(
 )
 
 CACHED_POLICIES = 1024
-"""Texts kept parsed, each at most 8,192 bytes."""
+"""Number of parsed texts to keep. Each text has at most 8,192 bytes."""
 
 
 class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
-    """Parses, compares, resolves and decides. *default* is the deployment's policy; it tightens every root."""
+    """Parses, compares, resolves and decides. *default* is the deployment's policy, which tightens every root session."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         clock: Clock = system_clock,
     ) -> None:
         self._default, self._agents = default, agents or AgentRegistry(None, required=False)
-        self._reviewers = reviewers or Registered(lambda: NOBODY, by_rpc=False)
+        self._reviewers = reviewers or Registered(lambda: NO_REVIEWERS, by_rpc=False)
         self._clock = clock
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 
@@ -79,7 +79,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def Compare(  # noqa: N802 - the proto's
         self, request: policy_pb2.CompareRequest, context: Any
     ) -> policy_pb2.CompareResponse:
-        """Tell in which directives a child is looser than its parent."""
+        """Return the directives in which a child is looser than its parent."""
         del context
         found = relaxations(self._parse(request.parent_text), self._parse(request.child_text))
         return policy_pb2.CompareResponse(
@@ -118,7 +118,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def IdentifyAgent(  # noqa: N802 - the proto's
         self, request: policy_pb2.IdentifyAgentRequest, context: Any
     ) -> policy_pb2.IdentifyAgentResponse:
-        """Tell which agent type a key belongs to."""
+        """Return the agent type of a key."""
         del context
         return self._agents.identify(request.api_key_sha256)
 
@@ -126,7 +126,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def ListAgents(  # noqa: N802 - the proto's
         self, request: policy_pb2.ListAgentsRequest, context: Any
     ) -> policy_pb2.ListAgentsResponse:
-        """List the registry that is in force."""
+        """List the registry in force."""
         del request, context
         return self._agents.list()
 
@@ -142,7 +142,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def RemoveAgent(  # noqa: N802 - the proto's
         self, request: policy_pb2.RemoveAgentRequest, context: Any
     ) -> policy_pb2.RemoveAgentResponse:
-        """Take an agent type out of the registry's file."""
+        """Remove an agent type from the registry's file."""
         del context
         return policy_pb2.RemoveAgentResponse(removed=await self._agents.remove(request.agent_type))
 
@@ -150,7 +150,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def VerifyApproval(  # noqa: N802 - the proto's
         self, request: policy_pb2.VerifyApprovalRequest, context: Any
     ) -> policy_pb2.VerifyApprovalResponse:
-        """Verify a reviewer's approval for what it is presented for."""
+        """Verify a reviewer's approval for the action and scope that it is presented for."""
         del context
         scope = dict(request.scope)
         if request.action == approval.DELEGATE:
@@ -177,7 +177,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def ListReviewers(  # noqa: N802 - the proto's
         self, request: policy_pb2.ListReviewersRequest, context: Any
     ) -> policy_pb2.ListReviewersResponse:
-        """List who may approve what."""
+        """List the reviewers and the actions that each may approve."""
         del request, context
         return policy_pb2.ListReviewersResponse(reviewers=self._reviewers.list())
 
@@ -185,7 +185,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def RemoveReviewer(  # noqa: N802 - the proto's
         self, request: policy_pb2.RemoveReviewerRequest, context: Any
     ) -> policy_pb2.RemoveReviewerResponse:
-        """Take a reviewer out who was registered by RPC."""
+        """Remove a reviewer that was registered by RPC."""
         del context
         removed = self._reviewers.remove(request.reviewer_id)
         log.info("reviewer.removed", name=request.reviewer_id, outcome="removed" if removed else "absent")
@@ -195,11 +195,11 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
     async def Decide(  # noqa: N802 - the proto's
         self, request: policy_pb2.DecideRequest, context: Any
     ) -> policy_pb2.DecideResponse:
-        """Say what happens to a response."""
+        """Decide what happens to a response."""
         del context
         if not request.HasField("report"):
             raise invalid("REPORT_MISSING", "a decision needs the report of the response", field="report")
-        verdict = decide(self._situation(request), findings_of(request.report, window_number=request.window_number))
+        verdict = decide(self._situation(request), read_findings(request.report, window_number=request.window_number))
         _note(verdict)
         return policy_pb2.DecideResponse(decision=_decision(verdict))
 
@@ -217,7 +217,7 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         )
 
     def _read(self, text: str) -> Policy:
-        """Parse a canonical text, in which the empty one demands nothing."""
+        """Parse a canonical text. An empty text has no directives."""
         return self._parse(text) if text else NOTHING
 
 
@@ -246,14 +246,18 @@ def _progress(request: policy_pb2.DecideRequest) -> Progress:
 def _accept_risk(number: int) -> RiskLevel | None:
     level = member(RiskLevel, number)
     if number and level is None:
-        raise invalid("ACCEPT_RISK_UNKNOWN", "accept_risk is no risk level", field="accept_risk")
+        raise invalid("ACCEPT_RISK_UNKNOWN", "accept_risk is not a risk level", field="accept_risk")
     return level
 
 
 def _tier(name: str) -> Tier:
     tier = member(Tier, name.upper())
     if tier is None:
-        raise invalid("ACCEPT_QUALITY_UNKNOWN", "accept_quality holds what is no tier", field="accept_quality")
+        raise invalid(
+            "ACCEPT_QUALITY_UNKNOWN",
+            "accept_quality contains a value that is not a quality tier",
+            field="accept_quality",
+        )
     return tier
 
 
@@ -266,7 +270,7 @@ def _note(verdict: Verdict) -> None:
 
 def _decision(verdict: Verdict) -> policy_pb2.Decision:
     return policy_pb2.Decision(
-        action=cast("Any", int(verdict.outcome.action)),
+        action=policy_pb2.Action.ValueType(int(verdict.outcome.action)),
         halt_reason=verdict.outcome.halt_reason,
         reason=verdict.outcome.reason,
         violations=[
@@ -277,7 +281,7 @@ def _decision(verdict: Verdict) -> policy_pb2.Decision:
         oversight_required=verdict.outcome.oversight_required,
         warned=verdict.warned,
         redispatch_strategy=verdict.outcome.strategy,
-        remedies=[cast("Any", int(remedy)) for remedy in verdict.outcome.remedies],
+        remedies=[policy_pb2.Remedy.ValueType(int(remedy)) for remedy in verdict.outcome.remedies],
     )
 
 

@@ -1,7 +1,7 @@
-"""A file of settings that is read again when it changes, and whose last good state stays in force (AGT-1).
+"""A settings file that is re-read when it changes. Its last valid state stays in force (AGT-1).
 
-It is read whole about once a second and compared by its hash: a file of this size is read in less time than a look at its
-times would save, and nothing that a clock rounds can hide a change.
+The whole file is read about once a second and compared by its hash. Reading a file of this size is cheap, and a hash cannot
+miss a change as a rounded modification time could.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class InForce(Generic[T]):
-    """What a file said when it was last good, its hash, and why the file as it is now is not in force (empty: it is)."""
+    """The last valid state of a file, its hash, and why the current file is not in force (empty if it is)."""
 
     value: T
     hash: str
@@ -46,18 +46,18 @@ class InForce(Generic[T]):
 
 
 class WatchedFile(Generic[T]):
-    """One file. *read* turns its document into a value or refuses it; *setting* names it in logs and metrics."""
+    """One file. *read* converts its document to a value or refuses it; *setting* names it in logs and metrics."""
 
     def __init__(self, path: Path, read: Callable[[Any], T], *, setting: str) -> None:
         self.path, self.setting, self._read = path, setting, read
-        content = content_of(path)
+        content = read_content(path)
         self._seen = digest(content)
         self.now = InForce(self._parsed(content), self._seen, "")
         self._looking = threading.Lock()
         FAULTY.labels(setting).set(0)
 
     def refresh(self) -> None:
-        """Look at the file again; one that cannot be used is told once, and the last good one stays in force."""
+        """Read the file again. An unusable file is reported once, and the last valid state stays in force."""
         with self._looking:
             try:
                 self._look()
@@ -65,8 +65,8 @@ class WatchedFile(Generic[T]):
                 self._refuse(refused)
 
     def _look(self) -> None:
-        before, self._seen = self._seen, ""  # a file that cannot be read is new when it is back
-        content = content_of(self.path)
+        before, self._seen = self._seen, ""  # an unreadable file counts as new once it can be read again
+        content = read_content(self.path)
         self._seen = digest(content)
         if self._seen != before:
             value = self.now.value if self._seen == self.now.hash else self._parsed(content)
@@ -76,7 +76,7 @@ class WatchedFile(Generic[T]):
             log.info("policy.file.reloaded", setting=self.setting)
 
     def _parsed(self, content: bytes) -> T:
-        return self._read(document_of(content, self.path))
+        return self._read(parse_document(content, self.path))
 
     def _refuse(self, refused: Refused) -> None:
         fault = f"{refused.reason}: {refused.message}"
@@ -88,12 +88,12 @@ class WatchedFile(Generic[T]):
         log.error("policy.file.refused", setting=self.setting, reason=refused.reason, hint=refused.message)
 
     async def watch(self) -> None:
-        """Look again about once a second, in one thread at a time, until cancelled."""
+        """Refresh about once a second, in one thread at a time, until cancelled."""
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
                 await asyncio.to_thread(self.refresh)
-            # A defect must not end the watch; the good file stays in force.
+            # A defect must not end the watch; the last valid state stays in force.
             except Exception:
                 log.exception("policy.file.not_read", setting=self.setting)
 
@@ -103,7 +103,7 @@ def digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def content_of(path: Path) -> bytes:
+def read_content(path: Path) -> bytes:
     """Return the bytes of a regular file; refused with FILE_UNREADABLE or FILE_TOO_LARGE."""
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -121,6 +121,6 @@ def _unreadable(path: Path, why: str) -> Refused:
     return unavailable("FILE_UNREADABLE", f"{path}: {why}", retry_after_ms=0)
 
 
-def document_of(content: bytes, path: Path) -> Any:
-    """Return the one YAML document of a file that holds no secret; refused with FILE_MALFORMED, saying what is wrong where."""
+def parse_document(content: bytes, path: Path) -> Any:
+    """Return the one YAML document of a file that holds no secret; refused with FILE_MALFORMED, which names the error and its place."""
     return strict_yaml.parse_yaml(content, path, secret=False)

@@ -1,4 +1,4 @@
-"""Opens the policy service from its settings."""
+"""Open the policy service from its settings."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interlock.domain.errors import Refused, invalid
 from interlock.domain.policy.directives import NOTHING, Policy
 from interlock.domain.policy.policy_text import parse
 from interlock.policy.agents import AgentRegistry
-from interlock.policy.reviewers import NOBODY, Registered, Reviewers, read_reviewers
+from interlock.policy.reviewers import NO_REVIEWERS, Registered, Reviewers, read_reviewers
 from interlock.policy.servicer import PolicyServicer
 from interlock.policy.watched import WatchedFile
 from interlock.runtime.clock import Clock, system_clock
@@ -21,9 +21,9 @@ from interlock.runtime.settings.model import Settings
 
 
 async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:
-    """Return the policy service. Its registry and its reviewers are read now and again whenever their files change.
+    """Return the policy service. It reads its registry and its reviewers now, and again whenever their files change.
 
-    Refused for a malformed ``default_policy``, ``agents_file`` or ``reviewers_file``: nothing starts unguarded.
+    Refused for a malformed ``default_policy``, ``agents_file`` or ``reviewers_file``, so that nothing starts unguarded.
     """
     agents, reviewers = await asyncio.to_thread(_files, settings)
     watches = [asyncio.create_task(file.watch()) for file in (agents, reviewers) if file is not None]
@@ -35,7 +35,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
             _default_policy(settings.default_policy),
             agents=registry,
             reviewers=Registered(
-                (lambda: NOBODY) if reviewers is None else (lambda: reviewers.now.value),
+                (lambda: NO_REVIEWERS) if reviewers is None else (lambda: reviewers.now.value),
                 by_rpc=settings.reviewers_by_rpc,
             ),
             clock=clock,
@@ -54,7 +54,7 @@ def _files(settings: Settings) -> tuple[WatchedFile[Registry] | None, WatchedFil
     elif settings.require_registered_agents:
         raise invalid(
             "SETTINGS_INVALID",
-            "require_registered_agents needs agents_file, or nobody could make a session",
+            "require_registered_agents needs agents_file; without it no caller could start a session",
             setting="require_registered_agents",
         )
     if settings.reviewers_file is not None:
@@ -65,7 +65,7 @@ def _files(settings: Settings) -> tuple[WatchedFile[Registry] | None, WatchedFil
 
 @contextlib.contextmanager
 def _naming(setting: str) -> Iterator[None]:
-    """Say which setting a refusal speaks of."""
+    """Add the name of the setting to a refusal."""
     try:
         yield
     except Refused as refused:

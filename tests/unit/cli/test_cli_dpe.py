@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from interlock.cli.dpe import _results, app, as_text, report_dict, request_of
+from interlock.cli.dpe import _results, app, as_text, parse_request, report_dict
 from interlock.domain.errors import Kind, Refused
 from tests.support.dpe import pipeline, request
 
@@ -25,7 +25,7 @@ async def batch(lines: Iterable[Any]) -> list[dict[str, Any]]:
 
 def test_fields_are_read():
     """Facts, query, prompt, domain and response; ids and weights have defaults."""
-    found = request_of(GOOD | {"facts": [FACT, {"content": "Second."}], "prompt": "p", "domain": "medical"})
+    found = parse_request(GOOD | {"facts": [FACT, {"content": "Second."}], "prompt": "p", "domain": "medical"})
 
     assert [(f.id, f.importance) for f in found.facts] == [("f1", 0.9), ("f2", 0.5)]
     assert (found.query, found.prompt, found.domain) == ("How tall?", "p", "medical")
@@ -50,7 +50,7 @@ def test_fields_are_read():
 def test_wrong_fields_are_refused(raw):
     """Each names what is wrong, before a model is loaded."""
     with pytest.raises(Refused) as refused:
-        request_of(raw)
+        parse_request(raw)
 
     assert (refused.value.kind, refused.value.reason) == (Kind.INVALID, "INPUT_INVALID")
 
@@ -84,7 +84,7 @@ async def test_a_batch_answers_each_line_in_order():
 @pytest.mark.req("DPE-13")
 async def test_a_report_in_json_leaves_out_what_did_not_run():
     """Zero and empty are given, absent is absent."""
-    found = report_dict(await pipeline().analyse(request_of(GOOD)))
+    found = report_dict(await pipeline().analyse(parse_request(GOOD)))
 
     assert found["fabrication_count"] == 0
     assert found["omissions"] == []

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.domain import approval
 from interlock.domain.errors import Kind, Refused
-from interlock.policy.reviewers import NOBODY, read_reviewers
+from interlock.policy.reviewers import NO_REVIEWERS, read_reviewers
 from tests.support.policy.agents import APPROVAL, NOW_S, REVIEWER, SESSION, approved, private_key, reviewers
 
 SCOPE = {"session": SESSION, "agent": "specialist_legal"}
@@ -58,7 +58,7 @@ def test_a_registered_reviewers_approval_holds():
         ({"action": ""}, "APPROVAL_MISMATCH"),
         ({"now_s": NOW_S + 900}, "APPROVAL_EXPIRED"),
         ({"now_s": NOW_S - 61}, "APPROVAL_FROM_FUTURE"),
-        ({"among": NOBODY}, "APPROVAL_INVALID"),
+        ({"among": NO_REVIEWERS}, "APPROVAL_INVALID"),
         ({"among": read_reviewers(reviewers(another=private_key()))}, "APPROVAL_INVALID"),
         ({"among": read_reviewers(reviewers(**{REVIEWER: private_key(2)}))}, "APPROVAL_INVALID"),
     ],

@@ -11,7 +11,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Repetition, Tier
 from interlock.domain.policy.findings import ClaimBasis
 from interlock.domain.risk.risk import RiskLevel
-from interlock.policy.report import findings_of
+from interlock.policy.report import read_findings
 
 RAN, NOT_RUN = dpe_pb2.STAGE_STATUS_RAN, dpe_pb2.STAGE_STATUS_NOT_RUN
 STAGES = ["1", "2", "3a", "3b", "3c", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13"]
@@ -42,7 +42,7 @@ def without(field: str, **fields) -> dpe_pb2.Report:
 
 def test_reads_every_signal():
     """A whole report gives its values as they are."""
-    found = findings_of(report(fabrication_count=2))
+    found = read_findings(report(fabrication_count=2))
 
     assert (found.risk, found.attributions) == (RiskLevel.LOW, {ClaimBasis.CONTEXT_GROUNDED})
     assert (found.grounding, found.entailment, found.flow, found.completeness) == (1.0, 0.9, 0.8, 0.7)
@@ -52,7 +52,7 @@ def test_reads_every_signal():
 
 def test_an_empty_report_shows_nothing_good():
     """A report without a field has the highest risk, and every signal is absent."""
-    found = findings_of(dpe_pb2.Report())
+    found = read_findings(dpe_pb2.Report())
 
     assert found.risk is RiskLevel.CRITICAL
     assert {found.attributions, found.grounding, found.entailment, found.flow, found.completeness} == {None}
@@ -69,11 +69,11 @@ def test_an_empty_report_shows_nothing_good():
 )  # fmt: skip
 def test_a_value_of_a_stage_that_did_not_run_is_absent(stage, signal):
     """A stage that is not run, not listed, or listed twice with a NOT_RUN gives no value, whatever stands there."""
-    assert getattr(findings_of(report(stages=stages(stage))), signal) is None
-    assert getattr(findings_of(report(stages=[s for s in stages() if s.number != stage])), signal) is None
+    assert getattr(read_findings(report(stages=stages(stage))), signal) is None
+    assert getattr(read_findings(report(stages=[s for s in stages() if s.number != stage])), signal) is None
     twice = [*stages(), dpe_pb2.Stage(number=stage, status=NOT_RUN)]
-    assert getattr(findings_of(report(stages=twice)), signal) is None
-    assert getattr(findings_of(report()), signal) is not None
+    assert getattr(read_findings(report(stages=twice)), signal) is None
+    assert getattr(read_findings(report()), signal) is not None
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_value_of_a_stage_that_did_not_run_is_absent(stage, signal):
 )  # fmt: skip
 def test_a_value_that_a_stage_did_not_give_is_absent(field, signal):
     """A stage that ran and gave no value shows nothing, and is no excuse."""
-    found = findings_of(without(field))
+    found = read_findings(without(field))
 
     assert getattr(found, signal) is None
     assert signal not in found.undefined
@@ -100,7 +100,7 @@ def test_a_value_that_a_stage_did_not_give_is_absent(field, signal):
 )  # fmt: skip
 def test_risk_is_the_worse_of_level_and_score(level, score, expected):
     """A level may have a floor above its score; a score that is higher than its level, or none, is not believed."""
-    assert findings_of(report(risk_level=level, composite_score=score)).risk is expected
+    assert read_findings(report(risk_level=level, composite_score=score)).risk is expected
 
 
 def test_risk_is_that_of_the_worst_choice():
@@ -108,31 +108,33 @@ def test_risk_is_that_of_the_worst_choice():
     worse = dpe_pb2.ChoiceRisk(choice_index=1, composite_score=0.5, risk_level=3)
     unknown = dpe_pb2.ChoiceRisk(choice_index=1)
 
-    assert findings_of(report(choices=[worse])).risk is RiskLevel.HIGH
-    assert findings_of(report(choices=[unknown])).risk is RiskLevel.CRITICAL
+    assert read_findings(report(choices=[worse])).risk is RiskLevel.HIGH
+    assert read_findings(report(choices=[unknown])).risk is RiskLevel.CRITICAL
 
 
 @pytest.mark.parametrize("field", ["grounding_pct", "entailment_score", "flow_score", "completeness_score"])
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, -0.001, 1.001])
 def test_a_score_out_of_range_reaches_no_threshold(field, value):
     """What cannot be a score is no number."""
-    found = findings_of(report(**{field: value}))
+    found = read_findings(report(**{field: value}))
 
     assert math.isnan(getattr(found, field.removesuffix("_score").removesuffix("_pct")))
 
 
 def test_grounding_is_undefined_only_without_a_checked_claim():
     """No claim to check leaves grounding undefined; a checked claim without it does not."""
-    assert findings_of(without("grounding_pct", claims=[])).undefined == {"grounding"}
-    assert findings_of(without("grounding_pct", claims=[claim(0, dpe_pb2.CLAIM_TYPE_META)])).undefined == {"grounding"}
-    assert findings_of(without("grounding_pct")).undefined == frozenset()
-    assert findings_of(without("grounding_pct", claims=[], stages=stages("2"))).undefined == frozenset()
+    assert read_findings(without("grounding_pct", claims=[])).undefined == {"grounding"}
+    assert read_findings(without("grounding_pct", claims=[claim(0, dpe_pb2.CLAIM_TYPE_META)])).undefined == {
+        "grounding"
+    }
+    assert read_findings(without("grounding_pct")).undefined == frozenset()
+    assert read_findings(without("grounding_pct", claims=[], stages=stages("2"))).undefined == frozenset()
 
 
 def test_flow_is_undefined_only_when_its_stage_ran():
     """Stage 9 that ran without a score is the first window; one that did not run is a missing signal."""
-    assert findings_of(without("flow_score")).undefined == {"flow"}
-    assert findings_of(without("flow_score", stages=stages("9"))).undefined == frozenset()
+    assert read_findings(without("flow_score")).undefined == {"flow"}
+    assert read_findings(without("flow_score", stages=stages("9"))).undefined == frozenset()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +152,7 @@ def test_flow_is_undefined_only_when_its_stage_ran():
 )
 def test_a_claim_without_a_known_attribution_is_unverifiable(attribution, claim_type, expected):
     """Only a claim that is not to be checked may have no attribution."""
-    assert findings_of(report(claims=[claim(attribution, claim_type)])).attributions == expected
+    assert read_findings(report(claims=[claim(attribution, claim_type)])).attributions == expected
 
 
 @pytest.mark.parametrize(
@@ -164,27 +166,27 @@ def test_a_claim_without_a_known_attribution_is_unverifiable(attribution, claim_
 )
 def test_fabrications_are_the_larger_of_count_and_list(fields, expected):
     """A count below its list, or below zero, is not believed."""
-    assert findings_of(report(**fields)).fabrications == expected
+    assert read_findings(report(**fields)).fabrications == expected
 
 
 @pytest.mark.parametrize(("level", "expected"), [("NONE", 0), ("SEVERE", 3), ("none", 3), ("", 3), ("LITTLE", 3)])
 def test_an_unknown_repetition_level_is_severe(level, expected):
     """Only the four levels are known."""
-    assert findings_of(report(repetition_level=level)).repetition == expected
+    assert read_findings(report(repetition_level=level)).repetition == expected
 
 
 def test_found_personal_data_counts_however_it_is_told():
     """A finding outweighs a flag that denies it, and a stage that says it did not run."""
     listed = dpe_pb2.PiiFinding(type="EMAIL_ADDRESS")
 
-    assert findings_of(report(pii=[listed])).pii is True
-    assert findings_of(report(gdpr_pii_detected=True, stages=stages("11"))).pii is True
+    assert read_findings(report(pii=[listed])).pii is True
+    assert read_findings(report(gdpr_pii_detected=True, stages=stages("11"))).pii is True
 
 
 @pytest.mark.parametrize(("tier", "expected"), [("S", Tier.S), ("D", Tier.D), ("", None), ("s", None), ("E", None)])
 def test_an_unknown_tier_is_absent(tier, expected):
     """A tier that is none is not known."""
-    assert findings_of(report(quality_tier=tier)).tier == expected
+    assert read_findings(report(quality_tier=tier)).tier == expected
 
 
 @pytest.mark.parametrize(
@@ -193,7 +195,7 @@ def test_an_unknown_tier_is_absent(tier, expected):
 )
 def test_the_prohibited_class_is_read(fields, expected):
     """Only UNACCEPTABLE prohibits."""
-    assert findings_of(report(**fields)).prohibited is expected
+    assert read_findings(report(**fields)).prohibited is expected
 
 
 @pytest.mark.req("POL-3")
@@ -205,6 +207,6 @@ def test_flow_is_not_demanded_of_the_first_window_only(window_number, broken):
         risk_level=common_pb2.RISK_LEVEL_LOW,
     )
 
-    findings = findings_of(report, window_number=window_number)
+    findings = read_findings(report, window_number=window_number)
 
     assert ("flow" not in findings.undefined) is broken

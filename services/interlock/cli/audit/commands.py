@@ -1,6 +1,6 @@
-"""``interlock audit``: check and export a session's audit trail, straight from the database of the settings.
+"""``interlock audit``: check and export a session's audit trail, directly from the database in the settings.
 
-Read-only, so it works beside a running service and without one.
+It only reads, so it works with or without a running service.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ from interlock.runtime.settings.model import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Verify and export the audit chain of a session.")
 
-SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
-OPTIONAL_SESSION = typer.Argument("", help="Session id, crp_sess_ and 32 hex digits; not with --offline.")
-TREE = typer.Option(False, "--tree", help="The session is the root of an agent tree: walk all sessions below it too.")
+SESSION = typer.Argument(help="Session id: crp_sess_ and 32 hex digits, as in CRP-Context-Session-Id.")
+OPTIONAL_SESSION = typer.Argument("", help="Session id: crp_sess_ and 32 hex digits; not with --offline.")
+TREE = typer.Option(
+    False, "--tree", help="Treat the session as the root of an agent tree and check all sessions below it."
+)
 for command in (checkpoint, prove, bundle, fsck, export, erase, migrate):
     app.command()(command)
 app.add_typer(stream.app, name="stream")
@@ -52,13 +54,13 @@ def verify(  # noqa: PLR0917 - each is an option of the command
 ) -> None:
     """Check every HMAC, hash, number and link of a session's trail, from the stored bytes.
 
-    With --tree: of every session that it delegated to, and so on down, and what each parent recorded of its children
-    against their own trails (SPEC-012 §8.2). The first break is named.
+    With --tree: also check all child sessions recursively, and compare each parent's records of its children with the
+    children's own trails (SPEC-012 §8.2). The first break is named.
 
-    With --offline instead of a session: the whole log in a bundle, by the log's public key alone (docs/audit.md).
+    With --offline instead of a session: check the whole log in a bundle with the log's public key alone (docs/audit.md).
 
-    Exit 0: VALID, UNVERIFIED where one window alone has nothing to chain from, or TRUNCATED where a signed mark says what was
-    erased or removed by retention. 1: BROKEN or PARTIAL. 2: no such session, or it cannot be told.
+    Exit 0: VALID; UNVERIFIED if there is only one window, which has no predecessor; or TRUNCATED if a signed mark records
+    an erasure or retention. 1: BROKEN or PARTIAL. 2: no such session, or no verdict is possible.
     """
     if offline is not None:
         verify_offline(offline, anchor, public_key, output)
@@ -93,11 +95,11 @@ def _verify_tree(root_id: str, output: Format) -> None:
 
 
 def _unknown(settings: Settings) -> Refused:
-    return not_found("SESSION_NOT_FOUND", f"{place(settings)} has nothing of that session")
+    return not_found("SESSION_NOT_FOUND", f"{place(settings)} has no records of that session")
 
 
 def _keyring(settings: Settings) -> Keyring:
-    """Return the keys, without making a master key where there is none: it could have sealed nothing."""
+    """Return the keys. Never create a master key here: a new key could not have sealed anything."""
     own = (settings.state_dir / "master.key").is_file()
     if settings.master_key is None and settings.master_keys_file is None and not own:
         raise unavailable(

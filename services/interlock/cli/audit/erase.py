@@ -1,4 +1,4 @@
-"""``interlock audit erase`` and ``interlock audit migrate``: taking out, with a mark, and preparing a PostgreSQL database."""
+"""``interlock audit erase`` and ``interlock audit migrate``: erase with a mark, and prepare a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interlock.domain.errors import invalid
 from interlock.runtime.clock import system_clock
 from interlock.runtime.settings.loading import load
 
-SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits.")
+SESSION = typer.Argument(help="Session id: crp_sess_ and 32 hex digits.")
 APPROVAL = typer.Option(..., "--approval", help="A reviewer's approval of the action erase for this session.")
 REASON = typer.Option(
     "ERASURE_REQUEST", "--reason", help="ERASURE_REQUEST, CONSENT_WITHDRAWN, LEGAL_ORDER or OPERATOR_DECISION."
@@ -21,14 +21,15 @@ REASON = typer.Option(
 OWNER = typer.Option(
     ..., "--owner-url", envvar="INTERLOCK_AUDIT_OWNER_URL", help="postgresql:// URL of the role that owns the tables."
 )
-ROLE = typer.Option("", "--role", help="Role that the service connects as. Absent: the user of INTERLOCK_AUDIT_URL.")
+ROLE = typer.Option("", "--role", help="Role that the service connects as. Default: the user of INTERLOCK_AUDIT_URL.")
 
 
 def erase(session_id: str = SESSION, token: str = APPROVAL, reason: str = REASON, output: Output = Format.TEXT) -> None:
-    """Destroy a session's data key, with a reviewer's approval: what it said and its reports can never be read again.
+    """Destroy a session's data key, with a reviewer's approval. Its contents and reports can never be read again.
 
-    Its chain goes on verifying, as TRUNCATED, and names who approved it and why. Two persons are needed: one asks here, a
-    reviewer approves. Copies of the database made before still hold the key. Exit 0: erased, or it was already. 2: refused.
+    Its chain still verifies, as TRUNCATED, and names the reviewer and the reason. Two persons are needed: an operator runs
+    this command, and a reviewer approves. Earlier copies of the database still hold the key. Exit 0: erased, now or before.
+    2: refused.
     """
     with refusals(output):
         settings = load()
@@ -58,9 +59,9 @@ def erase(session_id: str = SESSION, token: str = APPROVAL, reason: str = REASON
 
 
 def migrate(owner_url: str = OWNER, role: str = ROLE, output: Output = Format.TEXT) -> None:
-    """Make or update the audit log's tables on PostgreSQL as their owner, and give the service's role what it needs.
+    """Create or update the audit log's tables on PostgreSQL as their owner, and grant the service's role its rights.
 
-    The service then connects as a role that may add and read, and neither change nor delete. Exit 0: done. 2: refused.
+    The service then connects as a role that may add and read, but not change or delete. Exit 0: done. 2: refused.
     """
     with refusals(output):
         import psycopg
@@ -88,6 +89,6 @@ def _role(url: str) -> str:
     found = conninfo_to_dict(url).get("user") if url.startswith(("postgresql://", "postgres://")) else None
     if not found:
         raise invalid(
-            "ROLE_MISSING", "say which role the service connects as", hint="--role NAME, or INTERLOCK_AUDIT_URL"
+            "ROLE_MISSING", "the role of the service is not known", hint="--role NAME, or INTERLOCK_AUDIT_URL"
         )
     return str(found)

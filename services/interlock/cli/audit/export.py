@@ -1,4 +1,4 @@
-"""``interlock audit export``: a session's events as NDJSON or OCSF, a page of them in memory at a time (SPEC-011 §4)."""
+"""``interlock audit export``: a session's events as NDJSON or OCSF, one page in memory at a time (SPEC-011 §4)."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from interlock.runtime.settings.loading import load
 
 
 class As(StrEnum):
-    """How events are written."""
+    """Format of exported events."""
 
     NDJSON = "ndjson"
     OCSF = "ocsf"
 
 
 class Least(StrEnum):
-    """The least severity that is exported; WARN, ERROR and CRITICAL always are (SPEC-011 §6)."""
+    """Minimum severity to export; WARN, ERROR and CRITICAL are always exported (SPEC-011 §6)."""
 
     DEBUG = "DEBUG"
     INFO = "INFO"
@@ -42,19 +42,17 @@ class Least(StrEnum):
 Lines = Callable[[Iterable[EventRecord]], Iterator[str]]
 _LINES: Mapping[As, Lines] = {As.NDJSON: lambda events: map(to_line, events), As.OCSF: ocsf.lines}
 
-SESSION = typer.Argument(help="Session id, crp_sess_ and 32 hex digits; CRP-Context-Session-Id tells it.")
+SESSION = typer.Argument(help="Session id: crp_sess_ and 32 hex digits, as in CRP-Context-Session-Id.")
 FORMAT = typer.Option(
     As.NDJSON, "--format", help="ndjson (SPEC-011 §4.1) or ocsf (OCSF 1.1.0, API Activity, for a SIEM)."
 )
-LEAST = typer.Option(
-    Least.DEBUG, "--min-severity", help="Leave out what is milder; WARN and above are always included."
-)
-FILE = typer.Option(None, "--output", help="File to write. Absent: standard output.")
+LEAST = typer.Option(Least.DEBUG, "--min-severity", help="Minimum severity; WARN and above are always included.")
+FILE = typer.Option(None, "--output", help="File to write. Default: standard output.")
 
 
 @contextmanager
-def told(output: Format) -> Iterator[None]:
-    """End the command with the code of a refusal once that is printed, with what an operator may do about a store."""
+def store_refusals(output: Format) -> Iterator[None]:
+    """Print a refusal, with a hint if the store failed, and end the command with its exit code."""
     with refusals(output):
         try:
             yield
@@ -64,17 +62,17 @@ def told(output: Format) -> Iterator[None]:
 
 
 def export(session_id: str = SESSION, form: As = FORMAT, least: Least = LEAST, file: Path | None = FILE) -> None:
-    """Write a session's events, one a line, in order; nothing in a line steers a terminal.
+    """Write a session's events in order, one per line. No line contains terminal control characters.
 
-    A chain verifies with every event alone: leave none out for an auditor.
+    A chain verifies only with all its events: leave none out for an auditor.
 
     Exit 0: written. 2: no such session, or it cannot be read or written.
     """
-    with told(Format.TEXT), closing(open_reader(settings := load())) as reader:
+    with store_refusals(Format.TEXT), closing(open_reader(settings := load())) as reader:
         events = read(reader, ids.check("crp_sess_", session_id))
         first = next(events, None)
         if first is None:
-            raise not_found("SESSION_NOT_FOUND", f"{place(settings)} has nothing of that session")
+            raise not_found("SESSION_NOT_FOUND", f"{place(settings)} has no records of that session")
         number = SEVERITIES.index(least) + 1
         lines = _LINES[form](event for event in chain([first], events) if included(event, number))
         if file is None:

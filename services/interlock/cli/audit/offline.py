@@ -1,4 +1,4 @@
-"""``interlock audit verify --offline`` and ``interlock audit fsck``: the whole log from its bytes, without any secret key."""
+"""``interlock audit verify --offline`` and ``interlock audit fsck``: check the whole log from its bytes, without a secret key."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ SHOWN = 50
 OFFLINE = typer.Option(
     None,
     "--offline",
-    help="Folder of a bundle from `interlock audit bundle`: check the whole log, without server or master key.",
+    help="Folder of a bundle from `interlock audit bundle`. Checks the whole log without a server or a master key.",
 )
-ANCHOR = typer.Option(None, "--anchor", help="Folder that the log's checkpoints were published to.")
+ANCHOR = typer.Option(None, "--anchor", help="Folder to which the checkpoints of the log were published.")
 PUBLIC_KEY = typer.Option(None, "--public-key", help="File with the log's verifier key, name+hash+key.")
 
 
 def verify_offline(bundle: Path, anchor: Path | None, public_key: Path | None, output: Format) -> None:
-    """Examine a bundle and end the command: 0 nothing is wrong, 1 something is, 2 it cannot be told."""
+    """Check a bundle and end the command. Exit 0: no problem. 1: a problem. 2: no verdict is possible."""
     with refusals(output):
         if public_key is None:
-            raise invalid("PUBLIC_KEY_NEEDED", "a log is checked by its public key", hint="give --public-key FILE")
+            raise invalid("PUBLIC_KEY_NEEDED", "checking a log needs its public key", hint="give --public-key FILE")
         key = key_in(public_key)
         try:
             found = examine_bundle(bundle, key, anchor)
@@ -46,10 +46,10 @@ def verify_offline(bundle: Path, anchor: Path | None, public_key: Path | None, o
 
 
 def fsck(anchor: Path | None = ANCHOR, output: Output = Format.TEXT) -> None:
-    """Derive the Merkle log anew from the bytes in the database and hold it against every checkpoint.
+    """Derive the Merkle log again from the bytes in the database and compare it with every checkpoint.
 
-    Reads the database of the settings, beside a running service or without one, and the anchor of the settings. Exit 0: all
-    holds. 1: something does not, and its position is named. 2: it cannot be told.
+    Reads the database and the anchor in the settings, with or without a running service. Exit 0: everything matches. 1: a
+    mismatch; its position is named. 2: no verdict is possible.
     """
     with refusals(output):
         settings = load()
@@ -64,14 +64,14 @@ def fsck(anchor: Path | None = ANCHOR, output: Output = Format.TEXT) -> None:
 
 
 def own_verifier(settings: Settings) -> VerifierKey:
-    """Return the public half of the settings' checkpoint key, without making one."""
+    """Return the public half of the checkpoint key in the settings. Never create a key here."""
     own = settings.state_dir / f"checkpoint.key{PUBLIC}"
     if settings.checkpoint_key_file is None and own.is_file():
         return key_in(own)
     if settings.checkpoint_key_file is None:
         raise invalid(
             "CHECKPOINT_KEY_MISSING", f"there is no checkpoint key in {settings.state_dir}",
-            hint="set INTERLOCK_STATE_DIR or INTERLOCK_CHECKPOINT_KEY_FILE as the audit service has it",
+            hint="set INTERLOCK_STATE_DIR or INTERLOCK_CHECKPOINT_KEY_FILE to the value of the audit service",
         )  # fmt: skip
     return load_checkpoint_key(settings).verifier()
 
@@ -89,7 +89,7 @@ def key_in(path: Path) -> VerifierKey:
 
 def _unusable(error: OSError | UnusableError) -> Refused:
     text = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) else str(error)
-    return invalid("BUNDLE_UNUSABLE", printable(text), hint="make it with `interlock audit bundle --out DIR`")
+    return invalid("BUNDLE_UNUSABLE", printable(text), hint="create it with `interlock audit bundle --out DIR`")
 
 
 def _end(found: Examined, key: VerifierKey, output: Format, *, anchor: Path | None) -> None:

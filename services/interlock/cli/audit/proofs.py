@@ -1,6 +1,6 @@
-"""``interlock audit checkpoint``, ``prove``, ``bundle`` and ``acknowledge-truncation``: what the Merkle log says, and its proofs.
+"""``interlock audit checkpoint``, ``prove``, ``bundle`` and ``acknowledge-truncation``: the Merkle log and its proofs.
 
-Nothing that a service answers is believed: checkpoints are opened with the public key, proofs are verified, then printed.
+No response of a service is trusted: checkpoints are verified with the public key, and proofs are verified before printing.
 """
 
 from __future__ import annotations
@@ -53,15 +53,15 @@ SEQUENCE = typer.Option(0, "--sequence", min=0, help="Sequence of the event in i
 POSITION = typer.Option(
     -1, "--position", help="Position of the entry in the log, from 0; instead of session and sequence."
 )
-OUT = typer.Option(..., "--out", help="Folder to write to; an export that broke off goes on where it ended.")
-REPORTS = typer.Option(
-    False, "--reports", help="The reports too, in plain text: they quote what users and models said."
+OUT = typer.Option(..., "--out", help="Folder to write to. An interrupted export resumes where it stopped.")
+REPORTS = typer.Option(False, "--reports", help="Include the reports, in plain text; they quote users and models.")
+SERVICE = typer.Option(
+    False, "--service", help="Query the running service at INTERLOCK_AUDIT_ADDRESS instead of the database."
 )
-SERVICE = typer.Option(False, "--service", help="Ask the running service at INTERLOCK_AUDIT_ADDRESS, not the database.")
 APPROVAL = typer.Option(
     ..., "--approval", help="A reviewer's approval of the action acknowledge-truncation for that size."
 )
-LOST = typer.Option(..., "--size", min=1, help="The size that was anchored, as the refusal names it.")
+LOST = typer.Option(..., "--size", min=1, help="The anchored size, as in the refusal.")
 
 A = TypeVar("A", bound=Any)
 
@@ -69,8 +69,8 @@ A = TypeVar("A", bound=Any)
 def checkpoint(public_key: Path | None = PUBLIC_KEY, output: Output = Format.TEXT) -> None:
     """Print the latest checkpoint of the running service, as it was signed.
 
-    Its signature is checked with --public-key; without it with the key that the service gives, which shows nothing but that
-    they fit together. Exit 0: it holds. 2: it does not, there is none, or nothing answers.
+    Its signature is checked with --public-key. Without it the service's own key is used, which only shows that the two fit
+    together. Exit 0: it is valid. 2: it is not, there is none, or the service does not answer.
     """
     with refusals(output):
         answer, opened = _checkpoint(load(), key_in(public_key) if public_key else None)
@@ -88,13 +88,13 @@ def prove(
     public_key: Path | None = PUBLIC_KEY,
     output: Output = Format.TEXT,
 ) -> None:
-    """Prove that an event is in the log that the latest checkpoint signs, verify that, and print it.
+    """Get a proof that an event is in the log of the latest checkpoint, verify it, and print it.
 
-    Exit 0: proved. 2: there is no such event, nothing answers, or what was answered does not hold.
+    Exit 0: proved. 2: there is no such event, the service does not answer, or the proof is invalid.
     """
     with refusals(output):
         if bool(session) == (position >= 0):
-            raise invalid("ONE_NAME_NEEDED", "an entry is named by --session and --sequence, or by --position")
+            raise invalid("ONE_NAME_NEEDED", "name the entry by --session and --sequence, or by --position")
         settings = load()
         request = audit_pb2.ProveInclusionRequest(position=max(position, 0), sequence=sequence)
         if session:
@@ -112,7 +112,7 @@ def prove(
 def bundle(out: Path = OUT, reports: bool = REPORTS, service: bool = SERVICE, output: Output = Format.TEXT) -> None:
     """Write the whole log to a folder for an auditor: entries, hashes, checkpoints. It holds no key.
 
-    Without --service from the database of the settings, beside a running service or without one. Exit 0: written. 2: refused.
+    Without --service it reads the database in the settings, with or without a running service. Exit 0: written. 2: refused.
     """
     with refusals(output):
         settings = load()
@@ -128,9 +128,9 @@ def bundle(out: Path = OUT, reports: bool = REPORTS, service: bool = SERVICE, ou
 
 
 def acknowledge_truncation(token: str = APPROVAL, size: int = LOST, output: Output = Format.TEXT) -> None:
-    """Accept, with a reviewer's approval, that the log lost what was anchored; it goes on behind a signed TRUNCATED entry.
+    """Accept, with a reviewer's approval, the loss of anchored entries. The log continues after a signed TRUNCATED entry.
 
-    The approval is verified by the policy service and can be used once. Exit 0: the log is written again. 2: refused.
+    The policy service verifies the approval, which can be used once. Exit 0: the log accepts writes again. 2: refused.
     """
     with refusals(output):
         settings = load()
@@ -149,7 +149,7 @@ def acknowledge_truncation(token: str = APPROVAL, size: int = LOST, output: Outp
     if output is Format.JSON:
         print_json({"size": answer.size, "reviewer_id": verified.reviewer_id, "approval_id": verified.approval_id})
     else:
-        typer.echo(f"the log goes on behind entry {answer.size}, which says who accepted the loss")
+        typer.echo(f"the log continues after entry {answer.size}, which names the reviewer who accepted the loss")
 
 
 def _from_database(settings: Settings, out: Path, reports: bool) -> BundleManifest:
@@ -166,19 +166,19 @@ async def _exported(settings: Settings, out: Path) -> BundleManifest:
 
 
 class ServiceSource:
-    """A running service."""
+    """The log of a running service."""
 
     def __init__(self, stub: AuditServiceAsyncStub, timeout_s: float) -> None:
         self._stub, self._timeout_s = stub, timeout_s
 
     async def checkpoints(self) -> tuple[str, Sequence[str]]:
-        """Return the verifier key's text, and the latest note: the history is the database's and the anchor's."""
+        """Return the verifier key's text and the latest note. Only the database and the anchor have the history."""
         request = audit_pb2.GetCheckpointRequest()
         answer = await call_service("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))
         return answer.verifier_key, [answer.note]
 
     async def pages(self, start: int) -> AsyncIterator[Page]:
-        """Yield the entries from a position on, up to the latest checkpoint."""
+        """Yield the entries from *start* up to the latest checkpoint."""
         request = audit_pb2.GetCheckpointRequest()
         end = (await call_service("audit", self._stub.GetCheckpoint(request, timeout=self._timeout_s))).size
         try:
@@ -188,7 +188,7 @@ class ServiceSource:
             raise unavailable("AUDIT_UNAVAILABLE", f"the stream broke: {error.code().name}; run it again") from None
 
     async def report(self, window_id: str) -> bytes | None:
-        """Return nothing: reports come from the database, with the master key."""
+        """Return ``None``: reports come from the database and need the master key."""
         del window_id
         return None
 
@@ -212,12 +212,12 @@ def _call(settings: Settings, call: Callable[[AuditServiceAsyncStub], Awaitable[
 
 
 def _require_proved(proof: audit_pb2.ProveInclusionResponse, opened: VerifiedCheckpoint) -> bytes:
-    """Return the leaf hash, which is that of the entry and leads to the signed root."""
+    """Return the leaf hash of the proved entry, after checking that it leads to the signed root."""
     leaf, signed = leaf_hash(proof.entry), opened.checkpoint
     if not proof.entry:
-        raise _not_proved("ENTRY_TRUNCATED", "retention took the bytes of that entry")
+        raise _not_proved("ENTRY_TRUNCATED", "retention removed the bytes of that entry")
     if proof.size != signed.size or not verify_inclusion(leaf, proof.position, signed.size, proof.hashes, signed.root):
-        raise _not_proved("PROOF_INVALID", "what the service answered does not lead to the signed root")
+        raise _not_proved("PROOF_INVALID", "the proof of the service does not lead to the signed root")
     return leaf
 
 

@@ -1,4 +1,4 @@
-"""``interlock audit stream``: how far each sink is, what it did not accept, and sending that again (AUD-4)."""
+"""``interlock audit stream``: show the position and dead letters of each sink, and send dead letters again (AUD-4)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from interlock.audit.streams.delivery import Courier, Post, Undelivered
 from interlock.audit.streams.feed import record
 from interlock.audit.streams.sinks import Sink, load_sinks, report_sinks
 from interlock.audit.streams.streaming import open_courier
-from interlock.cli.audit.export import told
+from interlock.cli.audit.export import store_refusals
 from interlock.cli.output import NEGATIVE, Format, Output, print_json
 from interlock.domain.errors import not_found
 from interlock.runtime.clock import system_clock
@@ -26,20 +26,20 @@ from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Look after the webhooks that audit events are streamed to.")
+app = typer.Typer(no_args_is_help=True, help="Inspect and repair the webhooks that receive audit events.")
 
-SINK = typer.Argument(help="Name of the sink, as the sinks file or `stream status` has it.")
+SINK = typer.Argument(help="Name of the sink, as in the sinks file or `stream status`.")
 
 
 @app.command()
 def status(output: Output = Format.TEXT) -> None:
-    """Show each sink: where it is in the log, how far behind, and its dead letters.
+    """Show each sink: its position in the log, its lag, and its dead letters.
 
     Exit 0: shown. 2: the log or the sinks file cannot be read.
     """
-    with told(output):
+    with store_refusals(output):
         settings = load()
-        sinks = sinks_of(settings)
+        sinks = configured_sinks(settings)
         with closing(open_reader(settings)) as reader:
             size = reader.log_size()
             found = [_status(reader, sink, size) for sink in sinks.values()]
@@ -55,13 +55,13 @@ def status(output: Output = Format.TEXT) -> None:
 
 @app.command()
 def retry(name: str = SINK, output: Output = Format.TEXT) -> None:
-    """Send a sink's dead letters again, the oldest first; what is accepted is one no more.
+    """Send a sink's dead letters again, the oldest first. An accepted one is removed.
 
-    Works beside a running service. Exit 0: all were accepted. 1: some were not. 2: no such sink, or it cannot be told.
+    Works while the service runs. Exit 0: all were accepted. 1: some were not. 2: no such sink, or the log cannot be read.
     """
-    with told(output):
+    with store_refusals(output):
         settings = load()
-        sink = sinks_of(settings).get(name)
+        sink = configured_sinks(settings).get(name)
         if sink is None:
             raise not_found("SINK_NOT_FOUND", "no sink has this name", hint="interlock audit stream status lists them")
         sent, left = asyncio.run(_retry(settings, sink))
@@ -72,8 +72,8 @@ def retry(name: str = SINK, output: Output = Format.TEXT) -> None:
     raise typer.Exit(NEGATIVE if left else 0)
 
 
-def sinks_of(settings: Settings) -> dict[str, Sink]:
-    """Return every sink of the settings, receivers of reports among them."""
+def configured_sinks(settings: Settings) -> dict[str, Sink]:
+    """Return every configured sink, including receivers of reports."""
     return {**load_sinks(settings), **report_sinks(settings)}
 
 
@@ -93,7 +93,7 @@ def _status(reader: Any, sink: Sink, size: int) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Retrying:
-    """What sends the dead letters of one sink."""
+    """Sends the dead letters of one sink again."""
 
     sink: Sink
     audit_log: AuditLog
@@ -102,7 +102,7 @@ class _Retrying:
     courier: Courier
 
     async def resend(self, dead: DeadLetter) -> str:
-        """Send one dead letter; return why not all of it was accepted, empty when it was."""
+        """Send one dead letter; return why it was not accepted, or an empty string."""
         entries = await asyncio.to_thread(self.audit_log.entries, dead.first, dead.last + 1)
         events = [(entry.position, entry.event) for entry in entries if entry.event and self.sink.takes(entry.event)]
         posts = self.courier.posts(self.sink, events)
@@ -127,7 +127,7 @@ class _Retrying:
 
 async def _retry(settings: Settings, sink: Sink) -> tuple[int, list[dict[str, Any]]]:
     with closing(open_reader(settings)):
-        pass  # a log that is not there is not made here
+        pass  # never create a missing log here
     audit_log = open_log(settings)
     writer = Appender(audit_log)
     try:

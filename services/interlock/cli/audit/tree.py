@@ -1,4 +1,4 @@
-"""What ``interlock audit verify --tree`` prints: the tree of sessions with every link, for people and for programs."""
+"""Output of ``interlock audit verify --tree``: the tree of sessions with every link, for people and for programs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ STYLES = {
 
 
 def as_json(found: Verification) -> dict[str, Any]:
-    """Return what the check of one chain found."""
+    """Return the result for one chain."""
     return {
         "integrity": found.integrity.name,
         "events": found.events,
@@ -48,7 +48,7 @@ def as_json(found: Verification) -> dict[str, Any]:
 
 
 def tree_as_json(tree: Tree) -> dict[str, Any]:
-    """Return what the walk found, with the fields of VerifyTreeResponse."""
+    """Return the result for the tree, with the fields of VerifyTreeResponse."""
     return {
         "session_id": tree.root_id,
         "integrity": tree.integrity.name,
@@ -73,8 +73,8 @@ def tree_as_json(tree: Tree) -> dict[str, Any]:
 
 
 def print_tree(tree: Tree) -> None:
-    """Draw the sessions below one another, each with its verdict, what it consumed, and what is wrong."""
-    # A file or a pipe gets whole lines; on a terminal a long one is broken below its branch.
+    """Draw the sessions as a tree, each with its verdict, its consumed results and its faults."""
+    # A file or a pipe gets whole lines; on a terminal a long line wraps below its branch.
     console = Console(file=sys.stdout, highlight=False, width=None if sys.stdout.isatty() else WIDE)
     verdict = tree.integrity
     console.print(Text(f"{verdict.name}  tree of {tree.root_id}", style=STYLES[verdict]))
@@ -100,7 +100,7 @@ def _drawn(tree: Tree) -> Drawn:
         nodes[trail.session_id] = parent.add(label) if parent else Drawn(label)
     root = nodes[tree.root_id]
     for link in tree.links:
-        # A delegation that holds is the branch itself.
+        # A valid delegation is the branch itself.
         if link.kind == SUB_AGENT_RESULT or link.fault:
             nodes.get(link.parent_session_id, root).add(_told(link))
     for trail in tree.trails[1:]:

@@ -1,4 +1,4 @@
-"""``interlock check``: names what is missing or wrong, with what to do about it, and never hangs."""
+"""``interlock check``: name missing or misconfigured parts with a hint for each, and never hang."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PAUSE_S = 0.5
 
 def check(
     output: Output = Format.TEXT,
-    wait: Annotated[float, typer.Option(help="Seconds to go on until all services are ready.", min=0, max=3600)] = 0,
+    wait: Annotated[float, typer.Option(help="Seconds to wait until all services are ready.", min=0, max=3600)] = 0,
 ) -> None:
-    """Look at configuration, keys, embedded parts, Redis, audit store, models, services, provider and ports.
+    """Check configuration, keys, embedded parts, Redis, audit store, models, services, provider and ports.
 
-    Changes nothing and ends within five seconds (and within --wait). OK is fine, SKIP does not apply, WARN works but not as you
-    may think, FAIL does not work. Exit code 1 on any FAIL.
+    Changes nothing and ends within five seconds (and within --wait). OK: works. SKIP: does not apply. WARN: works, but maybe
+    not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
 
     Examples: interlock check | interlock check -o json | interlock check --wait 60
     """
@@ -47,7 +47,7 @@ def check(
     else:
         _print(findings)
     sys.stdout.flush()
-    # Not sys.exit: a resolver's thread that hangs would hold the process up to its own time limit.
+    # Not sys.exit: a hanging resolver thread would block the process until its own timeout.
     os._exit(NEGATIVE if failed else OK)
 
 
@@ -59,14 +59,14 @@ def _settled(findings: list[ProbeFinding]) -> bool:
 
 
 async def examine() -> list[ProbeFinding]:
-    """Return all findings, group by group. What takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
+    """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
         settings = load()
     except Refused as refused:
         problem = ProbeFinding(
             "configuration", "settings", ProbeStatus.FAIL, refused.message, refused.metadata.get("hint", "")
         )
-        return [problem, ProbeFinding("everything else", "all", ProbeStatus.SKIP, "the settings come first")]
+        return [problem, ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")]
     running = asyncio.create_task(_bounded("services", _all(probes.services(settings))))
     groups = [
         _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
@@ -103,7 +103,7 @@ async def _bounded(group: str, findings: Awaitable[list[ProbeFinding]]) -> list[
     except TimeoutError:
         return [
             ProbeFinding(
-                group, "time", ProbeStatus.FAIL, f"no result after {GROUP_LIMIT_S:g} s", "a disk or network hangs"
+                group, "time", ProbeStatus.FAIL, f"no result after {GROUP_LIMIT_S:g} s", "a disk or the network hangs"
             )
         ]
 

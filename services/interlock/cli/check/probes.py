@@ -1,4 +1,4 @@
-"""What ``interlock check`` looks at: one probe per group, each bounded in time and changing nothing."""
+"""Probes of ``interlock check``: one per group. Each is bounded in time and changes nothing."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ProbeStatus(StrEnum):
-    """How a finding ended."""
+    """Status of a finding."""
 
     OK = "OK"
     WARN = "WARN"
@@ -56,7 +56,7 @@ class ProbeFinding:
 
 
 def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[ProbeFinding]:
-    """Settings are valid when we come here; look at what they point to."""
+    """Check the files and folders that the settings name. The settings themselves are already valid."""
     line = partial(ProbeFinding, "configuration")
     yield line("settings", ProbeStatus.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
     for name in unknown_variables(environment):
@@ -86,7 +86,7 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
 
 
 def unwritable(folder: Path) -> str:
-    """Return why *folder* cannot be written or made; empty when it can."""
+    """Return why *folder* cannot be written or created; empty when it can."""
     there = next(path for path in [folder.absolute(), *folder.absolute().parents] if path.exists())
     if not there.is_dir():
         return f"{there} is not a folder"
@@ -102,13 +102,13 @@ def _refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], 
 
 
 def keys(settings: Settings) -> Iterator[ProbeFinding]:
-    """The master key: there, strong and private. None is made here."""
+    """Check the master key: present, strong and private. Never create one here."""
     line, path = partial(ProbeFinding, "keys"), settings.state_dir / "master.key"
     if settings.master_keys_file is not None:
         yield from _versions(line, settings, settings.master_keys_file)
         return
     if settings.master_key is None and not path.exists():
-        yield line("master key", ProbeStatus.OK, f"none yet; the first start makes {path}")
+        yield line("master key", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
     yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
     if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
@@ -122,21 +122,21 @@ def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path)
     def look() -> None:
         keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
 
-    yield _refusable(line, "master keys", look, "strong enough, private, none older than used")
+    yield _refusable(line, "master keys", look, "strong enough, private, not rolled back")
     try:
         missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
     except Refused as refused:
-        yield line("versions", ProbeStatus.SKIP, refused.message, "the file of keys and the audit log come first")
+        yield line("versions", ProbeStatus.SKIP, refused.message, "correct the key file and the audit log first")
         return
     if missing:
-        hint = "put them back: what they sealed cannot be verified or read without them"
+        hint = "put them back: data that they sealed cannot be verified or read without them"
         yield line("versions", ProbeStatus.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
     else:
-        yield line("versions", ProbeStatus.OK, "all that audit data need")
+        yield line("versions", ProbeStatus.OK, "all versions that audit data need")
 
 
 def certificates(settings: Settings) -> Iterator[ProbeFinding]:
-    """Certificates of the mesh and of the fronts: fitting, valid, and there where other machines could listen."""
+    """Check the certificates of the mesh and of the fronts: matching, valid, and present where other machines can connect."""
     line = partial(ProbeFinding, "certificates")
     for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
         try:
@@ -155,13 +155,11 @@ def certificates(settings: Settings) -> Iterator[ProbeFinding]:
 def _certificate(line: Callable[..., ProbeFinding], name: str, ends: datetime) -> ProbeFinding:
     days = (ends - datetime.now(UTC)).days
     status = ProbeStatus.OK if days >= SOON_DAYS else ProbeStatus.WARN
-    return line(
-        name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "put a new one in its place; nothing restarts"
-    )
+    return line(name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "replace it; no restart is needed")
 
 
 def embedded(settings: Settings) -> Iterator[ProbeFinding]:
-    """The Valkey from a wheel, where no other is configured."""
+    """Check the Valkey from a wheel, if no other is configured."""
     line = partial(ProbeFinding, "embedded parts")
     if settings.redis_url:
         yield line("valkey", ProbeStatus.SKIP, "INTERLOCK_REDIS_URL names another one")
@@ -173,7 +171,7 @@ def embedded(settings: Settings) -> Iterator[ProbeFinding]:
 
 
 async def redis(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """The server that holds the sessions: reachable, new enough, durable, and never evicting."""
+    """Check the server that holds the sessions: reachable, new enough, durable, and never evicting."""
     from interlock.cli.local.embedded import running_url
 
     line = partial(ProbeFinding, "redis")
@@ -224,7 +222,7 @@ def _redis_version(line: Callable[..., ProbeFinding], info: Mapping[str, Any]) -
 
 
 async def _master_url(url: str) -> str | None:
-    """Return the URL of the master that sentinels name; ``None`` where none does."""
+    """Return the URL of the master that the sentinels name; ``None`` when none does."""
     from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
     from interlock.session.store.connection import parse
@@ -249,7 +247,7 @@ async def _redis_settings(
         eviction = (await client.config_get("maxmemory-policy")).get("maxmemory-policy")
         durable = (await client.config_get("appendonly")).get("appendonly")
     except ResponseError:
-        hint = "see to it that maxmemory-policy is noeviction and AOF is on"
+        hint = "make sure that maxmemory-policy is noeviction and AOF is on"
         yield line("settings", ProbeStatus.WARN, "the server does not show its configuration", hint)
         return
     if eviction == "noeviction":
@@ -265,10 +263,10 @@ async def _redis_settings(
 
 
 def models(settings: Settings) -> Iterator[ProbeFinding]:
-    """The models in process: every file is the pinned one."""
+    """Check the models in process: every file is the pinned one."""
     line = partial(ProbeFinding, "models")
     if importlib.util.find_spec("onnxruntime") is None:
-        hint = "pip install 'interlock[dpe]' where the dpe service runs"
+        hint = "pip install 'interlock[dpe]' on the host of the dpe service"
         yield line("dpe", ProbeStatus.SKIP, "the dpe extra is not installed", hint)
         return
     for verdict in importlib.import_module("interlock.dpe.inference.models").verify(
@@ -285,11 +283,11 @@ def _fitness(verdict: Any) -> str:
 
 
 async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """Every service at its configured address: running, ours, and ready."""
+    """Check every service at its configured address: running, an Interlock service, and ready."""
     try:
         open_tls(settings)
     except Refused as refused:
-        yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "the certificates come first")
+        yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "correct the certificates first")
         return
     places = {name: getattr(settings, f"{name}_address") for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
@@ -317,7 +315,7 @@ async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dic
 
 
 async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
-    """The model provider: configured, reachable, and taking our key."""
+    """Check the model provider: configured, reachable, and accepting our key."""
     import httpx
 
     line = partial(ProbeFinding, "upstream", "provider")
@@ -340,14 +338,14 @@ async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
     elif code >= 500:
         yield line(ProbeStatus.FAIL, f"it answers {code}", "see the provider's own status")
     elif code == httpx.codes.NOT_FOUND:
-        hint = "fine where it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
+        hint = "fine if it has no list of models; otherwise INTERLOCK_UPSTREAM_BASE_URL lacks its /v1"
         yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
     else:
         yield line(ProbeStatus.OK, f"{without_password(base)} answers")
 
 
 def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[ProbeFinding]:
-    """The ports that ``interlock serve`` binds: free, or taken by the very service that belongs there."""
+    """Check the ports of ``interlock serve``: free, or taken by the service that belongs there."""
     for name in ("sidecar_http", "sidecar_grpc", *NAMES, "metrics"):
         port = getattr(settings, f"{name}_port")
         line = partial(ProbeFinding, "ports", f"{name}_port")
@@ -368,7 +366,7 @@ def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[Prob
 
 
 async def in_thread(look: Callable[[], T]) -> T:
-    """Run *look* in a thread that does not hold the process up when it hangs, as on a dead network file system."""
+    """Run *look* in a thread that cannot block the process if it hangs, as on a dead network file system."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[T] = loop.create_future()
 

@@ -1,4 +1,4 @@
-"""What ``interlock check`` says of the audit log's database."""
+"""Probe of ``interlock check`` for the database of the audit log."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LEAST_FREE_BYTES = 200_000_000
 
 
 def audit_store(settings: Settings) -> Iterator[ProbeFinding]:
-    """The database of the audit log: there or to be made, readable, in WAL mode, with room."""
+    """Check the database of the audit log: present or creatable, readable, in WAL mode, with free space."""
     from interlock.audit.store.database import open_reader
     from interlock.audit.store.opening import database_path, is_postgres
 
@@ -37,7 +37,7 @@ def audit_store(settings: Settings) -> Iterator[ProbeFinding]:
         return
     yield from _room(line, path)
     if not path.exists():
-        yield line("database", ProbeStatus.OK, f"none yet; the first start makes {path}")
+        yield line("database", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
     try:
         reader = open_reader(path)
@@ -51,8 +51,8 @@ def audit_store(settings: Settings) -> Iterator[ProbeFinding]:
     if not os.access(path, os.W_OK):
         yield line("database", ProbeStatus.FAIL, f"{path} is not writable", f"chmod u+w {path}")
     elif mode != "wal":
-        hint = "it is set at start; something else opened the file since"
-        yield line("journal mode", ProbeStatus.WARN, f"{mode} and not wal", hint)
+        hint = "it is set at startup; another program has opened the file since"
+        yield line("journal mode", ProbeStatus.WARN, f"{mode}, not wal", hint)
     else:
         yield line("database", ProbeStatus.OK, f"{path}, WAL")
 
@@ -65,7 +65,7 @@ def _audit_server(line: Callable[..., ProbeFinding], settings: Settings) -> Prob
         with closing(open_reader(settings)) as reader:
             reader.ping()
     except Refused as refused:
-        hint = "start it, or correct INTERLOCK_AUDIT_URL; what cannot be sealed is not released"
+        hint = "start it, or correct INTERLOCK_AUDIT_URL; an answer that cannot be sealed is not released"
         return line("database", ProbeStatus.FAIL, f"{shown}: {refused.message}", refused.metadata.get("hint") or hint)
     return line("database", ProbeStatus.OK, f"{shown} answers")
 
@@ -74,5 +74,5 @@ def _room(line: Callable[..., ProbeFinding], path: Path) -> Iterator[ProbeFindin
     there = next(folder for folder in path.absolute().parents if folder.exists())
     free = shutil.disk_usage(there).free
     if free < LEAST_FREE_BYTES:
-        hint = "make room: what cannot be sealed is not released"
+        hint = "free some space: an answer that cannot be sealed is not released"
         yield line("disk", ProbeStatus.WARN, f"{free // 1_000_000} MB free on {there}", hint)

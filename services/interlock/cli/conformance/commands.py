@@ -1,7 +1,7 @@
-"""``interlock conformance``: what is in use, what of it the specification fixes, and its test vectors, run.
+"""``interlock conformance``: the values in use, the values that the specification fixes, and its test vectors.
 
-SPEC-005 §16.3 and §17 want the weights and factors published in the conformance report of SPEC-014 §3, and SPEC-014 §5
-gives the statement that a product publishes. This prints all of it from the code and models that are installed.
+SPEC-005 §16.3 and §17 require the weights and factors in the conformance report of SPEC-014 §3, and SPEC-014 §5 defines the
+statement that a product publishes. This command prints all of it from the installed code and models.
 """
 
 from __future__ import annotations
@@ -36,32 +36,32 @@ app = typer.Typer(no_args_is_help=True, rich_markup_mode=None, pretty_exceptions
 
 @app.callback()
 def conformance_command() -> None:
-    """Show how this installation stands to the specification (SPEC-014)."""
+    """Show the conformance of this installation to the specification (SPEC-014)."""
 
 
 @app.command()
 def report(
     as_json: Annotated[bool, typer.Option("--json", help="The same as -o json.")] = False,
-    as_text: Annotated[bool, typer.Option("--text", help="Text, whatever -o says.")] = False,
+    as_text: Annotated[bool, typer.Option("--text", help="Text, regardless of -o.")] = False,
     only: Annotated[
-        str, typer.Option("--only", help="Run the vectors whose id matches this pattern, such as 'TV-02'; all without.")
+        str, typer.Option("--only", help="Run only the vectors whose id matches this pattern, such as 'TV-02'.")
     ] = "",
     output: Output = Format.TEXT,
 ) -> None:
     """Print weights, factors, thresholds, models and hashes, and run the test vectors of SPEC-014 §2.
 
-    The vectors run through a mesh of this installation, started for them on free ports with its state in a temporary
-    folder, and stopped after. Exit 0: everything passed or does not apply. 1: a vector or a normative check failed.
+    The vectors run through a temporary mesh of this installation, on free ports and with its state in a temporary folder.
+    Exit 0: everything passed or does not apply. 1: a vector or a normative check failed.
     """
     from interlock.cli.conformance.vectors import run_all
 
     if as_json and as_text:
-        raise invalid("USAGE", "--json and --text ask for two formats of one report")
+        raise invalid("USAGE", "give either --json or --text")
     shown = Format.JSON if as_json else Format.TEXT if as_text else output
     try:
         chosen = re.compile(only)
     except re.error as error:
-        raise invalid("USAGE", f"--only is no pattern: {error}") from None
+        raise invalid("USAGE", f"--only is not a valid pattern: {error}") from None
     settings = load()
     found = {**assembled(settings, run_all(settings, chosen)), "only": only}
     if shown is Format.JSON:
@@ -107,7 +107,7 @@ def assembled(settings: Settings, results: Sequence[VectorResult]) -> dict[str, 
 def configuration(
     settings: Settings, calibration: Calibration, weights: QualityWeights, decrements: Decrements
 ) -> dict[str, Any]:
-    """Return what is in use: SPEC-005 §16.3 and §17 want it documented and published."""
+    """Return the values in use. SPEC-005 §16.3 and §17 require that they are documented and published."""
     from interlock.dpe.servicer import describe
 
     described = describe(calibration, (), weights=weights, method=settings.dpe_attribution)
@@ -137,7 +137,7 @@ def _models(settings: Settings) -> list[dict[str, str]]:
     found = []
     for slot, folder in folders.items():
         one = manifest(slot, folder)
-        check(one)  # the hash of what is installed, and not only of what a list says
+        check(one)  # the hash of the installed file, not only the hash in a list
         runtime = "triton" if settings.triton_url and slot != PARSER else "embedded"
         found.append(
             {"slot": slot, "name": one.name, "version": one.version, "hash": one.hash, "licence": one.licence,
@@ -147,7 +147,7 @@ def _models(settings: Settings) -> list[dict[str, str]]:
 
 
 def tally(vectors: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
-    """Return how many vectors of each level passed, failed and do not apply."""
+    """Return per level how many vectors passed, failed and do not apply."""
     counts = {level: Counter(one["outcome"] for one in vectors if one["level"] == level) for level in LEVELS}
     return {
         level: {outcome: found[outcome] for outcome in ("pass", "fail", "not applicable")}
@@ -156,7 +156,7 @@ def tally(vectors: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
 
 
 def certification(vectors: Sequence[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Return for each level of SPEC-014 §3.2 the vectors, of it and the levels below, that keep it from being claimed."""
+    """Return per level of SPEC-014 §3.2 the vectors, of it and the levels below, that prevent its claim."""
     return {
         level: [one["test_id"] for one in vectors if one["level"] in LEVELS[: number + 1] and one["outcome"] != "pass"]
         for number, level in enumerate(LEVELS)
@@ -173,9 +173,9 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
         total = counts["pass"] + counts["fail"]
         aside = f", {counts['not applicable']} not applicable" if counts["not applicable"] else ""
         yield f"  {level:<9} {counts['pass']}/{total} passed{aside}"
-    yield "a level of §3.2 wants every vector of it and of those below; a certificate is its operator's to give"
+    yield "a level of §3.2 requires every vector of it and of the levels below; only its operator can give a certificate"
     for level, kept in found["certification"].items():
-        yield f"  {level:<9} {'kept from it by ' + ', '.join(kept) if kept else 'every vector passes'}"
+        yield f"  {level:<9} {'prevented by ' + ', '.join(kept) if kept else 'every vector passes'}"
     yield ""
     for title, key in (
         ("composite weights (SPEC-005 §16)", "weights"), ("amplifier factors (§17)", "amplifiers"),
@@ -192,7 +192,7 @@ def lines(found: Mapping[str, Any]) -> Iterator[str]:
         f"  {one['slot']:<6} {one['name']} {one['version']}, {one['runtime']}  {one['hash']}" for one in found["models"]
     )
     yield ""
-    yield "what the specification fixes"
+    yield "values that the specification fixes"
     yield from (
         f"  {'met ' if one['met'] else 'FAIL'}  {one['demand']} ({one['source']}): {one['found']}"
         for one in found["checks"]

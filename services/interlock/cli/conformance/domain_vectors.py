@@ -21,18 +21,18 @@ Vector = Mapping[str, Any]
 
 
 class Expectations:
-    """Collects what a vector expected and did not get."""
+    """Collects the failed expectations of a vector, and its notes."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.broken: list[str] = []
 
     def note(self, text: str) -> None:
-        """Tell what stands in for what the printed vector leaves open."""
+        """Note a substitute for a part that the printed vector leaves open."""
         self.notes.append(text)
 
     def hold(self, met: object, what: str) -> None:
-        """Expectations *met*; *what* says what was expected and what came."""
+        """Record *what*, the expected and the actual value, unless the expectation is *met*."""
         if not met:
             self.broken.append(what)
 
@@ -85,7 +85,7 @@ def relaxation_is_rejected(vector: Vector, expect: Expectations) -> None:
     expect.hold(refused and status_of(refused) == 403, f"expected 403, got {_told(refused)}")
     wanted = vector["assertions"][1]["value"]
     expect.hold(refused and refused.reason.lower() == wanted, f"expected {wanted}, got {_told(refused)}")
-    expect.note("the error's name is in the body's reason, and in lower case in error.code, as OpenAI clients want it")
+    expect.note("the error's name is in the body's reason, and in lower case in error.code, as OpenAI clients expect")
 
 
 def budget_falls(vector: Vector, expect: Expectations) -> None:
@@ -100,7 +100,7 @@ def budget_falls(vector: Vector, expect: Expectations) -> None:
     expect.hold(budget_warning(left) == warning, f"expected the warning {warning}, got {budget_warning(left)}")
     verdict = decide(_situation(left, charged="LOW"), _findings("LOW"))
     expect.note(
-        f"oversight is {verdict.oversight.name} here: SPEC-012 §5.1 wants review from the half-open breaker (0.50) on, "
+        f"oversight is {verdict.oversight.name} here: SPEC-012 §5.1 requires review from the half-open breaker (0.50) on, "
         "which is stricter than the note of this vector"
     )
     expect.hold(verdict.oversight is Oversight.HUMAN_REVIEW, f"oversight is {verdict.oversight.name}")

@@ -1,7 +1,7 @@
 """Test vectors of SPEC-014 that need a mesh: headers, the engine, chains and tokens, over HTTP.
 
-The mesh is ``interlock serve`` in a process of its own with its state in a temporary folder. The model provider is a real
-HTTP server on this machine that answers what a vector tells it to, and keeps the names of the CRP headers that reach it.
+The mesh is ``interlock serve`` in a separate process with its state in a temporary folder. The model provider is a real local
+HTTP server that gives the answer of a vector, and records the names of the CRP headers that reach it.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from interlock.runtime.settings.model import Settings
 
 MODEL = "recorded"
 JUDGING = ("dpe_attribution", "nli_model_dir", "embed_model_dir", "ner_model_dir", "triton_url", "triton_ca_file")
-"""Settings that the vectors' mesh takes over: what the report says is in use is what judges."""
+"""Settings that the mesh of the vectors takes over, so that it judges with the values in the report."""
 SOUND = "The Act classifies AI systems into four risk levels."
 SOUND_FACTS = ({"fact_id": "f1", "content": SOUND},)
 MADE_UP = (
@@ -47,18 +47,18 @@ _EXPIRED_ISSUED = 999_996_400
 
 
 class VectorAnswer(Recording):
-    """A recording that answers with whatever a vector set last: a remedy may have changed the question."""
+    """A recording that returns the last answer that a vector set, because a remedy may have changed the question."""
 
     answer = SOUND
 
     def answer_to(self, question: str) -> Turn | None:
-        """Return the answer that was set."""
+        """Return the last set answer."""
         return Turn("vector", "SPEC-014", "CC BY 4.0", consistent=True, question=question, answer=VectorAnswer.answer)
 
 
 @dataclass(frozen=True)
 class MeshUnderTest:
-    """The running mesh, its provider, and a client that is not the openai one: headers are sent as they are."""
+    """The running mesh, its provider, and a plain HTTP client, which sends headers unchanged."""
 
     client: httpx.Client
     provider: Replay
@@ -96,7 +96,7 @@ class MeshUnderTest:
 def front(judging: Settings) -> Iterator[MeshUnderTest]:
     """Start a mesh and its provider; both end with the block. Raises ``MeshFailedError``.
 
-    Of *judging* it takes what decides who judges and how; ports, stores and policies are the vectors' own.
+    It takes only the settings about models and judging from *judging*; ports, stores and policies are the vectors' own.
     """
     nothing = VectorAnswer("", "", "", "", "", "", ())
     replay, master = Replay(nothing), secrets.token_hex(32)
@@ -118,7 +118,7 @@ def front(judging: Settings) -> Iterator[MeshUnderTest]:
                 yield MeshUnderTest(client, replay, Path(folder), Keyring({1: bytes.fromhex(master)}))
 
 
-def token_of(response: httpx.Response) -> str:
+def session_token(response: httpx.Response) -> str:
     """Return the session token of an answer."""
     return response.headers["crp-set-session"].split(";", 1)[0].strip().removeprefix("token=")
 
@@ -156,11 +156,11 @@ def _holds(each: Mapping[str, Any], name: str, value: str, expect: Expectations)
 def headers_stay(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-002."""
     given = dict(vector["input"]["headers"])
-    given["CRP-Session-Token"] = token_of(mesh.sound())
-    expect.note("the printed token is cut short (eyJ...); a token of this mesh is sent")
+    given["CRP-Session-Token"] = session_token(mesh.sound())
+    expect.note("the printed token is truncated (eyJ...); a token of this mesh is sent")
     calls = mesh.provider.calls
     mesh.chat(SOUND, headers=given)
-    expect.hold(mesh.provider.calls > calls, "the request did not reach the provider, so it shows nothing")
+    expect.hold(mesh.provider.calls > calls, "the request did not reach the provider, so it proves nothing")
     expect.hold(not mesh.provider.crp_headers, f"the provider saw {sorted(mesh.provider.crp_headers)}")
 
 
@@ -168,7 +168,7 @@ def critical_halts(vector: Vector, expect: Expectations, mesh: MeshUnderTest) ->
     """TV-003."""
     facts = [{"fact_id": "f1", "content": "The museum opens at nine on weekdays."}]
     response = mesh.chat(MADE_UP, facts=facts, headers=vector["input"]["headers"])
-    expect.note("the answer is made up from end to end; the engine's real models judge it")
+    expect.note("the whole answer is invented; the engine's real models judge it")
     wanted = vector["assertions"][0]["http_status"]
     expect.hold(response.status_code == wanted, f"expected {wanted}, got {response.status_code}")
     for each in vector["assertions"][1:]:
@@ -181,17 +181,17 @@ def critical_halts(vector: Vector, expect: Expectations, mesh: MeshUnderTest) ->
 
 
 def engine(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
-    """TV-010 to TV-013: an answer with its facts, or with the window before it."""
+    """TV-010 to TV-013: an answer with its facts, or with the previous window."""
     given = vector["input"]
     headers = {}
     if before := given.get("prior_window_response"):
         first = mesh.chat(before)
         expect.hold(first.status_code == 200, f"the first window was not released: {first.status_code}")
-        headers = {"CRP-Session-Token": token_of(first)}
+        headers = {"CRP-Session-Token": session_token(first)}
     answer = given.get("llm_response") or given["current_response"]
     response = mesh.chat(answer, facts=given.get("envelope_facts", ()), headers=headers)
     if response.status_code != 200:
-        expect.note(f"the vector gives no facts, so the answer was analysed and then kept back: {response.status_code}")
+        expect.note(f"the vector gives no facts, so the answer was analysed and then withheld: {response.status_code}")
     report = mesh.report(response)
     for each in vector["assertions"]:
         if name := each.get("header"):
@@ -208,7 +208,7 @@ def engine(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
 
 
 def _field(report: dpe_pb2.Report, name: str) -> int:
-    """Return a count of the report; its cross-window contradictions are those of that scope."""
+    """Return a count of the report; cross-window contradictions are counted by their scope."""
     if name == "cross_window_contradictions":
         return sum(one.scope == "cross-window" for one in report.contradictions)
     return int(getattr(report, name))
@@ -217,7 +217,7 @@ def _field(report: dpe_pb2.Report, name: str) -> int:
 def _three_windows(expect: Expectations, mesh: MeshUnderTest) -> tuple[str, Chain, httpx.Response]:
     response = mesh.sound()
     for _ in range(2):
-        response = mesh.sound(token_of(response))
+        response = mesh.sound(session_token(response))
     session_id = response.headers["crp-context-session-id"]
     stored = mesh.chain(session_id)
     expect.hold(len(stored.windows) == 3, f"expected 3 windows, got {len(stored.windows)}")
@@ -227,7 +227,7 @@ def _three_windows(expect: Expectations, mesh: MeshUnderTest) -> tuple[str, Chai
 def chain_holds(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-030."""
     session_id, stored, response = _three_windows(expect, mesh)
-    expect.note("the printed key and hashes are cut short (sha256:aaa...); three windows of this mesh stand for them")
+    expect.note("the printed key and hashes are truncated (sha256:aaa...); three windows of this mesh replace them")
     wanted = vector["assertions"][-1]["value"]
     said = response.headers["crp-provenance-chain-integrity"]
     expect.hold(said == wanted, f"CRP-Provenance-Chain-Integrity is {said}, expected {wanted}")
@@ -240,7 +240,7 @@ def chain_holds(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> No
             key, session_id=session_id, window_number=window.window_number, timestamp=window.timestamp,
             response_hash=window.response_hash, report_hash=window.report_hash, parent_hmacs=previous,
         )  # fmt: skip
-        expect.hold(mac == window.hmac, f"window {window.window_number} does not chain from the one before")
+        expect.hold(mac == window.hmac, f"window {window.window_number} does not chain from the previous one")
         previous = [mac]
 
 
@@ -259,8 +259,8 @@ def chain_breaks(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> N
 def token_resumes(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-040."""
     first = mesh.sound()
-    second = mesh.sound(token_of(first))
-    expect.note("the printed key is cut short and the printed session id has 16 digits; ids here have 32")
+    second = mesh.sound(session_token(first))
+    expect.note("the printed key is truncated and the printed session id has 16 digits; ids here have 32")
     expect.hold(second.status_code == 200, f"the signature was refused: {second.status_code}")
     name = "crp-context-session-id"
     expect.hold(first.headers.get(name) == second.headers.get(name), "the session was not resumed")
@@ -269,7 +269,7 @@ def token_resumes(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> 
 
 def token_expires(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> None:
     """TV-041."""
-    fresh = token_of(mesh.sound())
+    fresh = session_token(mesh.sound())
     past = replace(
         _read(fresh, mesh.keyring), issued_at=_EXPIRED_ISSUED, expires_at=vector["input"]["token_payload"]["exp"]
     )
@@ -282,5 +282,5 @@ def token_expires(vector: Vector, expect: Expectations, mesh: MeshUnderTest) -> 
 
 
 def _read(text: str, keyring: Keyring) -> token.Token:
-    """Return what a token says, checked as the session service checks it."""
+    """Return the verified content of a token, as the session service verifies it."""
     return token.verify(text, lambda kv, sid: keyring.derive(kv, sid, SIGN), now_us=system_clock(), scope=None)

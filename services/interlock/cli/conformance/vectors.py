@@ -1,8 +1,8 @@
-"""The test vectors of SPEC-014 §2, run as printed: what they say in, what they assert out.
+"""The test vectors of SPEC-014 §2, run as printed: their inputs, and their assertions about the outputs.
 
-``conformance_vectors.json`` holds them word for word. Those about headers, the engine, chains and tokens go through a
-real mesh over HTTP; those about policies and budgets through the domain that the mesh itself uses. Where the printed
-text is cut short or names a path of another product, a note says what stands in its place.
+``vectors.json`` holds them verbatim. Vectors about headers, the engine, chains and tokens run through a real mesh over HTTP.
+Vectors about policies and budgets run through the domain that the mesh itself uses. If the printed text is truncated or
+names a path of another product, a note describes the substitute.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ PASS, FAIL, NOT_APPLICABLE = "pass", "fail", "not applicable"
 
 @dataclass(frozen=True)
 class VectorResult:
-    """How one vector went. ``notes`` tell what failed, and what stands in for what the text leaves open."""
+    """Result of one vector. ``notes`` has its failures, and the substitutes for parts that the text leaves open."""
 
     test_id: str
     level: str
@@ -63,13 +63,13 @@ MESH: Mapping[str, Callable[[Vector, Expectations, MeshUnderTest], None]] = {
     "TV-041": mesh_vectors.token_expires,
 }
 LEFT_OUT = {
-    "TV-004": "there is no knowledge fabric here whose state a caller could name, so nothing answers 304; "
+    "TV-004": "there is no knowledge fabric whose state a caller could name, so no request answers 304; "
     "CRP-Context-If-Match is checked for its form and changes nothing",
 }
 
 
 def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[VectorResult]:
-    """Run every vector, or those whose id matches *only*, and return the results in the order of the text."""
+    """Run every vector, or those whose id matches *only*, and return the results in the order of the specification."""
     chosen = [vector for vector in vectors() if only is None or only.search(vector["test_id"])]
     if not any(vector["test_id"] in MESH for vector in chosen):
         return [run(vector, None) for vector in chosen]
@@ -82,7 +82,7 @@ def run_all(settings: Settings, only: re.Pattern[str] | None = None) -> list[Vec
 
 
 def run(vector: Vector, started: MeshUnderTest | None) -> VectorResult:
-    """Run one vector. What it raises is a failure with its type, not the end of the report."""
+    """Run one vector. An exception is a failure with its type, and does not end the report."""
     name = vector["test_id"]
     if name in LEFT_OUT:
         return _result(vector, NOT_APPLICABLE, (LEFT_OUT[name],))

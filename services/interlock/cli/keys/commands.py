@@ -1,6 +1,6 @@
 """``interlock keys``: the file of master keys by version, and certificates of a development mesh (TOK-4, SVC-6).
 
-No command prints a key: a fingerprint tells two of them apart.
+No command prints a key. A fingerprint distinguishes two keys.
 """
 
 from __future__ import annotations
@@ -24,11 +24,9 @@ from interlock.runtime.keys.masters import MINIMUM_BYTES, Masters
 from interlock.runtime.settings.loading import load as load_settings
 from interlock.runtime.settings.model import Settings
 
-app = typer.Typer(no_args_is_help=True, help="Make, rotate and check master keys; make development certificates.")
+app = typer.Typer(no_args_is_help=True, help="Create, rotate and check master keys; create development certificates.")
 
-File = Annotated[
-    Path | None, typer.Option("--file", help="File of master keys. Absent: that of INTERLOCK_MASTER_KEYS_FILE.")
-]
+File = Annotated[Path | None, typer.Option("--file", help="File of master keys. Default: INTERLOCK_MASTER_KEYS_FILE.")]
 DELAY_S = 120
 
 V = TypeVar("V")
@@ -36,7 +34,7 @@ V = TypeVar("V")
 
 @app.callback()
 def keys() -> None:
-    """Make, rotate and check master keys; make development certificates."""
+    """Create, rotate and check master keys; create development certificates."""
 
 
 @dataclass(frozen=True)
@@ -48,34 +46,34 @@ class Line:
     not_before: str
     fingerprint: str
     audit_needs_it: bool | None
-    """``None``: there is no audit log here to ask."""
+    """``None``: there is no local audit log."""
 
 
 @app.command()
 def new(file: File = None, output: Output = Format.TEXT) -> None:
-    """Make a file of master keys. A deployment that has a master key keeps it as version 1.
+    """Create a file of master keys. An existing single master key becomes version 1.
 
-    Exit 0: written, for its owner alone. 2: refused; a file that is there is never overwritten.
+    Exit 0: written, readable by its owner only. 2: refused; an existing file is never overwritten.
     """
     with refusals(output):
         settings = load_settings()
         path, old = _path(file, settings), given_key(settings)
         made = Masters({1: old or secrets.token_bytes(MINIMUM_BYTES)})
         keys_file.create(path, made)
-    _told(output, path, 1, "the master key of before" if old else "a new key")
+    _told(output, path, 1, "the previous master key" if old else "a new key")
 
 
 @app.command()
 def rotate(
     file: File = None,
     after: Annotated[
-        int, typer.Option("--after", min=0, max=86_400, help="Seconds until the new version signs.")
+        int, typer.Option("--after", min=0, max=86_400, help="Seconds until the new version is used for signing.")
     ] = DELAY_S,
     output: Output = Format.TEXT,
 ) -> None:
-    """Add a version. New sessions use it once its time has come; those that run go on under theirs.
+    """Add a version. New sessions use it after its start time; running sessions keep their version.
 
-    Processes read the file again within a second. Where each has a copy of its own, --after is the time that copies may take.
+    Processes re-read the file within a second. If each has its own copy, --after is the time that the copies may take.
     Exit 0: written. 2: refused.
     """
 
@@ -100,32 +98,34 @@ def retire(
     file: File = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Refuse tokens and grants of older versions, as after a key was stolen; audit data stay readable.
+    """Refuse tokens and grants of older versions, for example after a key theft. Audit data stay readable.
 
-    This cannot be taken back: a file with a lower minimum is refused from then on. Exit 0: written. 2: refused.
+    This cannot be undone: a file with a lower minimum is refused from then on. Exit 0: written. 2: refused.
     """
     with refusals(output):
         path = _path(file, load_settings())
         held = _held(path)
         if version < held.minimum:
-            raise invalid("MASTER_KEYS_INVALID", f"the minimum is {held.minimum} already, and never falls")
+            raise invalid("MASTER_KEYS_INVALID", f"the minimum is already {held.minimum}, and cannot be lowered")
         keys_file.change(path, lambda found: replace(found, minimum=version))
-    _told(output, path, version, "is the lowest version whose tokens are taken")
+    _told(output, path, version, "is now the lowest version whose tokens are accepted")
 
 
 @app.command()
 def drop(
-    version: Annotated[int, typer.Argument(help="Version to take out of the file.")],
+    version: Annotated[int, typer.Argument(help="Version to remove from the file.")],
     file: File = None,
     lose: Annotated[
         bool,
-        typer.Option("--lose-audit-data", help="Drop it even if audit data need it: they cannot be verified again."),
+        typer.Option(
+            "--lose-audit-data", help="Drop it even if audit data need it. These data can never be verified again."
+        ),
     ] = False,
     output: Output = Format.TEXT,
 ) -> None:
-    """Take a version out that no audit data need any more.
+    """Remove a version that no audit data need any more.
 
-    Exit 0: written. 2: refused: audit data need it, it is the one that signs, or there is no audit log here to ask.
+    Exit 0: written. 2: refused: audit data need it, it is the signing version, or there is no local audit log.
     """
     with refusals(output):
         settings = load_settings()
@@ -134,12 +134,12 @@ def drop(
         if version not in held.by_version:
             raise invalid("MASTER_KEY_UNKNOWN", f"version {version} is not in {path}")
         if version == held.current(system_clock()):
-            raise invalid("MASTER_KEY_IN_USE", f"version {version} is the one that signs")
+            raise invalid("MASTER_KEY_IN_USE", f"version {version} is the signing version")
         if not lose and (used is None or version in used):
             raise invalid(
                 "MASTER_KEY_NEEDED",
-                f"version {version} is needed by audit data" if used else "there is no audit log here to ask",
-                hint="keep it; or --lose-audit-data, after which what it sealed can never be verified or read again",
+                f"version {version} is needed by audit data" if used else "there is no local audit log",
+                hint="keep it; or use --lose-audit-data, and data that it sealed can never be verified or read again",
             )
         keys_file.change(
             path,
@@ -154,7 +154,7 @@ def drop(
 
 @app.command(name="list")
 def list_(file: File = None, output: Output = Format.TEXT) -> None:
-    """Show the versions, which of them signs, and which audit data need. Exit 0: shown. 2: refused."""
+    """Show the versions, the signing version, and the versions that audit data need. Exit 0: shown. 2: refused."""
     with refusals(output):
         settings = load_settings()
         path = _path(file, settings)
@@ -169,9 +169,9 @@ def list_(file: File = None, output: Output = Format.TEXT) -> None:
 
 @app.command()
 def check(file: File = None, output: Output = Format.TEXT) -> None:
-    """Check the file: private, strong, not older than what was used, and complete for the audit data.
+    """Check that the file is private, strong, not rolled back, and complete for the audit data.
 
-    Exit 0: it is. 1: audit data need a version that is not there. 2: refused.
+    Exit 0: it is. 1: audit data need a missing version. 2: refused.
     """
     with refusals(output):
         settings = load_settings()
@@ -184,23 +184,23 @@ def check(file: File = None, output: Output = Format.TEXT) -> None:
     elif missing:
         typer.echo(f"KEY_UNKNOWN: audit data need version {', '.join(map(str, missing))}; they cannot be verified")
     else:
-        typer.echo("all versions are here" if used is not None else "good; there is no audit log here to ask")
+        typer.echo("all versions are here" if used is not None else "good; there is no local audit log")
     if missing:
         raise typer.Exit(NEGATIVE)
 
 
 @app.command(name="certificates")
 def certificates_(
-    out: Annotated[Path, typer.Option("--out", help="Folder to write to; an authority that is there is used again.")],
-    days: Annotated[int, typer.Option("--days", min=1, max=825, help="Life of the certificates.")] = 30,
+    out: Annotated[Path, typer.Option("--out", help="Folder to write to. An existing authority is reused.")],
+    days: Annotated[int, typer.Option("--days", min=1, max=825, help="Lifetime of the certificates in days.")] = 30,
     host: Annotated[
-        list[str] | None, typer.Option("--host", help="Name or address of the agents' front; may be repeated.")
+        list[str] | None, typer.Option("--host", help="Name or address of the agents' front; repeatable.")
     ] = None,
     output: Output = Format.TEXT,
 ) -> None:
-    """Make an authority and one SPIFFE certificate for each member of a mesh, for development. Run again, it renews.
+    """Create an authority and one SPIFFE certificate per member of a mesh, for development. A second run renews them.
 
-    Exit 0: written, keys for their owner alone. 2: refused.
+    Exit 0: written; keys are readable by their owner only. 2: refused.
     """
     with refusals(output):
         made = certificates.make(
@@ -231,13 +231,15 @@ def _lines(held: Masters, used: set[int] | None) -> Iterator[Line]:
 def _path(file: Path | None, settings: Settings) -> Path:
     path = file or settings.master_keys_file
     if path is None:
-        raise invalid("KEYS_FILE_NOT_NAMED", "no file of master keys", hint="--file, or INTERLOCK_MASTER_KEYS_FILE")
+        raise invalid(
+            "KEYS_FILE_NOT_NAMED", "no file of master keys", hint="give --file, or set INTERLOCK_MASTER_KEYS_FILE"
+        )
     return path
 
 
 def _held(path: Path) -> Masters:
     if not path.exists():
-        raise invalid("KEYS_FILE_MISSING", f"{path} is not there", hint="`interlock keys new` makes it")
+        raise invalid("KEYS_FILE_MISSING", f"{path} does not exist", hint="`interlock keys new` creates it")
     return keys_file.load(path)
 
 

@@ -1,4 +1,4 @@
-"""Which versions of the master key the audit data of this deployment need."""
+"""The versions of the master key that the audit data of this deployment need."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from interlock.runtime.settings.model import Settings
 
 
 def versions_used(settings: Settings) -> set[int] | None:
-    """Return the versions that events, windows and contents name; ``None`` where there is no audit log yet.
+    """Return the versions that events, windows and contents name; ``None`` when there is no audit log yet.
 
-    Refused with AUDIT_STORE_UNAVAILABLE when there is one that cannot be read.
+    Refused with AUDIT_STORE_UNAVAILABLE when the audit log cannot be read.
     """
     try:
         with closing(open_reader(settings)) as reader:

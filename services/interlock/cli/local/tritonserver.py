@@ -1,7 +1,7 @@
-"""NVIDIA's tritonserver out of the ``nvidia-pytriton`` wheel, on CPU: for laptops and tests. Servers use NVIDIA's image.
+"""NVIDIA's tritonserver from the ``nvidia-pytriton`` wheel, on CPU: for laptops and tests. Servers use NVIDIA's image.
 
-It binds loopback unless told otherwise, speaks gRPC only, loads nothing but what it was started with, and keeps its
-administrative calls to itself. It and the interpreters that it starts die with their owner.
+It binds loopback by default, speaks only gRPC, loads only the repository that it was started with, and allows no
+administrative calls. It and its interpreters die with their owner.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from interlock.domain.errors import Refused, invalid, unavailable
 START_LIMIT_S = 120.0
 STOP_LIMIT_S = 15.0
 STARTS = 3
-"""Starts to try when it dies by a signal: its models now and then trip over each other's shared memory (lock_exception)."""
+"""Start attempts if it dies by a signal: its models sometimes collide in shared memory (lock_exception)."""
 LOG = "triton.log"
 INSTALL = "pip install --no-deps nvidia-pytriton==0.7.0"
 
@@ -51,7 +51,7 @@ class TritonServer:
 
     @property
     def pid(self) -> int | None:
-        """The server's process id; ``None`` when it does not run."""
+        """Process id of the server; ``None`` when it does not run."""
         return self._process.pid if self._process and self._process.poll() is None else None
 
     def start(self) -> str:
@@ -91,7 +91,7 @@ class TritonServer:
         return self.address
 
     def stop(self) -> None:
-        """End it, its interpreters too; what does not end in time is killed."""
+        """Stop it and its interpreters; kill them if they do not end in time."""
         if self._process is None:
             return
         with suppress(ProcessLookupError):
@@ -101,7 +101,7 @@ class TritonServer:
         self.kill()
 
     def kill(self) -> None:
-        """End it at once, as a machine dies."""
+        """Kill it immediately, as in a machine failure."""
         if self._process is None:
             return
         with suppress(ProcessLookupError, PermissionError):
@@ -123,7 +123,7 @@ class TritonServer:
             "--allow-metrics=false",
             f"--grpc-address={self._host}",
             f"--grpc-port={self._port}",
-            # Nobody knows the value: these calls are off.
+            # No caller knows the value, so these calls are disabled.
             f"--grpc-restricted-protocol={_ADMINISTRATIVE}:interlock={secrets.token_hex(16)}",
             f"--exit-timeout-secs={STOP_LIMIT_S:.0f}",
         ]
@@ -152,17 +152,17 @@ class TritonServer:
 
 
 def _home() -> Path:
-    """Return where the wheel has the server, without importing the wheel."""
+    """Return the server's folder in the wheel, without importing the wheel."""
     spec = importlib.util.find_spec("pytriton")
     home = Path(spec.origin).parent / "tritonserver" if spec and spec.origin else Path()
     if not (home / "bin" / "tritonserver").is_file() or importlib.util.find_spec("tritonclient") is None:
-        hint = f"pip install 'interlock[dpe,triton]' and {INSTALL}; or set INTERLOCK_TRITON_URL to a server of yours"
+        hint = f"pip install 'interlock[dpe,triton]' and {INSTALL}; or set INTERLOCK_TRITON_URL to your own server"
         raise unavailable("TRITON_MISSING", "there is no tritonserver here", retry_after_ms=0, hint=hint)
     return home
 
 
 def _backends(home: Path, work: Path) -> Path:
-    """Return a backend folder whose interpreter is this Python's: it must lie beside the backend's library."""
+    """Return a backend folder with the interpreter of this Python, which must be next to the backend's library."""
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     stub = home / "python_backend_stubs" / version / "triton_python_backend_stub"
     if not stub.is_file() or not _library_folder():
@@ -180,7 +180,7 @@ def _backends(home: Path, work: Path) -> Path:
 
 
 def _library_folder() -> str:
-    """Return the folder of this Python's shared library; the loader's own when only the loader finds it."""
+    """Return the folder of this Python's shared library, or the loader's folder if only the loader finds it."""
     name = str(sysconfig.get_config_var("INSTSONAME") or "")
     for folder in (sysconfig.get_config_var("LIBDIR"), f"{sys.base_prefix}/lib"):
         if folder and ".so" in name and (Path(folder) / name).is_file():
@@ -193,7 +193,7 @@ def _library_folder() -> str:
 
 
 def _environment(home: Path) -> dict[str, str]:
-    """Return what the server may know: nothing of our settings, keys among them."""
+    """Return the environment of the server: none of our settings, and so none of our keys."""
     kept = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     packages = dict.fromkeys((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))
     return {
@@ -220,7 +220,7 @@ def _free(host: str, port: int) -> int:
 
 
 def _sweep() -> None:
-    """Remove the shared memory of servers whose owner was killed: nobody else knows the names."""
+    """Remove the shared memory of servers whose owner was killed: no other process knows the names."""
     for region in _SHARED_MEMORY.glob(f"{_OURS}*"):
         owner = region.name.removeprefix(_OURS).partition("_")[0]
         if owner.isdigit() and not Path(f"/proc/{owner}").exists():

@@ -1,4 +1,4 @@
-"""``interlock oversight approve-erasure`` and ``approve-truncation``: a reviewer's approval of what an operator may do once."""
+"""``interlock oversight approve-erasure`` and ``approve-truncation``: a reviewer's approval of one operator action."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from interlock.cli.oversight.reviewer_key import approved, private_key
 from interlock.domain import approval, ids
 from interlock.runtime.clock import iso8601
 
-SESSION = typer.Argument(help="Session whose contents are to be erased.")
-SIZE = typer.Argument(min=1, help="The size that was anchored, as the refusal names it: anchored_size.")
+SESSION = typer.Argument(help="Session whose contents will be erased.")
+SIZE = typer.Argument(min=1, help="The anchored size, as in the refusal: anchored_size.")
 KEY = typer.Option(..., "--key", help="The reviewer's private key, from `interlock oversight keygen`.")
-MINUTES = typer.Option(15, "--minutes", min=1, max=approval.LONGEST_LIFE_S // 60, help="How long it can be used.")
+MINUTES = typer.Option(
+    15, "--minutes", min=1, max=approval.LONGEST_LIFE_S // 60, help="Lifetime of the approval in minutes."
+)
 
 
 def approve_erasure(
@@ -31,7 +33,7 @@ def approve_erasure(
 
 
 def approve_truncation(size: int = SIZE, key: Path = KEY, minutes: int = MINUTES, output: Output = Format.TEXT) -> None:
-    """Approve that the audit log goes on without what was anchored, for `interlock audit acknowledge-truncation --approval`.
+    """Approve that the audit log continues without the lost anchored entries, for `interlock audit acknowledge-truncation`.
 
     It can be used once, for this loss, until it expires. Exit 0: printed. 2: refused.
     """

@@ -1,6 +1,6 @@
-"""``interlock oversight``: reviewers, their keys, the queue of held responses, and what is decided (SPEC-012 §6.2).
+"""``interlock oversight``: reviewers, their keys, the queue of held responses, and decisions (SPEC-012 §6.2).
 
-A private key never leaves its file; what is sent is a signature.
+A private key is never sent; only signatures are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from interlock.domain.errors import invalid
 from interlock.policy.reviewers import key_text
 from interlock.runtime.clock import iso8601
 
-app = typer.Typer(no_args_is_help=True, help="Decide about held responses; reviewers, their keys and approvals.")
+app = typer.Typer(no_args_is_help=True, help="Review held responses; manage reviewers, their keys and approvals.")
 app.command(name="list")(held.list_held)
 app.command()(held.show)
 app.command()(held.approve)
@@ -30,26 +30,26 @@ app.command(name="approve-erasure")(acts.approve_erasure)
 app.command(name="approve-truncation")(acts.approve_truncation)
 app.add_typer(reviewers.app, name="reviewers")
 
-REVIEWER = typer.Argument(help="Who the key is for, such as reviewer@company.com.")
-OUT = typer.Option(
-    ..., "--out", help="File to write the private key to; readable by its owner only, never overwritten."
-)
-SESSION = typer.Option(..., "--session", help="Session that wants to delegate.")
-AGENT = typer.Option("", "--agent", help="Agent type that is delegated to. Absent: an agent that is not registered.")
+REVIEWER = typer.Argument(help="Name of the reviewer, such as reviewer@company.com.")
+OUT = typer.Option(..., "--out", help="File for the private key; readable by its owner only, never overwritten.")
+SESSION = typer.Option(..., "--session", help="Session that will delegate.")
+AGENT = typer.Option("", "--agent", help="Agent type of the sub-agent. Default: an unregistered agent.")
 KEY = typer.Option(..., "--key", help="The reviewer's private key, from `interlock oversight keygen`.")
-MINUTES = typer.Option(15, "--minutes", min=1, max=approval.LONGEST_LIFE_S // 60, help="How long it can be used.")
+MINUTES = typer.Option(
+    15, "--minutes", min=1, max=approval.LONGEST_LIFE_S // 60, help="Lifetime of the approval in minutes."
+)
 
 
 @app.callback()
 def oversight() -> None:
-    """Decide about held responses; make reviewers' keys and approvals."""
+    """Review held responses; create reviewers' keys and approvals."""
 
 
 @app.command()
 def keygen(reviewer: str = REVIEWER, out: Path = OUT, output: Output = Format.TEXT) -> None:
-    """Make a reviewer's key pair; the public half is printed as reviewers_file has it.
+    """Create a reviewer's key pair, and print the public key in the format of reviewers_file.
 
-    Exit 0: written. 2: refused; a file that is there is never overwritten.
+    Exit 0: written. 2: refused; an existing file is never overwritten.
     """
     with refusals(output):
         if not approval.REVIEWER.fullmatch(reviewer):
@@ -74,7 +74,7 @@ def approve_delegation(
     with refusals(output):
         reviewer, private = private_key(key)
         if agent and not NAME.fullmatch(agent):
-            raise invalid("AGENTS_INVALID", "--agent: not a name of an agent type")
+            raise invalid("AGENTS_INVALID", "--agent: not a valid name of an agent type")
         scope = {"session": ids.check("crp_sess_", session), "agent": agent}
         made, token = approved(reviewer, private, approval.DELEGATE, scope, life_s=60 * minutes)
     if output is Format.JSON:

@@ -1,4 +1,4 @@
-"""``interlock oversight list|show|approve|reject|sign-in``: the queue of held responses, against the oversight service."""
+"""``interlock oversight list|show|approve|reject|sign-in``: the queue of held responses, through the oversight service."""
 
 from __future__ import annotations
 
@@ -32,21 +32,23 @@ from interlock.runtime.settings.model import Settings
 if TYPE_CHECKING:
     from interlock.api.oversight.v1.oversight_pb2_grpc import OversightServiceAsyncStub
 
-WINDOW = typer.Argument(help="Window that is held, crp_win_ and 32 hex digits.")
+WINDOW = typer.Argument(help="Id of the held window: crp_win_ and 32 hex digits.")
 KEY = typer.Option(..., "--key", help="The reviewer's private key, from `interlock oversight keygen`.")
-SESSION = typer.Option("", "--session", help="Only of this session.")
-LIMIT = typer.Option(50, "--limit", min=1, max=200, help="At most so many.")
-HASH = typer.Option("", "--response-hash", help="Hash of the response that was read; another one is not decided about.")
+SESSION = typer.Option("", "--session", help="Only responses of this session.")
+LIMIT = typer.Option(50, "--limit", min=1, max=200, help="Maximum number of responses.")
+HASH = typer.Option(
+    "", "--response-hash", help="Hash of the response that you read. The command refuses to decide about another one."
+)
 
 A = TypeVar("A")
 Call = Callable[["OversightServiceAsyncStub", Mapping[str, Any]], Awaitable[A]]
-"""A call, given the stub and the options of every call: the view and the deadline."""
+"""A call. Its arguments are the stub and the options of every call: the view and the deadline."""
 
 _CHALLENGE = re.compile(r"interlock-sign-in-v1\n[A-Za-z0-9._@+-]{1,128}\n[A-Za-z0-9_-]{1,128}", re.ASCII)
 
 
 class HeldState(StrEnum):
-    """Which held responses are listed."""
+    """Filter of the list of held responses."""
 
     PENDING = "pending"
     APPROVED = "approved"
@@ -56,9 +58,9 @@ class HeldState(StrEnum):
     ALL = "all"
 
 
-APPROVING = typer.Option(..., "--reason", help=f"Why, for the chain: {', '.join(held.APPROVAL_REASONS)}.")
-REJECTING = typer.Option(..., "--reason", help=f"Why, for the chain: {', '.join(held.REJECTION_REASONS)}.")
-STATE = typer.Option(HeldState.PENDING, "--status", help="Which ones.")
+APPROVING = typer.Option(..., "--reason", help=f"Reason, recorded in the chain: {', '.join(held.APPROVAL_REASONS)}.")
+REJECTING = typer.Option(..., "--reason", help=f"Reason, recorded in the chain: {', '.join(held.REJECTION_REASONS)}.")
+STATE = typer.Option(HeldState.PENDING, "--status", help="Status of the responses to list.")
 
 
 def list_held(
@@ -66,12 +68,13 @@ def list_held(
 ) -> None:
     """List held responses, the oldest first.
 
-    Asks the oversight service at INTERLOCK_OVERSIGHT_ADDRESS. Exit 0: listed. 2: refused, or no answer.
+    Queries the oversight service at INTERLOCK_OVERSIGHT_ADDRESS. Exit 0: listed. 2: refused, or no answer.
     """
-    number = 0 if status is HeldState.ALL else audit_pb2.HeldStatus.Value(f"HELD_STATUS_{status.name}")
+    every = status is HeldState.ALL
+    wanted = audit_pb2.HELD_STATUS_UNSPECIFIED if every else audit_pb2.HeldStatus.Value(f"HELD_STATUS_{status.name}")
     with refusals(output):
         request = oversight_pb2.ListHeldRequest(
-            status=number,  # type: ignore[arg-type] # an enum's number is an int here
+            status=wanted,
             session_id=session and ids.check("crp_sess_", session),
             limit=limit,
         )
@@ -89,7 +92,7 @@ def list_held(
 
 
 def show(window: str = WINDOW, key: Path = KEY, output: Output = Format.TEXT) -> None:
-    """Show a held response: its text with everything hidden made visible, its claims, evidence, risk and session.
+    """Show a held response: its text with hidden characters made visible, its claims, evidence, risk and session.
 
     Exit 0: shown. 2: refused, or no answer.
     """
@@ -111,9 +114,9 @@ def approve(
     response_hash: str = HASH,
     output: Output = Format.TEXT,
 ) -> None:
-    """Approve a held response: its client can have it, once, until the hold ends. Prints the oversight token.
+    """Approve a held response. Its client can get it once, until the hold expires. Prints the oversight token.
 
-    Exit 0: approved. 2: refused, and nothing was decided.
+    Exit 0: approved. 2: refused; nothing was decided.
     """
     _decide(window, key, approval.RELEASE, reason=reason, response_hash=response_hash, output=output)
 
@@ -125,9 +128,9 @@ def reject(
     response_hash: str = HASH,
     output: Output = Format.TEXT,
 ) -> None:
-    """Reject a held response: it is deleted, and nobody gets it.
+    """Reject a held response. It is deleted and never released.
 
-    Exit 0: rejected. 2: refused, and nothing was decided.
+    Exit 0: rejected. 2: refused; nothing was decided.
     """
     _decide(window, key, approval.REJECT, reason=reason, response_hash=response_hash, output=output)
 
@@ -135,7 +138,7 @@ def reject(
 def sign_in(key: Path = KEY, output: Output = Format.TEXT) -> None:
     """Open a view and print its token, to read the reviewers' page in a browser without scripts.
 
-    It decides nothing, and ends after INTERLOCK_OVERSIGHT_VIEW_S. Exit 0: printed. 2: refused.
+    The view is read-only, and ends after INTERLOCK_OVERSIGHT_VIEW_S. Exit 0: printed. 2: refused.
     """
     with refusals(output):
         settings = load()
@@ -174,9 +177,9 @@ def _decide(window: str, key: Path, action: str, *, reason: str, response_hash: 
 
 
 def _signed(item: audit_pb2.HeldItem, key: Path, action: str, response_hash: str) -> str:
-    """Return the token of a decision about exactly what is held, for as long as it is held."""
+    """Return the token of a decision about exactly this held response, valid until the hold expires."""
     if response_hash and response_hash != item.response_hash:
-        raise invalid("RESPONSE_HASH_MISMATCH", "another response than the one that was read is held under that window")
+        raise invalid("RESPONSE_HASH_MISMATCH", "that window holds a different response from the one that was read")
     if item.status != audit_pb2.HELD_STATUS_PENDING:
         raise invalid("HELD_NOT_PENDING", f"the response is {_status(item).lower()}: there is nothing to decide")
     scope = {
@@ -188,7 +191,7 @@ def _signed(item: audit_pb2.HeldItem, key: Path, action: str, response_hash: str
 
 
 def _signed_in(key: Path, call: Call[A]) -> A:
-    """Return what the oversight service answers to *call*, once the reviewer of *key* is signed in."""
+    """Sign in as the reviewer of *key*, and return the oversight service's response to *call*."""
     settings: Settings = load()
 
     async def calling(channel: grpc.aio.Channel) -> A:
@@ -205,7 +208,7 @@ async def _opened(stub: OversightServiceAsyncStub, key: Path, settings: Settings
     wanted, timeout = oversight_pb2.ChallengeRequest(reviewer_id=reviewer), settings.rpc_timeout_s
     drawn = await call_service("oversight", stub.Challenge(wanted, timeout=timeout))
     if not _CHALLENGE.fullmatch(drawn.challenge):
-        raise unavailable("CHALLENGE_INVALID", "what is to be signed is no challenge to sign in", retry_after_ms=0)
+        raise unavailable("CHALLENGE_INVALID", "the text to sign is not a sign-in challenge", retry_after_ms=0)
     signature = private.sign(drawn.challenge.encode())
     request = oversight_pb2.SignInRequest(reviewer_id=reviewer, challenge=drawn.challenge, signature=signature)
     return await call_service("oversight", stub.SignIn(request, timeout=timeout))
@@ -225,7 +228,7 @@ def _lines(found: oversight_pb2.GetHeldResponse) -> list[str]:
         *_indented(found.question or "-"),
         "",
         f"answer, {len(found.text):,} characters:",
-        *_indented(found.text or "deleted: rejected, expired, erased or handed out"),
+        *_indented(found.text or "deleted: rejected, expired, erased or released"),
         "",
         f"claims, {len(report.claims)}:",
     ]
@@ -233,14 +236,14 @@ def _lines(found: oversight_pb2.GetHeldResponse) -> list[str]:
         lines += _claim(claim, found)
     counts = f"fabrications {report.fabrication_count}, distortions {report.distortion_count}"
     lines += ["", f"{counts}, contradictions {report.contradiction_count}, omitted facts {len(report.omissions)}"]
-    return [*lines, "", picture.text(found.sessions) if found.sessions else "the session cannot be read now"]
+    return [*lines, "", picture.text(found.sessions) if found.sessions else "the session cannot be read at present"]
 
 
 def _claim(claim: dpe_pb2.Claim, found: oversight_pb2.GetHeldResponse) -> list[str]:
     rests = dpe_pb2.Attribution.Name(claim.attribution).removeprefix("ATTRIBUTION_")
     lines = [f"  {claim.claim_id} {rests}, entailment {claim.entailment:.2f}: {visible(claim.text)}"]
     if claim.fact_id:
-        lines.append(f"     {visible(claim.fact_id)}: {found.evidence.get(claim.fact_id, 'its text is not here')}")
+        lines.append(f"     {visible(claim.fact_id)}: {found.evidence.get(claim.fact_id, 'its text is not available')}")
     lines += [f"     fabricated: {visible(one)}" for one in claim.fabrications]
     lines += [
         f"     {one.type}: source {visible(one.source_value)}, claim {visible(one.claim_value)}"

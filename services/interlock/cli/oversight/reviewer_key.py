@@ -1,4 +1,4 @@
-"""A reviewer's key file, and what is signed with it. The private key never leaves the file but into this process."""
+"""A reviewer's key file, and signatures with it. Only this process reads the private key."""
 
 from __future__ import annotations
 
@@ -13,18 +13,20 @@ from interlock.domain import approval
 from interlock.domain.approval import Approval
 from interlock.domain.errors import invalid, unavailable
 from interlock.policy.reviewers import key_bytes
-from interlock.policy.watched import content_of, document_of
+from interlock.policy.watched import parse_document, read_content
 from interlock.runtime.clock import system_clock
 
 _RULE = "a file that `interlock oversight keygen` wrote"
 
 
 def private_key(path: Path) -> tuple[str, Ed25519PrivateKey]:
-    """Return whose key is in *path*, and the key. Refused with KEY_FILE_OPEN when others can read it."""
-    content = content_of(path)
+    """Return the reviewer's name and key in *path*. Refused with KEY_FILE_OPEN when other users can read the file."""
+    content = read_content(path)
     if stat.S_IMODE(path.stat().st_mode) & 0o077:
-        raise invalid("KEY_FILE_OPEN", f"{path} can be read by others, so it proves nothing", hint=f"chmod 600 {path}")
-    document = document_of(content, path)
+        raise invalid(
+            "KEY_FILE_OPEN", f"{path} can be read by other users, so it proves nothing", hint=f"chmod 600 {path}"
+        )
+    document = parse_document(content, path)
     if not isinstance(document, dict) or document.keys() != {"reviewer", "private_key"}:
         raise invalid("REVIEWERS_INVALID", f"{path}: expected {_RULE}")
     reviewer = document["reviewer"]
@@ -58,6 +60,6 @@ def write_key(path: Path, text: str) -> None:
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
-        raise invalid("FILE_EXISTS", f"{path} is there already, and a key is never overwritten") from None
+        raise invalid("FILE_EXISTS", f"{path} already exists, and a key is never overwritten") from None
     except OSError as error:
         raise unavailable("FILE_NOT_WRITTEN", f"{path}: {type(error).__name__}", retry_after_ms=0) from None

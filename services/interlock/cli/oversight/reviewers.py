@@ -1,4 +1,4 @@
-"""``interlock oversight reviewers``: who may approve what, as the policy service knows it (SPEC-012 §6.2)."""
+"""``interlock oversight reviewers``: the reviewers of the policy service and their allowed actions (SPEC-012 §6.2)."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ PUBLIC = typer.Option(
     ..., "--public-key", help="ed25519: and 43 characters, as `interlock oversight keygen` prints it."
 )
 ACTIONS = typer.Option(
-    [], "--action", help="What the key may approve; repeatable. Absent: delegate, release and reject."
+    [], "--action", help="Action that the key may approve; repeatable. Default: delegate, release and reject."
 )
 
 
 @app.command(name="list")
 def list_(output: Output = Format.TEXT) -> None:
-    """List who may approve what: those of the file, and those that were registered by RPC.
+    """List the reviewers from the file and those registered by RPC, with their allowed actions.
 
-    Asks the policy service at INTERLOCK_POLICY_ADDRESS. Exit 0: listed. 2: no answer.
+    Queries the policy service at INTERLOCK_POLICY_ADDRESS. Exit 0: listed. 2: no answer.
     """
     with refusals(output):
         settings, request = load(), policy_pb2.ListReviewersRequest()
@@ -49,16 +49,16 @@ def list_(output: Output = Format.TEXT) -> None:
         where = "file" if one.from_file else "rpc"
         typer.echo(f"{one.reviewer_id}  {one.public_key}  {where}  {', '.join(one.actions)}")
     if not listed:
-        typer.echo("nobody can approve anything: set INTERLOCK_REVIEWERS_FILE")
+        typer.echo("there are no reviewers: set INTERLOCK_REVIEWERS_FILE")
 
 
 @app.command()
 def register(
     name: str = NAME, public_key: str = PUBLIC, actions: list[str] = ACTIONS, output: Output = Format.TEXT
 ) -> None:
-    """Register a reviewer, or replace one that was registered so, in the policy service's memory until it ends.
+    """Register or replace a reviewer in the memory of the policy service, until that process ends.
 
-    Needs INTERLOCK_REVIEWERS_BY_RPC=true there. Exit 0: registered. 2: refused, and nothing was changed.
+    Needs INTERLOCK_REVIEWERS_BY_RPC=true in the policy service. Exit 0: registered. 2: refused; nothing was changed.
     """
     with refusals(output):
         reviewer = policy_pb2.Reviewer(reviewer_id=name, public_key=public_key, actions=actions)
@@ -72,7 +72,7 @@ def register(
 
 @app.command()
 def remove(name: str = NAME, output: Output = Format.TEXT) -> None:
-    """Remove a reviewer that was registered by RPC; one of the file is removed there.
+    """Remove a reviewer that was registered by RPC. Remove a reviewer of the file in the file.
 
     Exit 0: removed. 1: there was none. 2: refused.
     """
