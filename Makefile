@@ -15,7 +15,7 @@ PYTEST := $(BIN)/python -m pytest
 # Processes of the default suite. A file's tests stay together: they share servers.
 JOBS ?= 2
 
-.PHONY: help demo demo-tree serve test test-long train-smoke fault fuzz coverage mutation quality check bench clean
+.PHONY: help demo demo-tree serve test test-quick test-long fix train-smoke fault fuzz coverage mutation quality check bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,8 +30,16 @@ demo-tree: $(STAMPS)/demo ## the same for a tree: an orchestrator and three spec
 serve: $(STAMPS)/demo ## the whole mesh in one process on embedded parts
 	@$(BIN)/interlock serve
 
-test: $(STAMPS)/dev ## every test but the long ones; no Docker
+test: $(STAMPS)/dev ## every test but the long ones; no Docker (AREA=dpe: those of one house)
+ifdef AREA
+	files=$$($(BIN)/python scripts/quick_tests.py --area $(AREA)); \
+	  $(PYTEST) -m "not long" -n $(JOBS) --dist loadfile $(ARGS) $$files
+else
 	$(PYTEST) -m "not long" -n $(JOBS) --dist loadfile $(ARGS)
+endif
+
+test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of what changed since main; no server, no model
+	$(BIN)/python scripts/quick_tests.py --jobs $(JOBS) -- $(ARGS)
 
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
 	$(PYTEST) -m long --timeout 900 $(ARGS)
@@ -48,6 +56,11 @@ check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated
 	$(BIN)/python scripts/gen_docs.py --check
 	$(BIN)/python scripts/gen_requirements.py --check
 	$(BIN)/python scripts/gen_reliability.py --check
+
+fix: $(STAMPS)/dev ## repair what can be repaired: lint, format of code and protos
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/buf format -w protos
 
 fault: $(STAMPS)/dev ## the fault suite on real parts, one verifier after each run: a table of what was promised and what was seen
 	$(BIN)/python -m tests.faults all --jobs $(JOBS) $(ARGS)

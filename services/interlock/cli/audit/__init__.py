@@ -1,0 +1,4 @@
+"""`interlock audit`: verify, export, prove, bundle, erase and stream.
+
+No other command imports it.
+"""

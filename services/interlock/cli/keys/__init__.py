@@ -1,0 +1,4 @@
+"""`interlock keys`: the file of master keys, and certificates of a development mesh.
+
+`cli.check` imports it.
+"""
