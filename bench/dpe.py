@@ -26,7 +26,8 @@ from pathlib import Path
 from typing import Any
 
 from interlock.cli.dpe import parse_request
-from interlock.dpe.pipeline import DURATION, Pipeline
+from interlock.dpe.inputs import DURATION
+from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.request import Output, Request
 from interlock.dpe.wiring import open_pipeline
 from interlock.runtime.settings.model import Settings

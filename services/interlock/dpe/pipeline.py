@@ -8,40 +8,35 @@ text is embedded once. No stage is skipped to save work: a request that is too l
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.dpe import regulatory
-from interlock.dpe.claims import naming
-from interlock.dpe.claims.reading import ChoiceReading, OutputReader, claim_sentences
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, envelope, fabrication, fidelity
 from interlock.dpe.grounding.attribution import ClaimEvidence
-from interlock.dpe.grounding.envelope import Cut, Envelope
-from interlock.dpe.inference.language import Cancelled, Language, Spent
-from interlock.dpe.inference.port import Floats, Inference
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.inference.language import Cancelled, Language
+from interlock.dpe.inference.port import Inference
+from interlock.dpe.inputs import Inputs, ReadAnswer, timed
 from interlock.dpe.intake import Bounds
 from interlock.dpe.judging import judge_choice, worst_views
 from interlock.dpe.quality import coherence, profile
-from interlock.dpe.quality.coherence import CrossWindow, EarlierWindow
-from interlock.dpe.quality.coverage import decompose_sub_queries
+from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.cross_agent import CrossAgent, FanIn, FanInStages
-from interlock.dpe.quality.decomposition import decomposed
-from interlock.dpe.quality.profile import EmbeddedProfile, Memory, StyleRecorder, TextProfile
-from interlock.dpe.quality.quality import EarlierWindows, Quality, Query, merge_windows, quality, session_amplifiers
+from interlock.dpe.quality.profile import Memory
+from interlock.dpe.quality.quality import EarlierWindows, Quality, Query, quality, session_amplifiers
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.report import Choice, Context, report, stages_run
 from interlock.dpe.request import Output, Request
@@ -52,32 +47,8 @@ from interlock.dpe.text.views import personal as personal_in
 if TYPE_CHECKING:
     from interlock.dpe.pii.detection import PiiDetector  # presidio is heavy: the wiring imports it
 
-DURATION = Histogram(
-    "interlock_dpe_stage_duration_seconds",
-    "Time that one stage of an analysis took, waiting included; stage 2 holds the model's part of 4.",
-    ["stage"],
-)
 RISK = Counter("interlock_dpe_risk", "Analyses by the risk level that they found.", ["level"])
 REPETITION = Counter("interlock_dpe_repetition", "Analyses by the repetition level that they found.", ["level"])
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """The outputs after stage 1: one reading, one matrix of sentence and claim vectors and one profile for each view."""
-
-    readings: Sequence[ChoiceReading]
-    vectors: Sequence[Floats]
-    profiles: Sequence[TextProfile]
-
-    @property
-    def checked(self) -> list[Claim]:
-        """The checked claims of all readings, in order."""
-        return [claim for reading in self.readings for claim in reading.checked]
-
-    @property
-    def sentences(self) -> dict[str, str]:
-        """The sentence that each checked claim was cut from, by claim id."""
-        return claim_sentences(self.readings)
 
 
 @dataclass(frozen=True)
@@ -107,10 +78,10 @@ class Pipeline:
         self.bounds.check(request)
         # Stages 1, 6 and 8: read the answer, the facts, the earlier windows, the query and the merged answers.
         answer, base, earlier, query, merged = await _together(
-            self._read_answer(request),
-            self._read_envelope(request),
-            self._read_session(request),
-            self._read_query(request),
+            self._inputs.answer(request),
+            self._inputs.envelope(request),
+            self._inputs.session(request),
+            self._inputs.query(request),
             self._fan_in.compare_answers(request),
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
@@ -143,7 +114,7 @@ class Pipeline:
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
-        self._remember(request, answer.profiles)
+        self._inputs.remember(request, answer.profiles)
         return message
 
     async def check_summary(self, source: str, summary: str) -> Checked:
@@ -154,7 +125,7 @@ class Pipeline:
         self.bounds.check_text("source", source)
         request = Request(outputs=(Output(0, summary),), facts=source_facts(source))
         self.bounds.check(request)
-        answer, base = await _together(self._read_answer(request), self._read_envelope(request))
+        answer, base = await _together(self._inputs.answer(request), self._inputs.envelope(request))
         evidence, fabricated, inside = await _together(
             self._evidence(answer, base, ""),
             self._fabrications(answer, base, ""),
@@ -168,62 +139,12 @@ class Pipeline:
 
         return await self.language.run(judge, stage="5")
 
-    # Stage 1, and the vectors for stage 10
-
-    async def _read_answer(self, request: Request) -> _Answer:
-        """Read the outputs and embed the sentences and claims of each choice, each distinct text once."""
-        with _timed("1"):
-            readings, profiles = await self._read(request.outputs, self.bounds.claims, stage="1")
-        with _timed("10"):
-            vectors = [
-                await self.inference.embed(
-                    list(dict.fromkeys([*(s.text for s in reading.sentences), *(c.text for c in reading.claims)]))
-                )
-                for reading in readings
-            ]
-        return _Answer(readings, vectors, profiles)
-
-    async def _read(
-        self, outputs: Sequence[Output], claims: int, *, stage: str
-    ) -> tuple[list[ChoiceReading], list[TextProfile]]:
-        """Return the readings of outputs and their profiles; no choice may have more than *claims* claims."""
-        spent = Spent()
-        named = await naming.named(
-            outputs, self.language, self.inference, self._reader(self.language, claims), stage=stage, spent=spent
-        )
-        recorder = StyleRecorder(cast("Language", named))
-        reader = self._reader(recorder, claims)
-
-        def read(cancelled: Cancelled) -> tuple[list[ChoiceReading], list[TextProfile]]:
-            readings = reader.read(outputs, cancelled)
-            return readings, [profile.profile(reading, recorder.styles) for reading in readings]
-
-        return await self.language.run(read, stage=stage, spent=spent)
-
-    def _reader(self, language: Language | StyleRecorder, claims: int) -> OutputReader:
-        claim_tokens, _ = attribution.limits(self.inference)
-        # The reader only calls the parser.
-        return OutputReader(cast("Language", language), claims, claim_tokens, self.inference.tokens)
-
     # Stages 2 and 4
 
-    async def _read_envelope(self, request: Request) -> Envelope:
-        """Cut the facts into units, and embed the units and each whole fact."""
-        _, premise_tokens = attribution.limits(self.inference)
-
-        def cut(_: Cancelled) -> Cut:
-            return envelope.cut(
-                request.facts, limit=premise_tokens, count=self.inference.tokens, split=self.language.split
-            )
-
-        facts = await self.language.run(cut, stage="2")
-        vectors = await self.inference.embed([*(unit.text for unit in facts.units), *facts.texts])
-        return Envelope(facts, vectors[: len(facts.units)], vectors[len(facts.units) :])
-
-    async def _evidence(self, answer: _Answer, base: Envelope, query: str) -> dict[str, ClaimEvidence]:
+    async def _evidence(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, ClaimEvidence]:
         """Return the evidence on each checked claim; its scores serve stage 4 too."""
         titles = {name for reading in answer.readings for name in reading.titles}
-        with _timed("2"):
+        with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
             return await attribution.evidence(
                 answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
@@ -231,26 +152,26 @@ class Pipeline:
 
     # Stage 3
 
-    async def _fabrications(self, answer: _Answer, base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
+    async def _fabrications(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
         """Return the fabrications by claim. The text thread finds them while the models score the claims."""
 
         def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
             return fabrication.find(answer.checked, fabrication.EnvelopeIndex.of(base.cut.texts, query))
 
-        with _timed("3a"):
+        with timed("3a"):
             return await self.language.run(find, stage="3a")
 
     async def _distortions(
-        self, answer: _Answer, evidence: Mapping[str, ClaimEvidence]
+        self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
     ) -> dict[str, tuple[Distortion, ...]]:
-        with _timed("3b"):
+        with timed("3b"):
             return await fidelity.distortions(
                 answer.checked, evidence, self.inference, self.language, sentences=answer.sentences
             )
 
-    async def _contradictions(self, answer: _Answer, request: Request) -> list[list[Contradiction]]:
+    async def _contradictions(self, answer: ReadAnswer, request: Request) -> list[list[Contradiction]]:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
-        with _timed("3c"):
+        with timed("3c"):
             found = [await self._contradictions_in(reading.checked) for reading in answer.readings]
             return await self._fan_in.drop_other_subjects(answer.readings, request, found)
 
@@ -263,7 +184,7 @@ class Pipeline:
 
     async def _choices(
         self,
-        answer: _Answer,
+        answer: ReadAnswer,
         base: Envelope,
         evidence: Mapping[str, ClaimEvidence],
         fabricated: Mapping[str, tuple[str, ...]],
@@ -288,51 +209,28 @@ class Pipeline:
                 for n, reading in enumerate(answer.readings)
             ]  # fmt: skip
 
-        with _timed("5"):
+        with timed("5"):
             return await self.language.run(judge, stage="5")
 
     # Stages 6 to 9
 
-    async def _read_session(self, request: Request) -> EarlierWindows:
-        """Read the earlier answers that are not cached, and combine all of them."""
-        with _timed("6"):
-            windows = [EarlierWindow(w.window_id, await self._earlier_profile(w.text)) for w in request.prior]
-            return await self.language.run(lambda _: merge_windows(windows), stage="6")
-
-    async def _earlier_profile(self, text: str) -> EmbeddedProfile:
-        cached = self.memory.recall(text)
-        if isinstance(cached, EmbeddedProfile):
-            return cached
-        if cached is None:
-            limit = self.bounds.claims * self.bounds.choices  # an earlier answer may hold every choice of its window
-            cached = (await self._read((Output(0, text),), limit, stage="6"))[1][-1]
-        embedded = await profile.embed_profile(cached, self.inference)
-        self.memory.keep(text, embedded)
-        return embedded
-
-    def _remember(self, request: Request, profiles: Sequence[TextProfile]) -> None:
-        """Cache the profile of an answer, which the next window sends as an earlier one."""
-        if len(request.outputs) == 1 and not isinstance(self.memory.recall(request.outputs[0].text), EmbeddedProfile):
-            self.memory.keep(request.outputs[0].text, profiles[-1])
+    @property
+    def _inputs(self) -> Inputs:
+        return Inputs(self.language, self.inference, self.bounds, self.memory)
 
     @property
     def _fan_in(self) -> FanInStages:
         most = self.bounds.claims * self.bounds.choices
         return FanInStages(
-            self.language, self.inference, most, self.method, self._earlier_profile, self._output_profiles
+            self.language, self.inference, most, self.method, self._inputs.earlier_profile, self._inputs.output_profiles
         )
 
-    async def _output_profiles(self, outputs: Sequence[Output]) -> list[TextProfile]:
-        """Return the profile of each output, read as its own choice. The last reading of a masked output counts."""
-        readings, profiles = await self._read(outputs, self.bounds.claims, stage="9")
-        return list({reading.index: each for reading, each in zip(readings, profiles, strict=True)}.values())
-
     async def _cross_window(
-        self, answer: _Answer, earlier: EarlierWindows, request: Request, merged: FanIn
+        self, answer: ReadAnswer, earlier: EarlierWindows, request: Request, merged: FanIn
     ) -> list[list[CrossWindow]]:
         """Return the contradictions of each choice with earlier windows and with the merged answers."""
         found = []
-        with _timed("6"):
+        with timed("6"):
             for reading in answer.readings:
                 vectors = await self.inference.embed([claim.text for claim in reading.checked])
                 windows = await coherence.contradictions(
@@ -341,21 +239,9 @@ class Pipeline:
                 found.append([*windows, *await self._fan_in.contradicted(reading, vectors, request, merged, windows)])
         return found
 
-    async def _read_query(self, request: Request) -> Query:
-        """Return the information needs of the query, or of its sub-queries, with their vectors."""
-        with _timed("8"):
-            if request.sub_queries:
-                parts = await self.language.run(
-                    lambda _: decompose_sub_queries(request.sub_queries, self.language), stage="8"
-                )
-                needed = tuple(need for part in parts for need in part.needs)
-                return Query(needed, await self.inference.embed([need.text for need in needed]), parts=parts)
-            needs, why_not = await self.language.run(lambda _: decomposed(request.query, self.language), stage="8")
-            return Query(needs, await self.inference.embed([need.text for need in needs]), why_not)
-
     async def _qualities(
         self,
-        answer: _Answer,
+        answer: ReadAnswer,
         earlier: EarlierWindows,
         query: Query,
         *,
@@ -378,7 +264,7 @@ class Pipeline:
                 for n, reading in enumerate(answer.readings)
             ]  # fmt: skip
 
-        with _timed("7"):  # includes 8 and 9: a few products of vectors that exist already
+        with timed("7"):  # includes 8 and 9: a few products of vectors that exist already
             return await self.language.run(find, stage="7")
 
     # Stages 11 to 13
@@ -391,7 +277,7 @@ class Pipeline:
                     found += personal_in(partial(self.pii.find, output_index=number), output.text, "response")
             return found
 
-        with _timed("11"):
+        with timed("11"):
             return await self.language.run(find, stage="11")
 
     async def _context(
@@ -440,7 +326,7 @@ class Pipeline:
         context: Context,
         cross_agent: CrossAgent | None,
     ) -> dpe_pb2.Report:
-        with _timed("13"):
+        with timed("13"):
             message = await self.language.run(
                 lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13"
             )
@@ -457,12 +343,3 @@ async def _together(*work: Awaitable[Any]) -> list[Any]:
     finally:
         for task in tasks:
             task.cancel()
-
-
-@contextmanager
-def _timed(stage: str) -> Iterator[None]:
-    started = time.perf_counter()
-    try:
-        yield
-    finally:
-        DURATION.labels(stage).observe(time.perf_counter() - started)

@@ -33,7 +33,7 @@ class Part(NamedTuple):
     name: str
 
 
-class Folded(NamedTuple):
+class FoldedText(NamedTuple):
     """The end of a long text: its characters, and how many there are."""
 
     said: Markup
@@ -53,7 +53,7 @@ def said(text: str) -> Markup:
 def quoted(text: str, label: str) -> Markup:
     """Return a text as a block of its own; a long one is folded after ``FOLD`` characters."""
     rest = text[FOLD:]
-    return _piece("quoted", label, said(text[:FOLD]), Folded(said(rest), len(rest)), len(text))
+    return _piece("quoted", label, said(text[:FOLD]), FoldedText(said(rest), len(rest)), len(text))
 
 
 def _piece(macro: str, *values: Any) -> Markup:
