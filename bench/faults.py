@@ -42,7 +42,7 @@ from interlock.session.store.redis import key_of
 from tests.faults import faults as do
 from tests.faults.parts.cluster import Cluster, Shape, running
 from tests.faults.workload import Agent, History
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 CALM = (
     ("request_timeout_s", 20), ("rpc_timeout_s", 5), ("upstream_timeout_s", 10), ("dpe_timeout_s", 10), ("drain_s", 5),

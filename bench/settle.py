@@ -33,8 +33,8 @@ from interlock.domain.ids import SessionId
 from interlock.session.store.batcher import Batcher, LuaScript
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore, key_of
-from tests.support.servers.valkey import Valkey
 from tests.support.session.sessions import new_state, session_id, settle
+from tests.support.valkey import Valkey
 
 ROUNDS = 5
 SETTLES = 4000

@@ -31,7 +31,7 @@ from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 ROUNDS, CALLS, WINDOWS = 12, 40, 21
 ECHO = "/bench.Echo/Call"

@@ -35,7 +35,6 @@ from interlock.domain.session.state import Committed, Delegated, SessionState
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
-from tests.support.servers.valkey import Valkey
 from tests.support.servers.valkey_cluster import cluster
 from tests.support.session.sessions import (
     continuation_id,
@@ -47,6 +46,7 @@ from tests.support.session.sessions import (
     settle,
     window_id,
 )
+from tests.support.valkey import Valkey
 
 PROCESSES = 4
 WINDOWS = 50

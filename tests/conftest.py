@@ -7,7 +7,7 @@ import structlog
 from hypothesis import settings
 
 from tests.support.servers.postgres import OWNER, Postgres
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 settings.register_profile("untimed", deadline=None)  # a busy machine fails no property
 settings.load_profile("untimed")

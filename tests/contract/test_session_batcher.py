@@ -11,7 +11,7 @@ from interlock.domain.errors import Kind, Refused
 from interlock.session.store.batcher import Batcher, LuaScript
 from interlock.session.store.connection import parse
 from tests.support.servers.tcp import Proxy, listening
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 
 @pytest.fixture

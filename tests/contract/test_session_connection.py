@@ -18,8 +18,8 @@ from interlock.session.store.connection import parse
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis import RedisStore
 from tests.support.servers.tcp import Proxy, listening
-from tests.support.servers.valkey import Valkey
 from tests.support.session.sessions import first_ask, new_state, next_ask, settle
+from tests.support.valkey import Valkey
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ import pytest
 
 from tests.support.servers.provider import Provider, RunningProvider, message, tool_call
 from tests.support.servers.provider import completion as provided
-from tests.support.servers.valkey import Valkey
 from tests.support.sidecar.mesh import Front, start_front
 from tests.support.sidecar.sidecar import token_of
+from tests.support.valkey import Valkey
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
 

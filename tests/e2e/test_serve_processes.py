@@ -26,9 +26,9 @@ from tests.support.servers.collector import Collector
 from tests.support.servers.ports import free_port
 from tests.support.servers.processes import Processes, environment, run
 from tests.support.servers.provider import Provider, RunningProvider
-from tests.support.servers.valkey import Valkey
 from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
 from tests.support.texts.canary import API_KEY, MASTER_KEY, PROMPT, found_in
+from tests.support.valkey import Valkey
 
 PATIENCE_S = 30.0
 MEMORY_LIMIT_BYTES = 80 * 2**20

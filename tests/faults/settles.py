@@ -26,8 +26,8 @@ from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore, key_of
 from tests.support.paths import ROOT
-from tests.support.servers.valkey import Valkey
 from tests.support.session.sessions import new_state, session_id, settle, window_id
+from tests.support.valkey import Valkey
 
 SESSIONS = 100
 """Sessions of a block."""

@@ -10,7 +10,6 @@ import pytest
 
 from interlock.api.session.v1 import session_pb2
 from interlock.session.store.redis import key_of
-from tests.support.servers.valkey import Valkey
 from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import (
@@ -24,6 +23,7 @@ from tests.support.sidecar.windows import (
     result_of,
     window_of,
 )
+from tests.support.valkey import Valkey
 
 running, provider = answering.running, answering.provider
 

@@ -9,10 +9,10 @@ import redis
 
 from interlock.session.store.redis import key_of
 from tests.support.paths import ROOT
-from tests.support.servers.valkey import Valkey
 from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import running_sidecar, token_of
 from tests.support.sidecar.windows import Merger, budget, delegated, onward
+from tests.support.valkey import Valkey
 
 running, provider = answering.running, answering.provider
 

@@ -16,13 +16,13 @@ from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore, key_of
 from tests.support.paths import ROOT
-from tests.support.servers.valkey import Valkey
 from tests.support.session.sessions import (
     NOW_MS,
     first_ask,
     new_state,
     session_id,
 )
+from tests.support.valkey import Valkey
 
 SESSION = session_id(1)
 KEY = key_of(SESSION, SESSION)

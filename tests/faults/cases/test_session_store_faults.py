@@ -15,7 +15,6 @@ from interlock.session.store.connection import parse
 from interlock.session.store.redis import BEYOND_TOKEN_S, RedisStore, key_of
 from interlock.session.wiring import open_service
 from tests.support.servers.tcp import Proxy, listening
-from tests.support.servers.valkey import Valkey
 from tests.support.session.sessions import (
     HIGH,
     MEDIUM,
@@ -26,6 +25,7 @@ from tests.support.session.sessions import (
     settle,
     window_id,
 )
+from tests.support.valkey import Valkey
 
 SESSION = session_id(1)
 KEY = key_of(SESSION, SESSION)

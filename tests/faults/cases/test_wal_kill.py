@@ -27,8 +27,8 @@ from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from tests.support.servers.processes import Process, Processes
 from tests.support.servers.provider import Provider, RunningProvider
-from tests.support.servers.valkey import Valkey
 from tests.support.sidecar.world import _dpe_service, obedient
+from tests.support.valkey import Valkey
 
 pytestmark = pytest.mark.long
 

@@ -21,7 +21,7 @@ from tests.faults.parts.proxy import FaultProxy
 from tests.faults.parts.rogue import RogueProvider
 from tests.support.policy import agents
 from tests.support.servers.provider import RunningProvider
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 SERVICES = ("session", "policy", "dpe", "audit")
 READY_S = 60.0

