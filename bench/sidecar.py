@@ -107,7 +107,7 @@ async def serve_mesh() -> None:
         session=await open_session(settings), policy=await open_policy(settings),
         dpe=fixed_dpe(), audit=await open_audit(settings),
     )  # fmt: skip
-    sidecar = await open_sidecar(settings, mesh, mesh.missing)
+    sidecar = await open_sidecar(settings, mesh, mesh.unready_dependencies)
     await serve(sidecar.service, settings)
 
 

@@ -7,6 +7,8 @@ python scripts/gen_docs.py --check    exit 1 when a committed page differs
 from __future__ import annotations
 
 import argparse
+import inspect
+import re
 import sys
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
@@ -19,7 +21,7 @@ from interlock.cli import serve
 from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import server
-from interlock.runtime.rpc.errors import HTTP_CODES, code_of
+from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
 from interlock.runtime.settings.model import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +35,10 @@ Each setting is an environment variable (`INTERLOCK_` and its name in capitals) 
 `interlock --config FILE` or by `INTERLOCK_CONFIG_FILE`. A variable overrides the file, and the file overrides the default. No
 setting is required to start. With a value out of range, or an unknown key, a process refuses to start with
 `SETTINGS_INVALID`. For an unknown variable, `interlock serve` and `interlock check` print a warning.
+"""
+
+TABLE = """
+## {title}
 
 | setting | default | values | meaning |
 | --- | --- | --- | --- |
@@ -63,16 +69,30 @@ is filled in at run time.
 """
 
 ANY_KIND = "as the provider's"
+GROUP_OR_SETTING = re.compile(r"^    (?:# == (.+)|(\w+): .+)$", re.MULTILINE)
 
 
 def configuration() -> str:
     """Return the page of settings."""
-    rows = [
-        f"| `{name}` | {_default(field)} | {_values(field)} | {_cell(field.description or '')} |\n"
-        for name, field in Settings.model_fields.items()
-    ]
+    tables = [TABLE.format(title=title) + "".join(map(_row, names)) for title, names in settings_groups().items()]
     limits = LIMITS.format(**{name: value for part in (server, serve) for name, value in vars(part).items()})
-    return CONFIGURATION + "".join(rows) + limits
+    return CONFIGURATION + "".join(tables) + limits
+
+
+def settings_groups() -> dict[str, list[str]]:
+    """Return title → settings: a comment ``# == Title`` in the model opens a group."""
+    groups: dict[str, list[str]] = {}
+    for title, name in GROUP_OR_SETTING.findall(inspect.getsource(Settings)):
+        if title:
+            groups[title] = []
+        elif name in Settings.model_fields:
+            next(reversed(groups.values())).append(name)
+    return groups
+
+
+def _row(name: str) -> str:
+    field = Settings.model_fields[name]
+    return f"| `{name}` | {_default(field)} | {_values(field)} | {_cell(field.description or '')} |\n"
 
 
 def _default(field: Any) -> str:
@@ -102,7 +122,7 @@ def reasons() -> str:
     for reason, found in find(PACKAGE).items():
         kinds = sorted(Kind[kind] for kind in found.kinds)
         http = ", ".join(dict.fromkeys(str(HTTP_CODES[kind]) for kind in kinds)) or ANY_KIND
-        grpc = ", ".join(dict.fromkeys(code_of(Refused(kind, reason, "")).name for kind in kinds)) or ANY_KIND
+        grpc = ", ".join(dict.fromkeys(grpc_code(Refused(kind, reason, "")).name for kind in kinds)) or ANY_KIND
         cells = [http, grpc, "; ".join(found.texts), "; ".join(found.hints), ", ".join(sorted(found.places))]
         rows.append(f"| `{reason}` | {' | '.join(map(_cell, cells))} |\n")
     return REASONS + "".join(rows)

@@ -7,7 +7,7 @@ from interlock.domain import approval
 from interlock.domain.budget import Micros
 from interlock.domain.ids import SessionId
 from interlock.domain.session import grant
-from interlock.domain.signed import encoded, mac_of
+from interlock.domain.signed import compute_mac, encoded
 
 KEY = b"g" * 32
 NOW_US = 1_748_160_000_000_000
@@ -24,7 +24,7 @@ def TestOneInput(data: bytes) -> None:
     kind, rest = data[:1], data[1:]
     if kind == b"p":
         part = encoded(rest)
-        _verified((part + b"." + encoded(mac_of(_TAG, part, KEY))).decode())
+        _verified((part + b"." + encoded(compute_mac(_TAG, part, KEY))).decode())
     elif kind == b"c":
         _changed(rest)
     elif kind == b"a":
@@ -58,8 +58,8 @@ def _approval(text: str) -> None:
     found = told(lambda: approval.read(text))
     if found is None:
         return
-    assert approval.token(approval.payload_of(found.approval), found.signature) == text
-    assert found.signed == approval.signed_bytes(approval.payload_of(found.approval))
+    assert approval.token(approval.canonical_payload(found.approval), found.signature) == text
+    assert found.signed == approval.signed_bytes(approval.canonical_payload(found.approval))
     assert set(found.approval.scope) == set(approval.SCOPES[found.approval.action])
     assert 0 < found.approval.expires_at - found.approval.issued_at <= approval.LONGEST_LIFE_S
 
@@ -82,7 +82,7 @@ def seeds() -> dict[str, bytes]:
         "crp_appr_" + "0d" * 16, "alice@example.com", approval.DELEGATE,
         {"session": "crp_sess_" + "0a" * 16, "agent": "helper"}, NOW_US // 1_000_000, NOW_US // 1_000_000 + 600,
     )  # fmt: skip
-    payload = approval.payload_of(seen)
+    payload = approval.canonical_payload(seen)
     return {
         "grant": b"g" + good.encode(),
         "grant_payload": b"p" + decoded(good.split(".")[0].encode()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from interlock.domain.chain.chain import EventRecord
-from interlock.domain.merkle.entry import entry_of, event_of
+from interlock.domain.merkle.entry import decode_entry, encode_entry
 
 WORDS = (
     b'"data":"', b'"event_type":"', b'"hmac":"', b'"key_version":1', b'"sequence":1', b'"session_id":"', b'"severity":1',
@@ -14,10 +14,10 @@ WORDS = (
 def TestOneInput(data: bytes) -> None:
     """A line is refused as a ``ValueError``, or is exactly what its event is written as."""
     try:
-        event = event_of(data)
+        event = decode_entry(data)
     except ValueError:
         return
-    assert entry_of(event) == data
+    assert encode_entry(event) == data
     assert type(event.sequence) is int
     assert isinstance(event.data_json, str)
 
@@ -28,12 +28,12 @@ def seeds() -> dict[str, bytes]:
         "crp_sess_" + "0a" * 16, 3, "crp_win_" + "0b" * 16, "WINDOW_SEALED", 6, "2026-05-25T10:00:00.000001Z",
         '{"risk":"LOW","note":"\u00e9\u241f"}', 1, "sha256:" + "ab" * 32,
     )  # fmt: skip
-    line = entry_of(event)
+    line = encode_entry(event)
     return {
         "line": line,
         "spaced": line.replace(b",", b", "),
         "duplicate": line[:-1] + b',"sequence":3}',
-        "surrogate": entry_of(EventRecord("s", 0, "", "T", 0, "", "\ud800", 1, "")),
+        "surrogate": encode_entry(EventRecord("s", 0, "", "T", 0, "", "\ud800", 1, "")),
         "true": line.replace(b'"sequence":3', b'"sequence":true'),
         "list": b"[]",
         "deep": b"[" * 3000,

@@ -18,7 +18,7 @@ def node(level: int, index: int) -> bytes:
     return tree.node_hash(node(level - 1, 2 * index), node(level - 1, 2 * index + 1))
 
 
-ROOTS = tuple(tree.root_of(LEAVES[:size]) for size in range(MOST + 1))
+ROOTS = tuple(tree.merkle_root(LEAVES[:size]) for size in range(MOST + 1))
 POOL = (*LEAVES, *(node(level, at) for level in (1, 2, 3, 4) for at in range(MOST >> level)), *ROOTS)
 
 

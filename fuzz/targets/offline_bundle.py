@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.merkle.bundle import Examined, Examiner, Head, as_json
-from interlock.domain.merkle.entry import entry_of
-from interlock.domain.merkle.tiles import line_of, written
-from interlock.domain.merkle.tree import leaf_hash, root_of
+from interlock.domain.merkle.entry import encode_entry
+from interlock.domain.merkle.tiles import format_line, parse_line
+from interlock.domain.merkle.tree import leaf_hash, merkle_root
 
 WORDS = (
     b'{"leaf":"', b'"event_type":"TRUNCATED"', b'"event_type":"CONTENT_ERASED"', b'"event_type":"WINDOW_SEALED"',
@@ -24,14 +24,14 @@ def event(number: int) -> EventRecord:
     )
 
 
-TRUE = tuple(entry_of(event(number)) for number in range(8))
+TRUE = tuple(encode_entry(event(number)) for number in range(8))
 LEAVES = tuple(map(leaf_hash, TRUE))
-HEADS = (Head(4, root_of(LEAVES[:4]), anchored=True), Head(8, root_of(LEAVES), anchored=False))
+HEADS = (Head(4, merkle_root(LEAVES[:4]), anchored=True), Head(8, merkle_root(LEAVES), anchored=False))
 
 
 def examined(lines: list[bytes], *, known: bool) -> Examined:
     """Examine the lines against the signed heads, and against the known hashes too."""
-    return Examiner(HEADS).run([line_of(line) for line in lines], LEAVES if known else (), whole=known)
+    return Examiner(HEADS).run([parse_line(line) for line in lines], LEAVES if known else (), whole=known)
 
 
 def TestOneInput(data: bytes) -> None:
@@ -52,8 +52,8 @@ def TestOneInput(data: bytes) -> None:
 def seeds() -> dict[str, bytes]:
     """The log; with one entry edited, left out, doubled, moved, added, cut off, and hidden without a mark."""
     log = list(TRUE)
-    hidden = written(b"", LEAVES[2])
-    truncated = entry_of(
+    hidden = format_line(b"", LEAVES[2])
+    truncated = encode_entry(
         EventRecord("crp_sess_" + "00" * 16, 5, "", "TRUNCATED", 2, "2026-05-25T10:01:00.000000Z",
                     '{"last_sequence":4,"head":"h6","windows":0,"charged_micros":0,"chain_tip":"","positions":[[2,3]]}', 1, "h8")
     )  # fmt: skip

@@ -6,6 +6,7 @@ from fuzz.reading import told
 from interlock.domain.session.state import Status
 from interlock.session.store import records
 from interlock.session.store.redis import _readable  # what the store itself reads with
+from interlock.session.terms import terms_to_json
 
 WORDS = (
     b"terms\x00", b"policy\x00", b"policy_hash\x00", b"status\x00", b"budget\x00", b"dag\x00", b"nodes\x00", b"lease\x00",
@@ -53,7 +54,7 @@ def _fields() -> dict[str, bytes]:
     outcome = "{} 950000 950000 1 1 50000 {} {} {} -"
     record = b'{"number":%d,"parents":%s,"seal":null}'
     fields = {
-        "terms": records.terms_to_json(state.terms), "policy": state.policy.text, "policy_hash": state.policy.hash,
+        "terms": terms_to_json(state.terms), "policy": state.policy.text, "policy_hash": state.policy.hash,
         "status": "1", "budget": "950000", "dag": entry, "nodes": "2", "cap": "1000000", "kids": "", "facts": "",
         "lease": f"{window_id(3)} {NOW_MS} L {second}", "unsettled": "",
         f"r:{first}": outcome.format(1, digest("a"), "crp_cont_" + "0a" * 16, 1),

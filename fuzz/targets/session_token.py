@@ -6,7 +6,7 @@ from fuzz.reading import split_off, text_of, told
 from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, SessionId
 from interlock.domain.session import token
-from interlock.domain.signed import encoded, mac_of
+from interlock.domain.signed import compute_mac, encoded
 
 KEY = b"k" * 32
 NOW_US = 1_748_160_000_000_000
@@ -35,7 +35,7 @@ def TestOneInput(data: bytes) -> None:
 def _signed(payload: bytes) -> None:
     """Even under our own key nothing but a whole and sound payload passes."""
     part = encoded(payload)
-    text = (part + b"." + encoded(mac_of(_HEADER, part, KEY))).decode()
+    text = (part + b"." + encoded(compute_mac(_HEADER, part, KEY))).decode()
     found = told(lambda: token.verify(text, lambda _version, _session: KEY, now_us=NOW_US, scope=None))
     if found is None:
         return

@@ -37,7 +37,7 @@ async def headers_of(body: str, query: str) -> dict[str, str]:
         )
     )
     known = ResponseHeaders()
-    known.learn(response_headers.of_report(found))
+    known.set(response_headers.of_report(found))
     return known.headers
 
 

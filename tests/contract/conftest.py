@@ -7,18 +7,15 @@ from collections.abc import Iterator
 import pytest
 
 from interlock.audit.store.log import AuditLog
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.audit.store.log_postgres import PostgresLog
 from interlock.audit.store.log_sql import SqliteLog
 
 
-@pytest.fixture(params=["memory", "sqlite", "postgres"])
+@pytest.fixture(params=["sqlite", "postgres"])
 def log(request: pytest.FixtureRequest) -> Iterator[AuditLog]:
     """An empty log of each kind."""
     made: AuditLog
     match request.param:
-        case "memory":
-            made = MemoryLog()
         case "sqlite":
             made = SqliteLog(request.getfixturevalue("tmp_path") / "audit.db")
         case _:

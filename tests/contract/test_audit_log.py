@@ -1,4 +1,4 @@
-"""What every audit log promises, over SQLite, a real PostgreSQL and their in-memory twin."""
+"""What every audit log promises, over SQLite and a real PostgreSQL."""
 
 from __future__ import annotations
 

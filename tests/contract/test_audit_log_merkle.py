@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from interlock.audit.store.log_sql import SqliteLog
-from interlock.domain.merkle.entry import entry_of
-from interlock.domain.merkle.tree import StoredTree, complete_root, leaf_hash, root_of, tree_root
+from interlock.domain.merkle.entry import encode_entry
+from interlock.domain.merkle.tree import StoredTree, complete_root, leaf_hash, merkle_root, tree_root
 from tests.support.audit.audit import hash_of, session_id, verify_message
 from tests.support.audit.old_log import OldLog, a_note
 from tests.support.audit.records import a_window, adding, an_event
@@ -40,7 +40,7 @@ def test_a_leaf_is_the_hash_of_its_entry(log):
     """What an auditor computes from the line that is exported."""
     fill(log, 3)
 
-    assert leaves(log) == [leaf_hash(entry_of(an_event(n))) for n in (1, 2, 3)]
+    assert leaves(log) == [leaf_hash(encode_entry(an_event(n))) for n in (1, 2, 3)]
     assert [e.leaf_hash for e in log.entries(1, 3)] == leaves(log, 1, 3)
 
 
@@ -72,7 +72,7 @@ def test_complete_subtrees_are_stored_with_their_last_leaf(log):
     stored = log.nodes(8, 0, 9)
     every = leaves(log)
     assert stored == [complete_root(every[:256]), complete_root(every[256:512])]
-    assert tree_root(655, StoredTree(read(log)).node) == root_of(every)
+    assert tree_root(655, StoredTree(read(log)).node) == merkle_root(every)
 
 
 def read(log):
@@ -90,7 +90,7 @@ def test_a_transaction_sees_the_tree_that_it_makes(log):
 
     [outcome] = log.commit([sign])
 
-    leaf = leaf_hash(entry_of(an_event(1)))
+    leaf = leaf_hash(encode_entry(an_event(1)))
     assert outcome.value == (1, [leaf], [], None, (1, "note 1"), {1: 0})
 
 
@@ -166,6 +166,6 @@ def test_code_that_knows_no_leaves_goes_on_with_a_migrated_file(tmp_path):
     assert found == [("1", 1), ("3", 1), ("2", 1), ("2", 2), ("2", 3), ("3", 2), ("1", 2), ("3", 3)]
     assert verify_message(log, session_id(3)) == ("UNVERIFIED", [])
     assert [entry.leaf_hash for entry in log.entries(0, 99)] == [
-        leaf_hash(entry_of(e.event)) for e in log.entries(0, 99)
+        leaf_hash(encode_entry(e.event)) for e in log.entries(0, 99)
     ]
     log.close()

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from interlock.domain.errors import Kind, Refused
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
-from interlock.session.store.readiness import missing
+from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis import RedisStore
 from tests.support.servers.tcp import Proxy, listening
 from tests.support.servers.valkey import Valkey
@@ -191,14 +191,14 @@ async def test_tls_is_spoken_with_a_server_whose_certificate_verifies(valkey, re
 async def test_a_server_that_may_lose_sessions_is_not_ready(own_valkey, admin, setting, wrong, right, hint):
     """Eviction and missing persistence are named, each with what to set; put right, the service is ready by itself."""
     batcher = Batcher(parse(own_valkey.url))
-    assert await missing(batcher) == {}
+    assert await unready_dependencies(batcher) == {}
     admin.config_set(setting, wrong)
-    found = await missing(batcher)
+    found = await unready_dependencies(batcher)
     admin.config_set(setting, right)
 
     assert list(found) == ["redis"]
     assert hint in found["redis"]
-    assert await missing(batcher) == {}
+    assert await unready_dependencies(batcher) == {}
     await batcher.close()
 
 
@@ -210,8 +210,8 @@ async def test_a_server_that_does_not_say_who_it_is_is_unfit(own_valkey, admin):
     no = await refused(RedisStore(batcher, token_lifetime_s=60).start(new_state(7001)))
     await RedisStore(allowed, token_lifetime_s=60).start(new_state(7001))
 
-    assert "allow +info" in (await missing(batcher))["redis"]
-    assert (no.reason, await missing(allowed)) == ("SESSION_STORE_UNFIT", {})
+    assert "allow +info" in (await unready_dependencies(batcher))["redis"]
+    assert (no.reason, await unready_dependencies(allowed)) == ("SESSION_STORE_UNFIT", {})
     await batcher.close()
     await allowed.close()
 
@@ -232,7 +232,7 @@ async def test_no_session_begins_on_a_server_that_may_lose_it(own_valkey, admin,
     refusals = [await refused(store.start(new_state(n + 10))), await refused(store.open(first_ask(2, session=n)))]
     settled = await store.commit(settle(1, opened))
     admin.config_set(setting, right)
-    ready = await missing(batcher)
+    ready = await unready_dependencies(batcher)
     await store.open(next_ask(2, settled, session=n))
 
     assert {no.reason for no in refusals} == {"SESSION_STORE_UNFIT"}
@@ -283,8 +283,8 @@ async def test_a_server_that_is_down_or_silent_is_missing_with_a_hint():
 
     async with listening(silent) as port:
         batcher = Batcher(parse(f"redis://127.0.0.1:{port}"), timeout_s=0.5)
-        hung = await missing(batcher)
-    down = await missing(batcher)
+        hung = await unready_dependencies(batcher)
+    down = await unready_dependencies(batcher)
     await batcher.close()
 
     assert "does not answer (TIMEOUT)" in hung["redis"]

@@ -23,6 +23,7 @@ from interlock.api.sidecar.v1.sidecar_pb2_grpc import SidecarServiceStub
 from interlock.domain.policy.directives import policy_hash
 from interlock.runtime.rpc.errors import from_rpc_error
 from tests.support.servers.collector import Collector
+from tests.support.servers.ports import free_port
 from tests.support.servers.processes import Processes, environment, run
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.servers.valkey import Valkey
@@ -359,7 +360,7 @@ def test_two_owners_of_one_state_are_refused(tmp_path):
 def test_sidecar_starts_before_its_services_and_stays_small(tmp_path):
     """A sidecar without its services serves, names each of them, and uses at most 80 MiB."""
     with Processes(tmp_path) as processes:
-        closed = {f"{name}_address": f"127.0.0.1:{unused_port()}" for name in SERVICES}
+        closed = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in SERVICES}
         sidecar = processes.process("sidecar", **closed).start().wait()
         url = f"http://127.0.0.1:{sidecar.ports['sidecar_http']}"
         said = ready(url)
@@ -373,7 +374,7 @@ def test_sidecar_starts_before_its_services_and_stays_small(tmp_path):
 def test_liveness_does_not_depend_on_others(tmp_path):
     """/healthz answers 200 while /readyz answers 503."""
     with Processes(tmp_path) as processes:
-        closed = {f"{name}_address": f"127.0.0.1:{unused_port()}" for name in SERVICES}
+        closed = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in SERVICES}
         sidecar = processes.process("sidecar", **closed).start().wait()
         url = f"http://127.0.0.1:{sidecar.ports['sidecar_http']}"
         codes = [httpx.get(f"{url}{path}", timeout=10).status_code for path in ("/healthz", "/readyz")]
@@ -467,9 +468,3 @@ def test_unknown_command_is_a_usage_error(tmp_path):
 
     assert said.returncode == 2
     assert "No such command" in said.stderr
-
-
-def unused_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]

@@ -76,7 +76,7 @@ def merkle_root(leaves: Sequence[bytes]) -> bytes:
 
 
 def _stuck(history: History, sessions: Iterable[Session]) -> frozenset[str]:
-    """Return the sessions that no client can go on with: nobody was told of them, or their tokens are of another time."""
+    """Return the sessions that no client can continue: none was told of them, or their tokens are not valid now."""
     going = {
         agent.session_id for agent in history.agents if agent.session_id and agent.token and agent.ended not in STUCK
     }

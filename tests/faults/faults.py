@@ -402,7 +402,7 @@ async def _failed_over(cluster: Cluster) -> None:
 
 
 def fail_over_with_loss(apart_s: float = 1.0) -> Fault:
-    """Cut the primary off from its replica and the sentinels while it goes on acknowledging writes, and wait for the failover.
+    """Cut the primary off from its replica and the sentinels while it continues to acknowledge writes, and wait for the failover.
 
     What it acknowledged meanwhile is nowhere else: the new primary does not have it.
     """

@@ -1,4 +1,4 @@
-"""One run: clients walk, something breaks, it is mended, all goes on, nothing stays in doubt, and the verifier looks."""
+"""One run: clients walk, something breaks and is mended, the clients continue, every doubt is settled, the verifier looks."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Bulk:
 
 
 def charge_of(session: int, window: int) -> int:
-    """Return what a window costs: known to whoever checks, small enough for twenty of them."""
+    """Return what a window costs: the checker can compute it too, and a budget covers twenty of them."""
     return (session * 31 + window * 17) % 9 * 5_000
 
 

@@ -171,7 +171,7 @@ def settled_exactly_once(facts: Facts) -> Iterator[str]:
 
 
 def unsettled(session: Session, facts: Facts) -> list[Seal]:
-    """Return what was sealed and not settled in a session that somebody can go on with."""
+    """Return what was sealed and not settled in a session that some client can continue."""
     if session.budget is None or not session.active or session.session_id in facts.stuck:
         return []
     settled = {window.hmac for window in _settled(session)}
@@ -226,7 +226,7 @@ def chains_verify(facts: Facts) -> Iterator[str]:
         if sequences != list(range(1, len(sequences) + 1)):
             yield f"{session.session_id}: the sequences are {sequences[:20]}"
         begun = session.events or session.windows or session.seals
-        if begun and session.integrity not in SOUND:  # of one that nobody was told of there may be no record
+        if begun and session.integrity not in SOUND:  # a session that no client was told of may have no record
             yield f"{session.session_id} is {session.integrity}: {session.faults[:3]}"
         noted = [event.window_id for event in session.events if event.event_type == "WINDOW_SEALED"]
         if sorted(noted) != sorted(seal.window_id for seal in session.seals):
@@ -380,7 +380,7 @@ def nothing_of_ours_reaches_a_provider(facts: Facts) -> Iterator[str]:
 def approvals_release_once(facts: Facts) -> Iterator[str]:
     """An approval releases one held window, and only one approval releases it, for one client.
 
-    For a minute the same client may be given the same bytes again, lest an approved answer be lost with a connection.
+    For a minute the same client may be given the same bytes again, so that a broken connection loses no approved answer.
     """
     windows, approvals, claims = defaultdict(set), defaultdict(set), defaultdict(set)
     for call in _released(facts):

@@ -23,23 +23,23 @@ def weakness(make: Callable[[], None]) -> Callable[[], None]:
 @weakness
 def settle_before_seal() -> None:
     """The charge is settled first and sealed afterwards, where the seal may still fail."""
-    from interlock.sidecar.guard import Guard
+    from interlock.sidecar import requests
+    from interlock.sidecar.closing import Closing
 
-    seal = Guard._seal
+    seal = Closing.seal
 
-    async def swapped(self: Any, run: Any, admitted: Any, judged: Any, commit: Any) -> Any:
+    async def swapped(self: Any, run: Any, admitted: Any, decided: Any) -> Any:
         import hashlib
 
-        early = type(commit)()
-        early.CopyFrom(commit)
-        early.hmac = "sha256:" + hashlib.sha256(commit.window_id.encode()).hexdigest()
+        early = requests.to_settle(admitted, run.call, decided)
+        early.hmac = "sha256:" + hashlib.sha256(early.window_id.encode()).hexdigest()
         early.timestamp = "2026-01-01T00:00:00.000000Z"
-        await self._settle(run, admitted, early)
-        sealed = await seal(self, run, admitted, judged, commit)
-        sealed.hmac, sealed.timestamp = early.hmac, early.timestamp
+        await self.peers.session.commit_window(early, run.deadline)
+        sealed = await seal(self, run, admitted, decided)
+        sealed.commit.hmac, sealed.commit.timestamp = early.hmac, early.timestamp
         return sealed
 
-    Guard._seal = swapped  # type: ignore[method-assign]
+    Closing.seal = swapped  # type: ignore[method-assign]
 
 
 @weakness
@@ -47,25 +47,24 @@ def release_unsealed() -> None:
     """What the audit log cannot take is released all the same."""
     from interlock.api.audit.v1 import audit_pb2
     from interlock.api.common.v1 import common_pb2
-    from interlock.domain.errors import Refused
-    from interlock.sidecar.guard import Guard
+    from interlock.sidecar.peers import AuditPeer, SealFailedError
 
-    seal = Guard._seal
+    append = AuditPeer.append
 
-    async def lenient(self: Any, run: Any, admitted: Any, judged: Any, commit: Any) -> Any:
+    async def lenient(self: Any, request: Any, deadline: Any) -> Any:
         import hashlib
 
         try:
-            return await seal(self, run, admitted, judged, commit)
-        except Refused:
-            made_up = "sha256:" + hashlib.sha256(commit.window_id.encode()).hexdigest()
+            return await append(self, request, deadline)
+        except SealFailedError:
+            made_up = "sha256:" + hashlib.sha256(request.window_id.encode()).hexdigest()
             return audit_pb2.AppendResponse(
                 hmac=made_up, window_hmac=made_up, timestamp="2026-01-01T00:00:00.000000Z", report_hash=made_up,
-                trail_id="crp_trail_" + commit.window_id[-32:], integrity=common_pb2.CHAIN_INTEGRITY_VALID,
-                root_window_id=commit.window_id,
+                trail_id="crp_trail_" + request.window_id[-32:], integrity=common_pb2.CHAIN_INTEGRITY_VALID,
+                root_window_id=request.window_id,
             )  # fmt: skip
 
-    Guard._seal = lenient  # type: ignore[method-assign]
+    AuditPeer.append = lenient  # type: ignore[method-assign]
 
 
 @weakness
@@ -91,24 +90,21 @@ def no_idempotency() -> None:
 def silent_defaults() -> None:
     """An analysis that cannot be had counts as a mild one."""
     from interlock.domain.errors import Refused
-    from interlock.sidecar import rounds
+    from interlock.sidecar.peers import DpePeer
 
-    ask = rounds.call_service
+    analyze = DpePeer.analyze
 
-    async def mild(service: str, call: Any) -> Any:
+    async def mild(self: Any, request: Any, deadline: Any) -> Any:
         try:
-            return await ask(service, call)
+            return await analyze(self, request, deadline)
         except Refused:
-            if service != "dpe":
-                raise
-            from interlock.api.dpe.v1 import dpe_pb2
             from tests.support.sidecar.sidecar import a_report
 
             report = a_report("LOW")
             report.choices.add(choice_index=0, composite_score=report.composite_score, risk_level=report.risk_level)
-            return dpe_pb2.AnalyzeResponse(report=report)
+            return report
 
-    rounds.call_service = mild  # type: ignore[assignment]
+    DpePeer.analyze = mild  # type: ignore[method-assign]
 
 
 @weakness
@@ -135,8 +131,8 @@ def refilled_sessions() -> None:
 
     whole = recovery.settlement
 
-    def free(settle_json: str, hmac: str, timestamp: str) -> Any:
-        commit = whole(settle_json, hmac, timestamp)
+    def free(sealed: Any) -> Any:
+        commit = whole(sealed)
         commit.charge_micros = commit.parent_charge_micros = 0
         return commit
 

@@ -298,7 +298,7 @@ class Agent:
     async def finish(self, limit_s: float, mended: float = float("inf")) -> bool:
         """Go on until nothing of the session is in doubt, when all is whole again; ``False`` when that cannot be had.
 
-        A window whose outcome nobody told is settled by whoever comes after its lease has run out.
+        A window whose outcome was never reported is settled by the first call after its lease has run out.
         """
         await asyncio.sleep(max(0.0, self._doubtful_until(mended) - time.monotonic()))
         deadline, refused, fresh = time.monotonic() + limit_s, 0, ""
@@ -316,7 +316,7 @@ class Agent:
             if call.status in {RELEASED, 451}:
                 return True
             if call.reason == "TOKEN_REPLAYED" and not any(pointer for _, pointer in self.points):
-                return True  # its first window was settled; nobody has the token to go on with
+                return True  # its first window was settled, and no client has the token to continue
             ways.append(call.reason)
             tried = ways[-2 * len(pointed) :]
             if len(tried) == 2 * len(pointed) and set(tried) == {"TOKEN_REPLAYED", "MAX_FAN_OUT_EXCEEDED"}:
@@ -331,7 +331,7 @@ class Agent:
     def _doubtful_until(self, mended: float) -> float:
         """Return when the last lease has run out that may be left of calls that ended without a verdict.
 
-        Whoever hangs up on a mesh that is whole leaves nothing behind: its call goes on without it.
+        A client that hangs up on a whole mesh leaves nothing behind: its call continues without it.
         """
         ends = [
             call.ended for call in self.history.calls
@@ -341,7 +341,7 @@ class Agent:
 
 
 def _in_doubt(call: Call) -> bool:
-    """Tell whether a window may have been sealed, and nobody knows whether it was settled."""
+    """Tell whether a window may have been sealed while it is unknown whether it was settled."""
     opened = "crp-context-window" in call.headers
     if call.approval:
         return False  # a release is no window

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from interlock.audit import requests
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.domain.chain.chain import Integrity
-from tests.support.audit.audit import KEYRING, Ticking, hash_of, report, session_id, window, window_id
+from tests.support.audit.audit import KEYRING, Ticking, hash_of, report, session_id, temporary_log, window, window_id
 
 REPORT = report(0)
 
@@ -35,33 +34,34 @@ def graphs(draw):
 
 
 def sealed(shape):
-    """Seal what may be sealed of *shape*; return the log and how many windows it refused as overtaken."""
-    log, sealer = MemoryLog(), Sealer(KEYRING, Ticking(), os.urandom)
-    rows: dict[int, object] = {}
-    refused = 0
-    for position, (pattern, parents) in enumerate(shape):
-        if any(parent not in rows for parent in parents):
-            continue
-        number = max((rows[p].window_number for p in parents), default=0) + 1
-        asked = window(
-            number,
-            "x",
-            window_id=window_id(position),
-            parent_ids=[window_id(parent) for parent in parents],
-            parent_hmacs=[rows[parent].hmac for parent in parents],
-            response_hash=hash_of(position),
-            pattern=pattern,
-            report=REPORT,
-            events=[],
-        )
-        draft = requests.draft(asked)
-        [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=log.chain(session_id()).head)])
-        if outcome.error is None:
-            rows[position] = outcome.value.window
-        else:
-            assert outcome.error.reason == "CHAIN_CONFLICT"
-            refused += 1
-    return log, refused
+    """Seal what may be sealed of *shape*; return the chain and how many windows it refused as overtaken."""
+    sealer = Sealer(KEYRING, Ticking(), os.urandom)
+    with temporary_log() as log:
+        rows: dict[int, object] = {}
+        refused = 0
+        for position, (pattern, parents) in enumerate(shape):
+            if any(parent not in rows for parent in parents):
+                continue
+            number = max((rows[p].window_number for p in parents), default=0) + 1
+            asked = window(
+                number,
+                "x",
+                window_id=window_id(position),
+                parent_ids=[window_id(parent) for parent in parents],
+                parent_hmacs=[rows[parent].hmac for parent in parents],
+                response_hash=hash_of(position),
+                pattern=pattern,
+                report=REPORT,
+                events=[],
+            )
+            draft = requests.draft(asked)
+            [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=log.chain(session_id()).head)])
+            if outcome.error is None:
+                rows[position] = outcome.value.window
+            else:
+                assert outcome.error.reason == "CHAIN_CONFLICT"
+                refused += 1
+        return log.chain(session_id()), refused
 
 
 @pytest.mark.req("PRV-1", "PRV-2", "DAG-3")
@@ -69,8 +69,7 @@ def sealed(shape):
 @given(graphs())
 def test_every_graph_that_is_sealed_verifies(shape):
     """Only a linear window that comes too late is refused."""
-    log, refused = sealed(shape)
-    chain = log.chain(session_id())
+    chain, refused = sealed(shape)
     late = refused == 0 or any(pattern == "LINEAR" for pattern, parents in shape if parents)
 
     found = examine(chain, session_id(), KEYRING)
@@ -85,8 +84,7 @@ def test_every_graph_that_is_sealed_verifies(shape):
 @given(graphs(), st.data())
 def test_every_change_of_a_window_is_found_at_that_window(shape, data):
     """Its parents, number, hashes, time, charge or status: the fault carries its id."""
-    log, _ = sealed(shape)
-    chain = log.chain(session_id())
+    chain, _ = sealed(shape)
     position = data.draw(st.integers(0, len(chain.windows) - 1))
     victim = chain.windows[position]
     changes = {

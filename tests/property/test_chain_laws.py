@@ -16,7 +16,6 @@ from interlock.audit.export.export import to_line
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.domain.chain.chain import (
     EventRecord,
     Integrity,
@@ -27,7 +26,7 @@ from interlock.domain.chain.chain import (
     window_hmac,
 )
 from interlock.domain.errors import Refused
-from tests.support.audit.audit import KEYRING, Ticking, session_id, window_id
+from tests.support.audit.audit import KEYRING, Ticking, session_id, temporary_log, window_id
 
 KEY = bytes(range(32))
 
@@ -119,13 +118,14 @@ def test_two_events_share_an_hmac_only_if_they_are_the_same(one, before_one, oth
 
 
 def appended(datas):
-    log, sealer = MemoryLog(), Sealer(KEYRING, Ticking(), os.urandom)
-    for position, data in enumerate(datas):
-        note = Note("DPE_COMPLETED", 1 + position % 5, requests.json_object("data_json", json.dumps(data)), "")
-        window = window_id(position) if position % 2 else ""
-        [outcome] = log.commit([partial(sealer.record, session_id=session_id(), window_id=window, notes=[note])])
-        assert outcome.error is None
-    return log.chain(session_id())
+    sealer = Sealer(KEYRING, Ticking(), os.urandom)
+    with temporary_log() as log:
+        for position, data in enumerate(datas):
+            note = Note("DPE_COMPLETED", 1 + position % 5, requests.json_object("data_json", json.dumps(data)), "")
+            window = window_id(position) if position % 2 else ""
+            [outcome] = log.commit([partial(sealer.record, session_id=session_id(), window_id=window, notes=[note])])
+            assert outcome.error is None
+        return log.chain(session_id())
 
 
 @pytest.mark.req("PRV-2")

@@ -170,7 +170,7 @@ class Decisions(RuleBasedStateMachine):
         self.runner.run(self._end())
 
     async def _end(self) -> None:
-        await self.service.servicer.end_holds()
+        await self.service.servicer.holds.end_overdue()
 
     @invariant()
     def the_chain_says_what_happened(self) -> None:

@@ -19,8 +19,8 @@ from interlock.domain.merkle.tree import (
     consistency_proof,
     inclusion_proof,
     leaf_hash,
+    merkle_root,
     node_hash,
-    root_of,
     tree_root,
     verify_consistency,
     verify_inclusion,
@@ -75,8 +75,8 @@ def test_the_reference_tree_has_its_published_roots_and_paths():
     """The known answers of RFC 6962's own tests, leaf by leaf."""
     leaves = [leaf_hash(entry) for entry in ENTRIES]
 
-    assert [root_of(leaves[:size]).hex() for size in range(1, 9)] == ROOTS
-    assert sha256(b"").digest() == EMPTY_ROOT == root_of([])
+    assert [merkle_root(leaves[:size]).hex() for size in range(1, 9)] == ROOTS
+    assert sha256(b"").digest() == EMPTY_ROOT == merkle_root([])
     for (index, size), path in PATHS.items():
         found = inclusion_proof(index, size, tree_of(leaves).node)
         assert tuple(one.hex() for one in found) == path
@@ -156,7 +156,7 @@ def test_no_consistency_can_be_shown_between_logs_that_differ(size, data):
     changed = data.draw(st.integers(0, old - 1))
     honest = leaves_of(size)
     forged = [*honest[:changed], leaf_hash(b"forged"), *honest[changed + 1 :]]
-    old_root, new_root = root_of(honest[:old]), root_of(forged)
+    old_root, new_root = merkle_root(honest[:old]), merkle_root(forged)
 
     for leaves in (honest, forged):
         proof = consistency_proof(old, size, tree_of(leaves).node)
@@ -172,7 +172,7 @@ def test_a_frontier_grows_to_the_same_root(entries):
     for leaf in leaves[half:]:
         grown.append(leaf)
 
-    assert grown.root() == root_of(leaves)
+    assert grown.root() == merkle_root(leaves)
     assert grown.size == len(leaves)
 
 

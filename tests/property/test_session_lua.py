@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.breaker import state_of
+from interlock.domain.breaker import breaker_state
 from interlock.domain.budget import Micros
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.dag.dag import violations
@@ -224,7 +224,7 @@ def check_laws(before: SessionState | None, after: SessionState) -> None:
     assert len(after.nodes) <= min(after.terms.limits.max_windows, after.terms.limits.max_dag_nodes)
     if before is not None:
         assert after.budget <= before.budget
-        assert state_of(after.budget) >= state_of(before.budget)
+        assert breaker_state(after.budget) >= breaker_state(before.budget)
         assert after.status >= before.status
         assert after.nodes[: len(before.nodes)] == before.nodes
         assert after.outcomes[: len(before.outcomes)] == before.outcomes

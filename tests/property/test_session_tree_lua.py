@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, Phase, event, given, settings
 from hypothesis import strategies as st
 
-from interlock.domain.breaker import state_of
+from interlock.domain.breaker import breaker_state
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.dag.dag import BRANCH, FAN_IN, FAN_OUT, LINEAR, violations
 from interlock.domain.ids import ContinuationId, SessionId
@@ -264,12 +264,12 @@ def check_laws(before: dict[SessionId, SessionState], after: dict[SessionId, Ses
         if was:
             assert state.budget <= was.budget
             assert state.cap <= was.cap
-            assert state_of(state.budget) >= state_of(was.budget)
+            assert breaker_state(state.budget) >= breaker_state(was.budget)
             assert state.status >= was.status
             assert state.nodes[: len(was.nodes)] == was.nodes
             assert state.outcomes[: len(was.outcomes)] == was.outcomes
             assert state.children[: len(was.children)] == was.children
-        if state_of(state.budget).name == "OPEN":
+        if breaker_state(state.budget).name == "OPEN":
             assert state.status is not Status.ACTIVE
 
 

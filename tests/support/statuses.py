@@ -1,4 +1,4 @@
-"""What a gRPC status says beside its code."""
+"""The details of a gRPC status besides its code."""
 
 from __future__ import annotations
 

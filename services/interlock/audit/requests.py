@@ -1,4 +1,4 @@
-"""What may be appended: requests checked field by field and turned into values (reliability.md A-16, A-17, A-36, A-40)."""
+"""Requests to append: checked field by field and turned into values (reliability.md A-16, A-17, A-36, A-40)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
 from interlock.api.audit.v1 import audit_pb2
-from interlock.audit.store.contents import WindowContent, said
+from interlock.audit.settlements import settlement_json
+from interlock.audit.store.contents import WindowContent, window_content
 from interlock.domain import ids
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import canonical_json, content_hash
@@ -33,10 +34,10 @@ STATUSES = frozenset({"COMPLETED", "HALTED", "HELD"})
 PARENTS_OF = {"LINEAR": (0, 1), "FAN_OUT": (1, 1), "BRANCH": (1, 1), "FAN_IN": (1, MAX_PARENTS)}
 """Least and most parents of a window by its pattern (SPEC-004 §5 to §7); only a linear window can be the root.
 
-A fan-in that goes on without the children that failed may be left with one (SPEC-004 §16.3).
+A fan-in that continues without its failed children may have a single one (SPEC-004 §16.3).
 """
 OWN_TYPES = audit_events.OWN_TYPES
-"""Events that only this service writes: a caller's would speak for the chain."""
+"""Events that only this service writes: from a caller they would speak for the chain."""
 
 _EVENT_TYPE = re.compile(r"[A-Z][A-Z0-9_]{2,63}", re.ASCII)
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
@@ -55,7 +56,7 @@ class Note:
 
 @dataclass(frozen=True)
 class Hold:
-    """What a held response would be released as, for how long it may be, and the policy that it was held under."""
+    """A response to hold: the bytes it would be released as, how long it may be released, and the policy that held it."""
 
     held: bytes
     seconds: int
@@ -64,7 +65,7 @@ class Hold:
 
 @dataclass(frozen=True)
 class Draft:
-    """A window to seal. ``request_hash`` stands for all that was asked: the same id with another one is a conflict."""
+    """A window to seal. ``request_hash`` covers the whole request: the same window id with another hash is a conflict."""
 
     session_id: str
     window_id: str
@@ -100,11 +101,11 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
         "risk_level": _risk(request.risk_level),
         "charge_micros": _charge(request.charge_micros),
         "status": _status(request.status),
-        "settle_json": json_object("settle_json", request.settle_json),
+        "settle_json": _settle_json(request),
     }
     pattern, kept = request.pattern or "LINEAR", _content(request)
     _check_parents(content, pattern)
-    # What an older version did not know is hashed only where it is used: a repeated request keeps its hash.
+    # Fields that an older version did not know are hashed only when used: a repeated request keeps its hash.
     later: dict[str, Any] = {} if pattern == "LINEAR" else {"pattern": pattern}
     later |= {"deferred_facts": kept.facts_hash} if kept.facts else {}
     hold = _hold(request)
@@ -118,6 +119,17 @@ def draft(request: audit_pb2.AppendRequest) -> Draft:
     )  # fmt: skip
 
 
+def _settle_json(request: audit_pb2.AppendRequest) -> str:
+    """Return the settlement as it is stored. A sidecar that knows no message sends JSON; one of a later version may need it."""
+    if not request.HasField("settlement"):
+        return json_object("settle_json", request.settle_json)
+    text = settlement_json(request.settlement)
+    if text is None and not request.settle_json:
+        expected = "settlement must hold no field of a later version; upgrade the audit service first"
+        raise invalid("INVALID_FIELD", expected, field="settlement")
+    return json_object("settle_json", request.settle_json if text is None else text)
+
+
 def _hold(request: audit_pb2.AppendRequest) -> Hold | None:
     if not request.held:
         return None
@@ -126,7 +138,7 @@ def _hold(request: audit_pb2.AppendRequest) -> Hold | None:
             "INVALID_HOLD", f"a window of status HELD is held for 1 to {LONGEST_HOLD_S} seconds", field="hold_s"
         )
     if len(request.held) > MAX_HELD_BYTES:
-        raise exhausted("HELD_TOO_LARGE", f"a held response has at most {MAX_HELD_BYTES} bytes, headers and all")
+        raise exhausted("HELD_TOO_LARGE", f"a held response has at most {MAX_HELD_BYTES} bytes, headers included")
     return Hold(request.held, request.hold_s, _hash("policy_hash", request.policy_hash))
 
 
@@ -144,7 +156,7 @@ def _check_parents(content: dict[str, Any], pattern: str) -> None:
 
 
 def notes(events: Iterable[audit_pb2.NewEvent]) -> tuple[Note, ...]:
-    """Return the events that a caller wants appended, in order."""
+    """Return the events to append, in order. Refused with TOO_MANY_EVENTS or the reason of a malformed event."""
     found = tuple(_note(event) for event in events)
     if len(found) > MAX_EVENTS:
         raise exhausted("TOO_MANY_EVENTS", f"at most {MAX_EVENTS} events at a time")
@@ -155,7 +167,7 @@ def _note(event: audit_pb2.NewEvent) -> Note:
     if not _EVENT_TYPE.fullmatch(event.event_type):
         raise invalid("INVALID_EVENT_TYPE", "an event type has 3 to 64 capitals, digits and underscores")
     if event.event_type in OWN_TYPES:
-        raise invalid("RESERVED_EVENT_TYPE", "this event is written by the audit service alone", type=event.event_type)
+        raise invalid("RESERVED_EVENT_TYPE", "only the audit service writes this event", type=event.event_type)
     if not audit_pb2.SEVERITY_DEBUG <= event.severity <= audit_pb2.SEVERITY_CRITICAL:
         raise invalid("INVALID_SEVERITY", "a severity is one of DEBUG, INFO, WARN, ERROR, CRITICAL")
     data = json_object("data_json", event.data_json)
@@ -182,7 +194,7 @@ def _is_time(text: str) -> bool:
 def json_object(what: str, text: str) -> str:
     """Return the canonical text of a JSON object; an empty *text* is an empty object.
 
-    Refused with INVALID_JSON for anything that two parsers could read differently (reliability.md A-21).
+    Refused with INVALID_JSON for text that two parsers could read differently (reliability.md A-21).
     """
     if len(text.encode()) > MAX_DATA_BYTES:
         raise exhausted("JSON_TOO_LARGE", f"{what} has at most {MAX_DATA_BYTES} bytes", field=what)
@@ -241,8 +253,10 @@ def _content(request: audit_pb2.AppendRequest) -> WindowContent:
     if not all(math.isfinite(fact.importance) for fact in request.deferred_facts):
         raise invalid("INVALID_NUMBER", "a fact holds a number that is not finite", field="deferred_facts")
     if len(request.content.encode()) + sum(fact.ByteSize() for fact in request.deferred_facts) > MAX_CONTENT_BYTES:
-        raise exhausted("CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes, facts and all")
-    return said(request.content, request.deferred_facts)
+        raise exhausted(
+            "CONTENT_TOO_LARGE", f"a window's content has at most {MAX_CONTENT_BYTES} bytes, facts included"
+        )
+    return window_content(request.content, request.deferred_facts)
 
 
 def _hash(what: str, text: str) -> str:
@@ -253,7 +267,7 @@ def _hash(what: str, text: str) -> str:
 
 def _risk(level: int) -> int:
     if level not in RiskLevel.__members__.values():
-        raise invalid("INVALID_RISK_LEVEL", "a window is sealed with its risk")
+        raise invalid("INVALID_RISK_LEVEL", "a window is sealed with a risk level")
     return int(level)
 
 

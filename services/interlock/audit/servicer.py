@@ -1,246 +1,244 @@
-"""The audit service's RPCs: what is acknowledged is durable, and nothing is said on the strength of a broken chain."""
+"""The audit service's RPCs: every acknowledged write is durable, and no answer relies on a broken chain."""
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from typing import Any, TypeVar, cast
-
-import structlog
-from prometheus_client import Counter, Histogram
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
-from interlock.audit import requests
-from interlock.audit.erasure.erasure import ErasureHandlers, no_session
-from interlock.audit.export import export
-from interlock.audit.holds.held import HeldHandlers
-from interlock.audit.merkle.proofs import ProofHandlers
-from interlock.audit.requests import Draft
+from interlock.api.common.v1 import common_pb2
+from interlock.audit.erasure.erasure import Eraser
+from interlock.audit.holds.held import HeldResponses
+from interlock.audit.merkle.checkpoints import Notary
+from interlock.audit.merkle.proofs import LogProofs
+from interlock.audit.requests import Note
 from interlock.audit.sealing.appender import Appender
-from interlock.audit.sealing.reports import report_message
-from interlock.audit.sealing.seal import Sealed, Sealer, standing_message
-from interlock.audit.sealing.verify import ChainBroken, examine, require_valid_chain
-from interlock.audit.store.log import AuditLog, Chain, StoreFailed
+from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.seal import Sealer
+from interlock.audit.sealing.session_reader import SessionReader
+from interlock.audit.sealing.session_writer import SessionWriter
+from interlock.audit.settlements import settlement_message
+from interlock.audit.store.log import AuditLog
 from interlock.audit.streams.streaming import Streaming
-from interlock.audit.tree.messages import tree_message, verification_message
-from interlock.audit.tree.record import RecordHandlers, noted
-from interlock.audit.tree.walk import Tree, TreeReader, walk_tree
-from interlock.domain import ids
-from interlock.domain.chain.chain import Verification, WindowRecord
-from interlock.domain.chain.chain_state import standing_of
-from interlock.domain.errors import exhausted, invalid, not_found
+from interlock.audit.tree.record import TreeRecords
+from interlock.audit.tree.verifier import ChainVerifier
+from interlock.domain.chain.chain import WindowRecord
 from interlock.runtime.rpc.errors import answers_refusals
 
-log = structlog.get_logger()
 
-APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
-CHAIN_BROKEN_TOTAL = Counter("interlock_audit_chain_broken", "Times that a session's chain did not verify.")
-
-READERS = 2
-READ_LIMIT = 1024
-
-T = TypeVar("T")
-
-
-class AuditServicer(ProofHandlers, HeldHandlers, RecordHandlers, ErasureHandlers, audit_pb2_grpc.AuditServiceServicer):
+class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
     """Reads in a few threads, writes through the appender; the event loop does neither."""
 
-    streaming: Streaming | None = None
-    """What keeps the sinks up with the log; ``None`` without any."""
-
-    def __init__(self, audit_log: AuditLog, appender: Appender, sealer: Sealer) -> None:
+    def __init__(
+        self, audit_log: AuditLog, appender: Appender, sealer: Sealer, *,
+        notary: Notary | None = None, streaming: Streaming | None = None,
+    ) -> None:  # fmt: skip
+        """Without a *notary* there are no checkpoints and nothing is fenced; without *streaming* there are no sinks."""
         super().__init__()
-        self._log, self._appender, self._sealer = audit_log, appender, sealer
-        self._keyring = sealer.keyring
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="audit-read")
-        self._reading = 0
+        self.notary, self._streaming, self._appender = notary, streaming, appender
+        self.readers = Readers(appender)
+        chains = VerifiedChains(audit_log, self.readers, appender, sealer)
+        self._reader = SessionReader(audit_log, self.readers, chains, sealer)
+        self._writer = SessionWriter(
+            appender, sealer, chains, self.readers, require_anchored=self._require_anchored, admit=self._admit
+        )
+        self._verifier = ChainVerifier(audit_log, self.readers, chains, sealer.keyring)
+        self._records = TreeRecords(audit_log, self.readers, chains, sealer.keyring)
+        self._proofs = LogProofs(audit_log, self.readers, appender, sealer, notary)
+        self._eraser = Eraser(appender, sealer)
+        self.holds = HeldResponses(
+            audit_log, self.readers, chains, appender, sealer, require_anchored=self._require_anchored
+        )
 
     async def close(self) -> None:
-        """Finish what is being read and written, then close the log."""
-        await asyncio.to_thread(self._readers.shutdown)
+        """Finish the reads and writes under way, then close the log."""
+        await self.readers.close()
         await self._appender.close()
 
-    @answers_refusals(audit_pb2.AppendResponse)
-    async def Append(self, request: audit_pb2.AppendRequest, context: Any) -> audit_pb2.AppendResponse:  # noqa: N802 - gRPC's name
-        """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
-        del context
-        self.require_anchored()
-        with APPEND_SECONDS.time():
-            async with self._noticing(request.session_id):
-                draft, chain = await self.read(partial(self._prepare, request))
-                standing = standing_of(chain.events, besides=draft.window_id)
-                seal = partial(self._sealer.seal, draft=draft, verified=chain.head)
-                sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
-                return sealed.message(standing)
+    def _require_anchored(self) -> None:
+        """Refuse with AUDIT_ANCHOR_LAG to let an answer out while too much of the log is not anchored."""
+        if self.notary is not None:
+            self.notary.require_anchored()
 
-    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Chain]:
-        draft = requests.draft(request)
-        if self.streaming is not None:
-            self.streaming.require()
-            self.streaming.notice(draft.notes)
-        return draft, self._sound(draft.session_id)
+    def _admit(self, notes: Sequence[Note]) -> None:
+        """Refuse with AUDIT_SINK_LAG while a required sink is too far behind, and count the reports not delivered."""
+        if self._streaming is not None:
+            self._streaming.require()
+            self._streaming.notice(notes)
+
+    @answers_refusals(audit_pb2.AppendResponse)
+    async def Append(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.AppendRequest, context: Any
+    ) -> audit_pb2.AppendResponse:
+        """Seal a window after its session's verified chain, in one durable commit."""
+        del context
+        return await self._writer.append(request)
 
     @answers_refusals(audit_pb2.GetStandingResponse)
-    async def GetStanding(self, request: audit_pb2.GetStandingRequest, context: Any) -> audit_pb2.GetStandingResponse:  # noqa: N802 - gRPC's name
-        """Read what a session's chain says of its budget, if it verifies."""
+    async def GetStanding(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetStandingRequest, context: Any
+    ) -> audit_pb2.GetStandingResponse:
+        """Read the state of a session's budget from its chain, if that verifies."""
         del context
-        session_id = ids.check("crp_sess_", request.session_id)
-        async with self._noticing(session_id):
-            chain = await self.read(partial(self._sound, session_id))
-        return audit_pb2.GetStandingResponse(standing=standing_message(standing_of(chain.events)))
+        return await self._reader.standing(request)
 
     @answers_refusals(audit_pb2.RecordResponse)
-    async def Record(self, request: audit_pb2.RecordRequest, context: Any) -> audit_pb2.RecordResponse:  # noqa: N802 - gRPC's name
-        """Append events, to a broken chain too: a record of what went on hides no fault, and its loss might."""
+    async def Record(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.RecordRequest, context: Any
+    ) -> audit_pb2.RecordResponse:
+        """Append events, to a broken chain too."""
         del context
-        session_id = ids.check("crp_sess_", request.session_id)
-        window_id = request.window_id and ids.check("crp_win_", request.window_id)
-        notes = requests.notes(request.events)
-        if not notes:
-            raise invalid("NO_EVENTS", "there is nothing to record")
-        record = partial(
-            noted, sealer=self._sealer, once=request.once, session_id=session_id, window_id=window_id, notes=notes
-        )
-        return audit_pb2.RecordResponse(sequence=await self._appender.submit(record, size=request.ByteSize()))
+        return await self._writer.record(request)
 
     @answers_refusals(audit_pb2.GetWindowResponse)
-    async def GetWindow(self, request: audit_pb2.GetWindowRequest, context: Any) -> audit_pb2.GetWindowResponse:  # noqa: N802 - gRPC's name
-        """Read a seal, from a chain that verifies only: its charge is about to be settled."""
+    async def GetWindow(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetWindowRequest, context: Any
+    ) -> audit_pb2.GetWindowResponse:
+        """Read a seal, only from a chain that verifies."""
         del context
-        session_id = ids.check("crp_sess_", request.session_id)
-        window_id = ids.check("crp_win_", request.window_id)
-        async with self._noticing(session_id):
-            chain = await self.read(partial(self._sound, session_id))
-        window = next((window for window in chain.windows if window.window_id == window_id), None)
-        if window is None:
-            raise not_found("WINDOW_NOT_SEALED", "the session has no such sealed window")
-        return _seal(window)
+        return _seal(await self._reader.window(request))
 
     @answers_refusals(audit_pb2.GetReportResponse)
-    async def GetReport(self, request: audit_pb2.GetReportRequest, context: Any) -> audit_pb2.GetReportResponse:  # noqa: N802 - gRPC's name
+    async def GetReport(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetReportRequest, context: Any
+    ) -> audit_pb2.GetReportResponse:
         """Read the stored bytes of a report, if they are the ones that were sealed."""
         del context
-        if bool(request.window_id) == bool(request.trail_id):
-            raise invalid("ONE_NAME_NEEDED", "a report is named by its window or by its trail id")
-        window_id = request.window_id and ids.check("crp_win_", request.window_id)
-        trail_id = request.trail_id and ids.check("crp_trail_", request.trail_id)
-        found = await self.read(partial(self._log.report, window_id=window_id, trail_id=trail_id))
-        if found is None:
-            raise not_found("REPORT_NOT_FOUND", "there is no report of that name")
-        async with self._noticing(found.window.session_id):
-            return await self.read(partial(report_message, found, self._log, self._keyring))
+        return await self._reader.report(request)
 
     @answers_refusals(audit_pb2.GetContentsResponse)
-    async def GetContents(self, request: audit_pb2.GetContentsRequest, context: Any) -> audit_pb2.GetContentsResponse:  # noqa: N802 - gRPC's name
-        """Read what windows of one session said, from a chain that verifies only: an answer is judged by it."""
+    async def GetContents(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetContentsRequest, context: Any
+    ) -> audit_pb2.GetContentsResponse:
+        """Read the texts of one session's windows, only from a chain that verifies."""
         del context
-        session_id = ids.check("crp_sess_", request.session_id)
-        window_ids = [ids.check("crp_win_", window_id) for window_id in request.window_ids]
-        async with self._noticing(session_id):
-            found = await self.read(partial(self._contents, session_id, window_ids))
-        return audit_pb2.GetContentsResponse(contents=found)
-
-    def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[audit_pb2.Content]:
-        held = self._log.contents(session_id)  # first: what is dropped in between then has its event in the chain
-        chain = self._sound(session_id)
-        return list(self._sealer.vault.open(session_id, window_ids, chain.windows, chain.events, held))
+        return await self._reader.contents(request)
 
     @answers_refusals(audit_pb2.DropContentResponse)
-    async def DropContent(self, request: audit_pb2.DropContentRequest, context: Any) -> audit_pb2.DropContentResponse:  # noqa: N802 - gRPC's name
-        """Delete what a window said that nobody was given."""
+    async def DropContent(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.DropContentRequest, context: Any
+    ) -> audit_pb2.DropContentResponse:
+        """Delete the text of a window that no one was given."""
         del context
-        drop = partial(
-            self._sealer.drop,
-            session_id=ids.check("crp_sess_", request.session_id),
-            window_id=ids.check("crp_win_", request.window_id),
-        )
-        return audit_pb2.DropContentResponse(dropped=await self._appender.submit(drop))
+        return await self._writer.drop_content(request)
 
     @answers_refusals(audit_pb2.VerifyResponse)
-    async def Verify(self, request: audit_pb2.VerifyRequest, context: Any) -> audit_pb2.VerifyResponse:  # noqa: N802 - gRPC's name
+    async def Verify(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.VerifyRequest, context: Any
+    ) -> audit_pb2.VerifyResponse:
         """Check a session's chain from the stored bytes and name every fault."""
         del context
-        session_id = ids.check("crp_sess_", request.session_id)
-        found = await self.read(partial(self._examine, session_id))
-        if found.faults:
-            await self._notice(session_id, ChainBroken(found.faults[0], faults=len(found.faults)))
-        return verification_message(found)
+        return await self._verifier.verify(request)
 
     @answers_refusals(audit_pb2.VerifyTreeResponse)
-    async def VerifyTree(self, request: audit_pb2.VerifyTreeRequest, context: Any) -> audit_pb2.VerifyTreeResponse:  # noqa: N802 - gRPC's name
-        """Walk the sessions of a tree; each is read by itself, so that other callers are served in between."""
+    async def VerifyTree(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.VerifyTreeRequest, context: Any
+    ) -> audit_pb2.VerifyTreeResponse:
+        """Check every session of a tree, and the links between them."""
         del context
-        walk = walk_tree(TreeReader(self._log, self._keyring), ids.check("crp_sess_", request.session_id))
-        answer: Any = None
-        while True:
-            try:
-                read, name = walk.send(answer)
-            except StopIteration as done:
-                tree: Tree = done.value
-                break
-            answer = await self.read(partial(read, name))
-        for trail in tree.trails:
-            if trail.found.faults:
-                await self._notice(trail.session_id, ChainBroken(trail.found.faults[0], faults=len(trail.found.faults)))
-        return tree_message(tree)
+        return await self._verifier.verify_tree(request)
 
     async def Export(self, request: audit_pb2.ExportRequest, context: Any) -> AsyncIterator[audit_pb2.ExportResponse]:  # noqa: N802 - gRPC's name
-        """Stream a session's events in order, a page at a time."""
+        """Stream a session's events in order."""
         del context
-        session_id, after = ids.check("crp_sess_", request.session_id), 0
-        while page := await self.read(partial(self._log.events, session_id, after=after, limit=export.PAGE)):
-            for event in page:
-                yield audit_pb2.ExportResponse(event=export.to_message(event))
-            after = page[-1].sequence
-        if not after:
-            raise no_session()
+        async for event in self._reader.events(request):
+            yield event
 
-    async def read(self, reading: Callable[[], T]) -> T:
-        """Run *reading* in a reader thread; refused rather than queued without bound.
+    @answers_refusals(audit_pb2.GetTreeRecordResponse)
+    async def GetTreeRecord(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetTreeRecordRequest, context: Any
+    ) -> audit_pb2.GetTreeRecordResponse:
+        """Read the record of the tree that a session belongs to."""
+        del context
+        return await self._records.one(request)
 
-        A log that could not be opened so far is tried again, for the next caller.
-        """
-        if self._reading >= READ_LIMIT:
-            raise exhausted("AUDIT_QUEUE_FULL", "too much waits to be read; try again")
-        self._reading += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self._readers, reading)
-        except StoreFailed:
-            await self._appender.probe()
-            raise
-        finally:
-            self._reading -= 1
+    @answers_refusals(audit_pb2.GetTreeRecordsResponse)
+    async def GetTreeRecords(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetTreeRecordsRequest, context: Any
+    ) -> audit_pb2.GetTreeRecordsResponse:
+        """Read the records of several trees, as far as one answer and the caller's deadline hold them."""
+        return await self._records.several(request, time_remaining=context.time_remaining)
 
-    def _sound(self, session_id: str) -> Chain:
-        chain = self._log.chain(session_id)
-        require_valid_chain(chain, session_id, self._keyring)
-        return chain
+    @answers_refusals(audit_pb2.GetCheckpointResponse)
+    async def GetCheckpoint(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetCheckpointRequest, context: Any
+    ) -> audit_pb2.GetCheckpointResponse:
+        """Return the last signed checkpoint."""
+        del request, context
+        return await self._proofs.checkpoint()
 
-    def _examine(self, session_id: str) -> Verification:
-        chain = self._log.chain(session_id)
-        if not chain.events and not chain.windows:
-            raise no_session()
-        return examine(chain, session_id, self._keyring)
+    @answers_refusals(audit_pb2.ProveInclusionResponse)
+    async def ProveInclusion(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ProveInclusionRequest, context: Any
+    ) -> audit_pb2.ProveInclusionResponse:
+        """Prove that an entry is in the log of a given size."""
+        del context
+        return await self._proofs.inclusion(request)
 
-    @contextlib.asynccontextmanager
-    async def _noticing(self, session_id: str) -> AsyncIterator[None]:
-        try:
-            yield
-        except ChainBroken as broken:
-            await self._notice(session_id, broken)
-            raise
+    @answers_refusals(audit_pb2.ProveConsistencyResponse)
+    async def ProveConsistency(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ProveConsistencyRequest, context: Any
+    ) -> audit_pb2.ProveConsistencyResponse:
+        """Prove that the log of one size begins with the log of an earlier one."""
+        del context
+        return await self._proofs.consistency(request)
 
-    async def _notice(self, session_id: str, broken: ChainBroken) -> None:
-        """Make a break an incident: a metric, a log line, and an event where that can still be written."""
-        CHAIN_BROKEN_TOTAL.inc()
-        log.critical("audit.chain.broken", session_id=session_id, faults=broken.faults, **broken.metadata)
-        try:
-            await self._appender.submit(partial(self._sealer.incident, session_id=session_id, broken=broken))
-        except Exception as error:  # noqa: BLE001 - what was tampered with may not be writable; the answer stays the same
-            log.warning("audit.incident.not_written", session_id=session_id, error=type(error).__name__)
+    async def ListEntries(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ListEntriesRequest, context: Any
+    ) -> AsyncIterator[audit_pb2.ListEntriesResponse]:
+        """Stream entries as they are hashed."""
+        del context
+        async for entry in self._proofs.entries(request):
+            yield entry
+
+    @answers_refusals(audit_pb2.AcknowledgeTruncationResponse)
+    async def AcknowledgeTruncation(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.AcknowledgeTruncationRequest, context: Any
+    ) -> audit_pb2.AcknowledgeTruncationResponse:
+        """Record that a reviewer accepts a loss; the log then continues as its next generation."""
+        del context
+        return await self._proofs.acknowledge(request)
+
+    @answers_refusals(audit_pb2.ListHeldResponse)
+    async def ListHeld(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ListHeldRequest, context: Any
+    ) -> audit_pb2.ListHeldResponse:
+        """List a page of held responses, without their text."""
+        del context
+        return await self.holds.list_held(request)
+
+    @answers_refusals(audit_pb2.GetHeldResponse)
+    async def GetHeld(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetHeldRequest, context: Any
+    ) -> audit_pb2.GetHeldResponse:
+        """Read a held response from a chain that verifies."""
+        del context
+        return await self.holds.get(request)
+
+    @answers_refusals(audit_pb2.DecideHeldResponse)
+    async def DecideHeld(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.DecideHeldRequest, context: Any
+    ) -> audit_pb2.DecideHeldResponse:
+        """Record a reviewer's decision; of two concurrent ones the first stands."""
+        del context
+        return await self.holds.decide(request)
+
+    @answers_refusals(audit_pb2.ReleaseHeldResponse)
+    async def ReleaseHeld(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ReleaseHeldRequest, context: Any
+    ) -> audit_pb2.ReleaseHeldResponse:
+        """Hand out an approved response once, after its event is durable."""
+        del context
+        return await self.holds.release(request)
+
+    @answers_refusals(audit_pb2.EraseSessionResponse)
+    async def EraseSession(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.EraseSessionRequest, context: Any
+    ) -> audit_pb2.EraseSessionResponse:
+        """Destroy a session's data key, on an approval that the caller has verified."""
+        del context
+        return await self._eraser.erase(request)
 
 
 def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
@@ -250,9 +248,10 @@ def _seal(window: WindowRecord) -> audit_pb2.GetWindowResponse:
         hmac=window.hmac,
         timestamp=window.timestamp,
         response_hash=window.response_hash,
-        risk_level=cast("Any", window.risk_level),
+        risk_level=common_pb2.RiskLevel.ValueType(window.risk_level),
         charge_micros=window.charge_micros,
         status=window.status,
         settle_json=window.settle_json,
         trail_id=window.trail_id,
+        settlement=settlement_message(window.settle_json),
     )

@@ -7,7 +7,6 @@ import contextlib
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
-from typing import cast
 
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.audit.erasure.retention import Retention
@@ -31,9 +30,9 @@ DEPENDENCY = "audit_store"
 
 
 async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Service:
-    """Open the audit service. It starts without its database too: not ready, refusing, and back by itself (SVC-9).
+    """Open the audit service. Without its database it starts too: it is not ready, refuses calls and recovers (SVC-9).
 
-    Refused only for what no waiting mends: a bad master key, an unusable ``audit_url``, a bad sinks file.
+    Refused only for errors that waiting does not mend: a bad master key, an unusable ``audit_url``, a bad sinks file.
     """
     keyring = await asyncio.to_thread(load_keyring, settings)
     key = await asyncio.to_thread(load_checkpoint_key, settings)
@@ -42,20 +41,18 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     if not settings.audit_url:
         await asyncio.to_thread(_make_folder, database_path(settings).parent)
     fence = Fence()
-    appender = Appender(cast("AuditLog", Fenced(audit_log, fence)))
+    appender = Appender(Fenced(audit_log, fence))
     sealer = Sealer(keyring, clock, os.urandom)
-    servicer = AuditServicer(audit_log, appender, sealer)
     with contextlib.suppress(StoreFailed):
         await appender.submit(lambda writing: writing.touch())
     notary = Notary(settings, audit_log, appender, key, fence, clock)
-    servicer.notary = notary
     await notary.open()
     streaming = open_streaming(settings, audit_log, appender, sealer)
-    servicer.streaming = streaming
+    servicer = AuditServicer(audit_log, appender, sealer, notary=notary, streaming=streaming)
     streaming.start()
     retention = Retention(settings, audit_log, appender, sealer, clock)
     retention.start()
-    holds = asyncio.create_task(servicer.watch_holds(), name="audit-holds")
+    holds = asyncio.create_task(servicer.holds.watch(), name="audit-holds")
 
     async def close() -> None:
         holds.cancel()
@@ -70,13 +67,13 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
         full_name=audit_pb2.DESCRIPTOR.services_by_name["AuditService"].full_name,
         servicer=servicer,
         register=audit_pb2_grpc.add_AuditServiceServicer_to_server,
-        missing=readiness(servicer, appender, audit_log),
+        unready_dependencies=readiness(servicer, appender, audit_log),
         close=close,
     )
 
 
 def _make_folder(folder: Path) -> None:
-    """Make the state folder; if that fails, opening the database says so, as often as it is tried."""
+    """Make the state folder. If that fails, every attempt to open the database reports it."""
     with contextlib.suppress(OSError):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
@@ -84,13 +81,13 @@ def _make_folder(folder: Path) -> None:
 def readiness(
     servicer: AuditServicer, appender: Appender, audit_log: AuditLog
 ) -> Callable[[], Awaitable[Mapping[str, str]]]:
-    """Return the service's ``missing``: can the log be read, and did writing work when it was last tried?"""
+    """Return the service's ``unready_dependencies``: whether the log can be read, and whether the last write succeeded."""
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         try:
             async with asyncio.timeout(CHECK_TIMEOUT_S):
                 failure = await appender.probe()
-                await servicer.read(audit_log.ping)
+                await servicer.readers.run(audit_log.ping)
         except StoreFailed as failed:
             failure = failed
         except TimeoutError:
@@ -99,6 +96,6 @@ def readiness(
             return {DEPENDENCY: f"{refused.reason}: {refused.message}"}
         if failure:
             return {DEPENDENCY: f"{failure.reason}: {failure.hint}"}
-        return servicer.notary.missing() if servicer.notary else {}
+        return servicer.notary.unready_dependencies() if servicer.notary else {}
 
-    return missing
+    return unready_dependencies

@@ -18,7 +18,7 @@ from interlock.domain.agents import DEEPEST, KEY_PREFIX, MOST_DELEGATIONS, Agent
 from interlock.domain.errors import invalid
 from interlock.policy import agents_file
 from interlock.policy.agents import from_message
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 
 if TYPE_CHECKING:
     from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub

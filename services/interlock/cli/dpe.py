@@ -20,7 +20,7 @@ from interlock.domain.errors import Refused, invalid
 from interlock.dpe.document import Fact
 from interlock.dpe.request import Output as Answer
 from interlock.dpe.request import Request
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 
 if TYPE_CHECKING:
     from interlock.dpe.pipeline import Pipeline

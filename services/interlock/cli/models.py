@@ -18,7 +18,8 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.dpe.inference import models
 from interlock.dpe.inference.pull import MOST_BYTES, PullRules, pull
 from interlock.dpe.inference.serving import SLOTS, ServingProfile, lay_out, served
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 TRITON_PORT = 8001
 LOOK_S = 0.2

@@ -27,11 +27,13 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.runtime import failpoints, integrity, logging, telemetry
 from interlock.runtime.http.server import WebServer, listen, operations
 from interlock.runtime.rpc.errors import internal
-from interlock.runtime.rpc.health import Readiness, unready_of
+from interlock.runtime.rpc.health import Readiness, unready_across
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer, address
 from interlock.runtime.rpc.service import Service
-from interlock.runtime.settings.model import Settings, load, unknown_variables, without_password
+from interlock.runtime.settings.loading import load, unknown_variables
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 
 if TYPE_CHECKING:
     from interlock.sidecar.wiring import Sidecar
@@ -126,7 +128,7 @@ class _Process:
         await self._embed_valkey()
         services = {name: await self._open(name) for name in MESH}
         inner: list[Readiness] = []
-        readiness = self._until_stopped(lambda: unready_of(inner))
+        readiness = self._until_stopped(lambda: unready_across(inner))
         mesh = Mesh.local(**services)
         sidecar = await self._open_sidecar(mesh, readiness, listener)
         self._ends.push_async_callback(self._drain)
@@ -147,7 +149,7 @@ class _Process:
             await self._embed_valkey()
         service = await self._open(name)
         self._ends.push_async_callback(self._drain)
-        readiness = self._until_stopped((await self._serve_grpc(name, service)).readiness.missing)
+        readiness = self._until_stopped((await self._serve_grpc(name, service)).readiness.unready_dependencies)
         await self._serve_http("metrics", operations(readiness), listener)
         return readiness
 
@@ -156,7 +158,7 @@ class _Process:
         listener = self._listener("sidecar_http")
         mesh = Mesh.remote(self.settings)
         self._ends.push_async_callback(mesh.close)
-        readiness = self._until_stopped(mesh.missing)
+        readiness = self._until_stopped(mesh.unready_dependencies)
         sidecar = await self._open_sidecar(mesh, readiness, listener)
         self._ends.push_async_callback(self._drain)
         await self._serve_fronts(sidecar, listener)
@@ -165,7 +167,7 @@ class _Process:
     async def _start_oversight(self) -> Ready:
         mesh = Mesh.remote(self.settings)
         self._ends.push_async_callback(mesh.close)
-        readiness = self._until_stopped(mesh.missing)
+        readiness = self._until_stopped(mesh.unready_dependencies)
         self._ends.push_async_callback(self._drain)
         await self._serve_oversight(mesh, readiness)
         return readiness
@@ -255,10 +257,10 @@ class _Process:
         return "https" if self.settings.front_cert_file else "http"
 
     def _until_stopped(self, readiness: Ready) -> Ready:
-        async def missing() -> Mapping[str, str]:
+        async def unready_dependencies() -> Mapping[str, str]:
             return {"process": "it is ending"} if self._stop.is_set() else await readiness()
 
-        return missing
+        return unready_dependencies
 
     def _probe_ports(self, *names: str) -> None:
         """Refuse a taken port now, before the models are loaded."""
@@ -296,21 +298,21 @@ class _Process:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, stop, number)
 
-    async def _tell_ready(self, missing: Mapping[str, str]) -> None:
+    async def _tell_ready(self, unready: Mapping[str, str]) -> None:
         # Loaded objects stay, so the garbage collector need not scan them again during every call.
         gc.collect()
         gc.freeze()
         self._serving = True
-        for dependency, hint in missing.items():
+        for dependency, hint in unready.items():
             self._say(f"  waiting for {dependency}: {hint}")
         if self.as_json or not sys.stdout.isatty():
-            print_json({"event": "ready", "pid": os.getpid(), "ports": self.ports, "missing": dict(missing)})
-        log.info("serve.ready", ready=not missing, missing=sorted(missing))
+            print_json({"event": "ready", "pid": os.getpid(), "ports": self.ports, "missing": dict(unready)})
+        log.info("serve.ready", ready=not unready, missing=sorted(unready))
         if "sidecar_http" not in self.ports:
-            self._say("ready" if not missing else "serving, and not ready yet")
+            self._say("ready" if not unready else "serving, and not ready yet")
             return
         base = f"{self._scheme}://{address(self.settings.host, self.ports['sidecar_http'])}/v1"
-        self._say(f"{'serving, and not ready yet' if missing else 'ready'}: OPENAI_BASE_URL={base}")
+        self._say(f"{'serving, and not ready yet' if unready else 'ready'}: OPENAI_BASE_URL={base}")
         if not self.settings.upstream_base_url:
             self._say("note: INTERLOCK_UPSTREAM_BASE_URL is not set; until it is, chat completions are refused")
 

@@ -14,13 +14,14 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.cli.asking import asked
 from interlock.cli.output import Format, Output, print_json, print_refusal
-from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import Node, Seal, lineage_text, violations
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.ids import ContinuationId, WindowId, check
 from interlock.domain.risk.risk import RiskLevel
 from interlock.runtime.pictures import picture
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
@@ -148,7 +149,7 @@ def _as_json(found: session_pb2.Session) -> dict[str, Any]:
         "status": _status(found),
         "safety_budget_micros": found.safety_budget_micros,
         "safety_budget": as_decimal(Micros(found.safety_budget_micros)),
-        "budget_warning": warning_of(Micros(found.safety_budget_micros)),
+        "budget_warning": budget_warning(Micros(found.safety_budget_micros)),
         "breaker": _breaker(found),
         "policy_text": found.policy_text,
         "policy_hash": found.policy_hash,
@@ -187,7 +188,7 @@ def _window_as_json(window: session_pb2.Window) -> dict[str, Any]:
 
 def _as_text(found: session_pb2.Session) -> str:
     budget = Micros(found.safety_budget_micros)
-    warning = f" ({warning_of(budget)})" if warning_of(budget) else ""
+    warning = f" ({budget_warning(budget)})" if budget_warning(budget) else ""
     wrong = _violations(found)
     lines = [
         f"session  {found.session_id}",

@@ -1,7 +1,7 @@
-"""Registered agent types: what an agent is called, whose key it has, and what it may do (SPEC-012 §7.1).
+"""Registered agent types: the name of each, its API keys, and what it may do (SPEC-012 §7.1).
 
-The registry is read from plain values, as a YAML or JSON reader returns them, and strictly: what it does not know is
-refused by name, because a limit that was misspelt would not hold.
+The registry is read from plain values, as a YAML or JSON reader returns them. Reading is strict: an unknown field is
+refused by name, because a misspelt limit would not hold.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _FIELDS = ("api_key", "max_loop_depth", "max_delegations", "allowed_strategies",
 
 @dataclass(frozen=True)
 class AgentType:
-    """One agent type. A number that is ``None`` leaves it to the deployment's limit; no strategies means all.
+    """One agent type. Where a number is ``None``, the deployment's limit applies. No strategies means all strategies.
 
-    ``keys`` are SHA-256 digests of its API keys, lower-case hex, sorted; ``policy`` is canonical, empty when there is none.
+    ``keys`` are the SHA-256 digests of its API keys: lower-case hex, sorted. ``policy`` is canonical, and empty without one.
     """
 
     name: str
@@ -57,15 +57,15 @@ class Registry:
                 if other is not agent:
                     raise _bad(f"agents.{agent.name}.api_key", f"a key of its own; {other.name} has the same one")
 
-    def of_key(self, digest: str) -> AgentType | None:
-        """Return the agent type that a key belongs to, by the key's digest."""
+    def with_key(self, digest: str) -> AgentType | None:
+        """Return the agent type whose API key has this SHA-256 digest; ``None`` when no type has it."""
         return self._by_key.get(digest)
 
 
 def read_registry(document: object) -> Registry:
     """Return the registry that *document* describes: a mapping with ``agents``, name → fields.
 
-    Refused with AGENTS_INVALID; metadata names the place, such as agents.orchestrator.max_loop_depth, and what is expected.
+    Refused with AGENTS_INVALID; the metadata name the place, such as agents.orchestrator.max_loop_depth, and what is expected there.
     """
     top = _mapping("the file", document, ("agents",))
     if "agents" not in top:
@@ -172,7 +172,7 @@ def _bad(place: str, expected: str, **metadata: str) -> Refused:
 
 
 def as_fields(agent: AgentType) -> dict[str, Any]:
-    """Return an agent type's fields as ``read_registry`` takes them; what is absent is left out."""
+    """Return an agent type's fields in the form that ``read_registry`` takes. Absent fields are left out."""
     keys = [KEY_PREFIX + key for key in agent.keys]
     fields: dict[str, Any] = {"api_key": keys[0] if len(keys) == 1 else keys}
     if agent.max_loop_depth is not None:

@@ -1,10 +1,10 @@
-"""A reviewer's approval: what it says, its text, and whether it allows what it is presented for (SPEC-012 §6.2; I12).
+"""A reviewer's approval: its fields, its token, and whether it permits a given action (SPEC-012 §6.2; I12).
 
 ``approved:sha256:`` b64url(payload) ``.`` b64url(signature), both without padding. The payload is canonical JSON, so that
-one approval has one text. The signature is made by the reviewer's own key over a tag and the payload; who is a reviewer,
-and the signature itself, are checked elsewhere. That an approval is used once, the session's state sees to, by its id.
+one approval has one text. The reviewer's own key signs a tag and the payload. Other code checks the signature and who is a
+reviewer. The session's state ensures that an approval is used once, by its id.
 
-An approval names one action and exactly what that action needs to be pinned to: the rows of ``SCOPES``.
+An approval names one action and exactly the values that bind this action: the rows of ``SCOPES``.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ SCOPES: Mapping[str, tuple[str, ...]] = {
     ERASE: ("session",),
     ACKNOWLEDGE: ("size",),
 }
-"""Action → what an approval of it is pinned to.
+"""Action → the values that bind an approval of it.
 
-A delegation to the session that delegates and the type of the child; a decision about a held response to its session, its
-window, the hash of exactly what the reviewer saw and that of the policy that it was held under; an erasure to the session;
-the acceptance of a truncated log to the size that was anchored.
+A delegation is bound to the delegating session and the type of the child. A decision about a held response is bound to its
+session, its window, the hash of exactly what the reviewer saw, and the hash of the policy that held it. An erasure is bound
+to the session. The acceptance of a truncated log is bound to the size that was anchored.
 """
 
 REVIEWER = re.compile(r"[A-Za-z0-9._@+-]{1,128}", re.ASCII)
@@ -48,7 +48,7 @@ _ENTROPY_BYTES = 16
 
 @dataclass(frozen=True)
 class Approval:
-    """What a reviewer signed. ``scope`` has exactly the names that ``SCOPES`` gives the action. Times are Unix seconds."""
+    """What a reviewer signed. ``scope`` has exactly the names that ``SCOPES`` lists for the action. Times are Unix seconds."""
 
     approval_id: str
     reviewer: str
@@ -60,7 +60,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class ApprovalToken:
-    """The parts of a token: what it says, the bytes that are signed, and the signature. Nothing of it is verified."""
+    """The parts of a token: the approval, the signed bytes and the signature. None of them is verified yet."""
 
     approval: Approval
     signed: bytes
@@ -68,13 +68,13 @@ class ApprovalToken:
 
 
 def approval_id(entropy: bytes) -> str:
-    """Return an approval's id, of 16 random bytes that the caller drew."""
+    """Return the id of an approval, made of 16 random bytes from the caller."""
     if len(entropy) != _ENTROPY_BYTES:
         raise ValueError(f"an approval's id needs {_ENTROPY_BYTES} bytes")
     return "crp_appr_" + entropy.hex()
 
 
-def payload_of(approval: Approval) -> bytes:
+def canonical_payload(approval: Approval) -> bytes:
     """Return the canonical JSON of an approval."""
     values = {
         "action": approval.action, "exp": approval.expires_at, "iat": approval.issued_at, "id": approval.approval_id,
@@ -84,7 +84,7 @@ def payload_of(approval: Approval) -> bytes:
 
 
 def signed_bytes(payload: bytes) -> bytes:
-    """Return what the reviewer's key signs: tagged, so that no other signature of that key can stand for it."""
+    """Return the bytes that the reviewer's key signs. The tag prevents another signature of this key from passing as one."""
     return SIGNED_TAG + payload
 
 
@@ -94,19 +94,19 @@ def token(payload: bytes, signature: bytes) -> str:
 
 
 def read(text: str) -> ApprovalToken:
-    """Return the parts of a token; refused with APPROVAL_INVALID for anything that is not exactly one."""
+    """Return the parts of a token. Refused with APPROVAL_INVALID for anything that is not exactly one token."""
     if len(text) > LONGEST or not text.startswith(PREFIX):
         raise _malformed()
     first, _, second = text.removeprefix(PREFIX).partition(".")
     payload, signature = _decoded(first), _decoded(second)
     approval = _approval(payload)
-    if len(signature) != SIGNATURE_BYTES or payload_of(approval) != payload:
+    if len(signature) != SIGNATURE_BYTES or canonical_payload(approval) != payload:
         raise _malformed()
     return ApprovalToken(approval, signed_bytes(payload), signature)
 
 
 def require(approval: Approval, action: str, scope: Mapping[str, str], *, now_s: int) -> None:
-    """Refuse an approval whose signature holds but that is not for this: other action, other scope, other time.
+    """Refuse an approval that is validly signed, but for another action, scope or time.
 
     Refused with APPROVAL_MISMATCH, APPROVAL_EXPIRED or APPROVAL_FROM_FUTURE.
     """
@@ -116,15 +116,15 @@ def require(approval: Approval, action: str, scope: Mapping[str, str], *, now_s:
         if approval.scope[name] != scope.get(name):
             raise unauthenticated("APPROVAL_MISMATCH", f"the approval is for another {name}", field=name)
     if approval.issued_at > now_s + CLOCK_SKEW_S:
-        raise unauthenticated("APPROVAL_FROM_FUTURE", "the approval was made later than now; check the clocks")
+        raise unauthenticated("APPROVAL_FROM_FUTURE", "the approval is dated in the future; check the clocks")
     if now_s >= approval.expires_at:
         raise unauthenticated("APPROVAL_EXPIRED", "the approval has expired; ask the reviewer for another one")
 
 
 def is_caller(reviewer: str, callers: Iterable[str]) -> bool:
-    """Tell whether a reviewer is one of the *callers*, by its whole name or by what stands before the @, in any case.
+    """Tell whether a reviewer is one of the *callers*, by the full name or by the part before the @. Case is ignored.
 
-    Callers are named by their API keys' names and their agent types: nobody approves what they asked for (A-30).
+    Callers are known by the names of their API keys and by their agent types. No one may approve their own request (A-30).
     """
     names = {name.casefold() for name in callers if name}
     return bool(names & {reviewer.casefold(), reviewer.partition("@")[0].casefold()})
@@ -138,7 +138,7 @@ def _approval(payload: bytes) -> Approval:
     if not isinstance(values, dict) or values.keys() != {"action", "exp", "iat", "id", "kv", "reviewer", "scope"}:
         raise _malformed()
     if type(values["kv"]) is not int or values["kv"] != FORM:
-        raise unauthenticated("APPROVAL_INVALID", "the approval has a form that is not known here")
+        raise unauthenticated("APPROVAL_INVALID", "the approval has an unknown form")
     return _checked(values)
 
 
@@ -165,7 +165,7 @@ def _matches(pattern: re.Pattern[str], value: object) -> bool:
 
 
 def _decoded(part: str) -> bytes:
-    """Decode strictly: a part that another part also decodes from is refused, so that a token has one text."""
+    """Decode strictly. A non-canonical spelling is refused, so that a token has one text."""
     try:
         return decoded(part.encode("ascii"))
     except (MalformedError, UnicodeEncodeError):
@@ -173,4 +173,4 @@ def _decoded(part: str) -> bytes:
 
 
 def _malformed() -> Refused:
-    return unauthenticated("APPROVAL_INVALID", "the oversight token is not one that a reviewer signed")
+    return unauthenticated("APPROVAL_INVALID", "the oversight token was not signed by a reviewer")

@@ -1,6 +1,6 @@
-"""The safety budget: integers in millionths, what a response costs, and the bands it falls through (SPEC-012 §2).
+"""The safety budget: integers in millionths, the cost of a response, and the bands of the budget (SPEC-012 §2).
 
-Money is never a float: 1.0 - 0.35 - 0.35 - 4 x 0.05 is 0.10000000000000007 in doubles, which would not be halted.
+A budget is never a float: 1.0 - 0.35 - 0.35 - 4 x 0.05 is 0.10000000000000007 in doubles, which would not be halted.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ RANGES: Mapping[RiskLevel, tuple[Micros, Micros]] = {
     RiskLevel.HIGH: (Micros(100_000), Micros(250_000)),
     RiskLevel.CRITICAL: (Micros(250_000), Micros(500_000)),
 }
-"""What a deployment may configure (SPEC-012 §2.2)."""
+"""The range in which a deployment may configure each decrement (SPEC-012 §2.2)."""
 
 LARGEST_CHARGE = RANGES[RiskLevel.CRITICAL][1]
 
 
 class Band(Enum):
-    """Where a budget stands (SPEC-012 §2.3; requirements.md, reading 1)."""
+    """The band that a budget is in (SPEC-012 §2.3; requirements.md, reading 1)."""
 
     HEALTHY = "healthy"
     CAUTION = "caution"
@@ -51,20 +51,20 @@ _BANDS = (
 )
 
 
-def band_of(budget: Micros) -> Band:
-    """Return the band of a budget; each upper bound belongs to its band, except that 0.25 is still caution."""
+def budget_band(budget: Micros) -> Band:
+    """Return the band of a budget. Each upper bound belongs to its band, except that 0.25 is still caution."""
     return next((band for upper, band in _BANDS if budget <= upper), Band.HEALTHY)
 
 
-def warning_of(budget: Micros) -> str | None:
-    """Return the value of ``CRP-Safety-Budget-Warning``; ``None`` where it is not sent."""
-    band = band_of(budget)
+def budget_warning(budget: Micros) -> str | None:
+    """Return the value of ``CRP-Safety-Budget-Warning``; ``None`` where the header is not sent."""
+    band = budget_band(budget)
     return band.value if band in {Band.CAUTION, Band.LOW} else None
 
 
 @dataclass(frozen=True)
 class Decrements:
-    """What one response costs by its risk. Refused with DECREMENT_OUT_OF_RANGE outside the ranges of §2.2 (BUD-2)."""
+    """The cost of one response for each risk level. Refused with DECREMENT_OUT_OF_RANGE outside the ranges of §2.2 (BUD-2)."""
 
     low: Micros
     medium: Micros
@@ -85,7 +85,7 @@ class Decrements:
                 )
 
     def of(self, level: RiskLevel) -> Micros:
-        """Return the cost of a response of that risk."""
+        """Return the cost of a response of this risk."""
         return (self.low, self.medium, self.high, self.critical)[level - 1]
 
 
@@ -93,14 +93,14 @@ DEFAULT_DECREMENTS = Decrements(Micros(0), Micros(50_000), Micros(150_000), Micr
 
 
 def charge(budget: Micros, amount: Micros) -> Micros:
-    """Return what is left; never below 0, and never more than before."""
+    """Return the remaining budget: never below 0, and never more than before."""
     if amount < 0:
         raise ValueError("a charge is never negative: a budget does not rise (BUD-4)")
     return Micros(max(0, budget - amount))
 
 
 def micros(value: float | str | Decimal) -> Micros:
-    """Return a decimal such as 0.05 in millionths. Refused with NOT_MICROS when it is none or finer than that."""
+    """Return a decimal such as 0.05 in millionths. Refused with NOT_MICROS when it is not a finite decimal of up to six places."""
     scaled = Decimal(str(value)) * FULL
     if not scaled.is_finite() or scaled != scaled.to_integral_value():
         raise invalid("NOT_MICROS", "not a finite decimal with at most six places")
@@ -108,12 +108,12 @@ def micros(value: float | str | Decimal) -> Micros:
 
 
 def as_decimal(budget: Micros) -> str:
-    """Return a budget as a header writes it: the shortest decimal with at least two places, such as 0.95."""
+    """Return a budget in the form of the headers: the shortest decimal with at least two places, such as 0.95."""
     text = as_fixed(budget).rstrip("0")
     return text + "0" * (2 - len(text.partition(".")[2]))
 
 
 def as_fixed(budget: Micros) -> str:
-    """Return a budget with exactly six places, as a token writes it."""
+    """Return a budget with exactly six decimal places, the form of the tokens."""
     sign, size = ("-", -budget) if budget < 0 else ("", budget)
     return f"{sign}{size // FULL}.{size % FULL:06d}"

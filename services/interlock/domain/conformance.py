@@ -1,8 +1,8 @@
-"""What of the calibration is normative, held against what is in use (SPEC-005 §7.4, §16, §17, §18; SPEC-012 §2).
+"""Checks that the calibration in use meets the normative figures (SPEC-005 §7.4, §16, §17, §18; SPEC-012 §2).
 
-``Calibration``, ``QualityWeights`` and ``Decrements`` refuse values out of order when they are made. What is left are
-constants that the specification fixes: these are compared with the figures as printed, so that a constant that someone
-changed stops the service instead of shifting every verdict.
+``Calibration``, ``QualityWeights`` and ``Decrements`` reject invalid values when they are made. The specification also fixes
+constants. They are compared with the printed figures, so that a changed constant stops the service instead of shifting every
+verdict.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _SLACK = 1e-9
 
 @dataclass(frozen=True)
 class Check:
-    """One demand of the specification and whether it is met; ``found`` says what is in use."""
+    """One requirement of the specification and whether it is met. ``found`` describes the values in use."""
 
     demand: str
     source: str
@@ -55,7 +55,7 @@ def checks(calibration: Calibration, weights: QualityWeights, decrements: Decrem
 
 
 def require(calibration: Calibration, weights: QualityWeights, decrements: Decrements = DEFAULT_DECREMENTS) -> None:
-    """Raise ``ValueError`` with the first demand that is not met: for the start of a service."""
+    """Raise ``ValueError`` with the first requirement that is not met. A service calls it at its start."""
     for check in checks(calibration, weights, decrements):
         if not check.met:
             raise ValueError(f"{check.demand} ({check.source}); in use: {check.found}")

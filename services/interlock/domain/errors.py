@@ -1,4 +1,4 @@
-"""The one small tree of refusals. Each has a kind, a constant reason and a text for people (SVC-3)."""
+"""The only tree of refusals. Each has a kind, a constant reason and a text for people (SVC-3)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class Kind(IntEnum):
-    """What sort of answer a refusal is; numbers equal ``interlock.api.common.v1.RefusalKind``."""
+    """The kind of a refusal. The numbers equal ``interlock.api.common.v1.RefusalKind``."""
 
     INVALID = 1
     UNAUTHENTICATED = 2
@@ -23,9 +23,9 @@ class Kind(IntEnum):
 
 
 class Refused(Exception):  # noqa: N818 - the domain's word: a refusal is an answer, not a defect
-    """Something was understood and is not done.
+    """A request was understood and is not carried out.
 
-    ``reason`` is part of the API: constant, in capitals. ``message`` is for people and holds nothing secret.
+    ``reason`` is part of the API: a constant in capitals. ``message`` is for people and holds no secret.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ def unauthenticated(reason: str, message: str, **metadata: str) -> Refused:
 
 
 def forbidden(reason: str, message: str, **metadata: str) -> Refused:
-    """Not allowed to this caller: HTTP 403."""
+    """This caller may not do this: HTTP 403."""
     return Refused(Kind.FORBIDDEN, reason, message, metadata=metadata)
 
 
 def not_found(reason: str, message: str, **metadata: str) -> Refused:
-    """Nothing of that name for this caller: HTTP 404."""
+    """Nothing with this name exists for this caller: HTTP 404."""
     return Refused(Kind.NOT_FOUND, reason, message, metadata=metadata)
 
 
 def conflict(reason: str, message: str, **metadata: str) -> Refused:
-    """A lost race, a replay or a chain that does not fit: HTTP 409."""
+    """A lost race, a replay or a chain that does not match: HTTP 409."""
     return Refused(Kind.CONFLICT, reason, message, metadata=metadata)
 
 

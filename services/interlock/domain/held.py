@@ -1,7 +1,7 @@
-"""A response that is held for a reviewer: what it would be released as, and what may be said about a decision (SPEC-012 §6).
+"""A response that is held for a reviewer: the form in which it would be released, and the reasons of a decision (SPEC-012 §6).
 
-The sidecar packs what it could not release, the audit log keeps it encrypted, the reviewer's side shows it. Its form is
-canonical JSON, so that each of them reads the same.
+The sidecar packs a response that it may not release, the audit log stores it encrypted, and the oversight service shows it.
+The form is canonical JSON, so that all three read the same.
 """
 
 from __future__ import annotations
@@ -13,39 +13,40 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.domain.signed import MalformedError, object_of
+from interlock.domain.signed import MalformedError, parse_json
 
 FORM = 1
 CHAT, STREAM, TEXT = "chat", "chat-stream", "text"
-"""Forms of a response: a chat completion, the same as server-sent events, a text that its caller brought."""
+"""Forms of a response: a chat completion, a completion as server-sent events, a text from the caller."""
 
 APPROVAL_REASONS = ("ACCURATE", "SOURCES_CHECKED", "RISK_ACCEPTED")
 REJECTION_REASONS = ("INACCURATE", "UNSUPPORTED", "HARMFUL", "PERSONAL_DATA", "POLICY", "UNCLEAR")
-"""Why a reviewer decided so. Words of a list and no free text: they stay in a chain from which nothing can be erased."""
+"""Reasons for a reviewer's decision. They are fixed words instead of free text, because they remain in a chain that cannot be
+erased."""
 
 REPEAT_S = 60
-"""How long the same claim gets a response again that was handed out: as long as a client tries again after a lost connection."""
+"""How long the same claim receives a handed-out response again: the time in which a client retries after a lost connection."""
 
 
 @dataclass(frozen=True)
 class Held:
-    """What a held response would be released as: ``headers`` are those that were known when it was sealed."""
+    """A held response in the form of its release. ``headers`` are the ones that were known when it was sealed."""
 
     form: str
     include_usage: bool
-    """Whether a stream ends with its usage."""
+    """Whether a stream ends with its usage figures."""
     headers: Mapping[str, str]
     body: bytes
     decision: bytes
-    """What was decided, as the policy service answered it."""
+    """The decision, as the policy service answered it."""
     question: str
-    """What was asked, for the reviewer alone."""
+    """The question, for the reviewer only."""
     evidence: Mapping[str, str]
-    """Facts that the analysis names, id to text, for the reviewer alone: the report has their ids."""
+    """Facts that the analysis names, id → text, for the reviewer only: the report has their ids."""
 
 
 def packed(held: Held) -> bytes:
-    """Return the bytes that are kept."""
+    """Return the bytes to store."""
     values = {
         "body": _text(held.body), "decision": _text(held.decision), "evidence": dict(held.evidence), "form": held.form,
         "headers": dict(held.headers), "include_usage": held.include_usage, "question": held.question, "v": FORM,
@@ -54,9 +55,9 @@ def packed(held: Held) -> bytes:
 
 
 def unpacked(data: bytes) -> Held:
-    """Return what was packed. Raises ``ValueError`` for anything else: nothing is released that cannot be read."""
+    """Return the packed response. Raises ``ValueError`` for anything else: an unreadable response is never released."""
     try:
-        values: Any = object_of(data)
+        values: Any = parse_json(data)
         held = Held(
             form=values["form"], include_usage=values["include_usage"], headers=values["headers"],
             body=_bytes(values["body"]), decision=_bytes(values["decision"]), question=values["question"],
@@ -80,15 +81,17 @@ def _sound(held: Held) -> bool:
     )
 
 
-def texts_of(held: Held) -> list[tuple[str, str]]:
-    """Return every text in a held response that a reader would get, each with what it is, in the order of the choices."""
+def readable_texts(held: Held) -> list[tuple[str, str]]:
+    """Return every text that a reader of the response would get as (label, text), in the order of the choices."""
     if held.form == TEXT:
         return [("text", held.body.decode("utf-8", "replace"))]
     completion = json.loads(held.body)
-    return [one for choice in completion["choices"] for one in _of_choice(choice, many=len(completion["choices"]) > 1)]
+    return [
+        one for choice in completion["choices"] for one in _choice_texts(choice, many=len(completion["choices"]) > 1)
+    ]
 
 
-def _of_choice(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, str]]:
+def _choice_texts(choice: Mapping[str, Any], *, many: bool) -> list[tuple[str, str]]:
     message = choice["message"]
     prefix = f"choice {choice['index']} " if many else ""
     found = [

@@ -1,4 +1,4 @@
-"""Server-minted ids: a prefix and 128 random bits (design.md, Ids; SPEC-004 §17.1)."""
+"""Ids that the server mints: a prefix and 128 random bits (design.md, Ids; SPEC-004 §17.1)."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _SHAPE = re.compile(r"(crp_(?:sess|win|cont|trail)_)[0-9a-f]{32}", re.ASCII)
 
 
 def mint(prefix: str, entropy: bytes) -> str:
-    """Return an id made of *prefix* and 16 random bytes that the caller drew."""
+    """Return an id made of *prefix* and 16 random bytes from the caller."""
     if prefix not in _PREFIXES or len(entropy) != ENTROPY_BYTES:
         raise ValueError(f"an id needs one of {_PREFIXES} and {ENTROPY_BYTES} bytes")
     return prefix + entropy.hex()
 
 
 def check(prefix: str, value: str) -> str:
-    """Return *value* when it is an id of that kind; refuse it with INVALID_ID otherwise.
+    """Return *value* if it is an id of this kind. Refused with INVALID_ID otherwise.
 
     Ids become keys and SQL parameters, so nothing else may pass (reliability.md A-36).
     """

@@ -1,6 +1,7 @@
-"""Texts of the form ``b64url(payload) "." b64url(mac)``, without padding: session tokens and delegation grants; approvals share its coding.
+"""Signed texts ``b64url(payload) "." b64url(mac)``, without padding: session tokens and delegation grants.
 
-What is checked is the received bytes; nothing is serialised again to be compared. There is one algorithm.
+Approvals share the encoding. The MAC is checked over the received bytes; nothing is serialised again for a comparison.
+There is one algorithm.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
 
 
 class MalformedError(ValueError):
-    """A text that cannot be what it should be; its message says why, for people."""
+    """A text that does not have the required form. The message gives the cause, for people."""
 
 
 def encoded(data: bytes) -> bytes:
@@ -28,13 +29,13 @@ def encoded(data: bytes) -> bytes:
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
-def mac_of(tag: bytes, payload: bytes, key: bytes) -> bytes:
-    """Return the MAC of a payload as it is sent, after a tag that says what kind of text it is."""
+def compute_mac(tag: bytes, payload: bytes, key: bytes) -> bytes:
+    """Return the MAC over a tag, which names the kind of text, and the payload as sent."""
     return hmac.digest(key, tag + b"." + payload, hashlib.sha256)
 
 
 def split(text: str, limit: int) -> tuple[bytes, bytes]:
-    """Return the payload as received, of at most *limit* bytes, and the decoded MAC."""
+    """Return the received payload and the decoded MAC. Raises ``MalformedError``, also for a payload over *limit* bytes."""
     if not text.isascii():
         raise MalformedError("it is not ASCII")
     payload, dot, mac = text.encode("ascii").partition(b".")
@@ -44,7 +45,7 @@ def split(text: str, limit: int) -> tuple[bytes, bytes]:
 
 
 def decoded(part: bytes) -> bytes:
-    """Decode base64url that has one spelling only: no padding, no other alphabet, no stray trailing bits."""
+    """Decode canonical base64url: no padding, no other alphabet, no stray trailing bits. Raises ``MalformedError``."""
     if not _BASE64URL.fullmatch(part):
         raise MalformedError("it is not base64url")
     try:
@@ -56,14 +57,14 @@ def decoded(part: bytes) -> bytes:
     return data
 
 
-def object_of(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
-    """Return the JSON value in *data*; an object in which a key occurs twice is malformed."""
+def parse_json(data: bytes, *, parse_float: Callable[[str], Any] = float) -> Any:
+    """Return the JSON value in *data*. Raises ``MalformedError``, also for an object with a duplicate key."""
     try:
         return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_float=parse_float)
     except MalformedError:
         raise
     except (ValueError, RecursionError):  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        raise MalformedError("its payload is no JSON") from None
+        raise MalformedError("its payload is not JSON") from None
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -1,7 +1,7 @@
-"""Values that pass between the stages: sentences, claims, and what was found in them.
+"""Values that pass between the stages: sentences, claims, and findings about them.
 
 Every offset counts Unicode code points in the output as the model wrote it, never in a normalised copy, so that a
-reader of the report can mark the text that was released.
+reader of the report can mark the released text.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class ClaimType(IntEnum):
 
 @dataclass(frozen=True)
 class Entity:
-    """A named entity or a value, with its place in the output."""
+    """A named entity or a value, with its span in the output."""
 
     text: str
     label: str
@@ -51,12 +51,12 @@ class Claim:
     claim_type: ClaimType
     specificity: float
     entities: tuple[Entity, ...]
-    output_index: int = 0  # of the request's outputs, the one that the offsets count in
+    output_index: int = 0  # index of the request's output that the offsets refer to
 
 
 @dataclass(frozen=True)
 class NliScores:
-    """What the cross-encoder says about one pair; the three sum to 1.0."""
+    """Class probabilities of the NLI cross-encoder for one (premise, hypothesis) pair. They sum to 1.0."""
 
     entailment: float
     neutral: float
@@ -75,7 +75,7 @@ class Distortion:
 
 @dataclass(frozen=True)
 class PiiFinding:
-    """Where personal data was found and of what kind; never the data."""
+    """Span, kind and score of one piece of personal data, never the data itself."""
 
     type: str
     category: str
@@ -83,7 +83,7 @@ class PiiFinding:
     start: int
     end: int
     score: float
-    output_index: int | None = None  # of the request's outputs, the one that the offsets count in; None for the prompt
+    output_index: int | None = None  # index of the output that the offsets refer to; None for the prompt
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What comes in: one dispatch's outputs with their evidence, held against the bounds of an analysis."""
+"""Intake: a request checked against the bounds of one analysis before any stage runs (reliability.md A-25)."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ LINKED_FORMS = {
     "chain_tip": _HASH,
     "agent_type": re.compile("[0-9A-Za-z._-]{0,64}"),
 }
-"""What each field of a linked result looks like (SPEC-002 §4, SPEC-004 §9)."""
+"""The form of each field of a linked result (SPEC-002 §4, SPEC-004 §9)."""
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """The most that one analysis takes on; more is refused, never skipped (reliability.md A-25)."""
+    """The bounds of one analysis. A request above a bound is refused, never shortened (reliability.md A-25)."""
 
     text_bytes: int
     facts: int
@@ -38,15 +38,18 @@ class Bounds:
     prior_windows: int
 
     def check(self, request: Request) -> None:
-        """Refuse a request above a bound or outside the interface."""
-        envelope.checked(request.facts, max_facts=self.facts)
+        """Refuse a request that is above a bound or malformed."""
+        envelope.check_facts(request.facts, max_facts=self.facts)
         texts = {"query": request.query, "prompt": request.prompt}
         texts |= {f"output {number}": output.text for number, output in enumerate(request.outputs)}
         for what, text in texts.items():
             self.check_text(what, text)
         for output in request.outputs:
             if output.choice_index < 0 or output.kind not in KINDS:
-                raise invalid("OUTPUT_INVALID", f"an output has a choice index from 0 and a kind of {', '.join(KINDS)}")
+                raise invalid(
+                    "OUTPUT_INVALID",
+                    f"an output needs a choice index of at least 0 and one of these kinds: {', '.join(KINDS)}",
+                )
         if (found := len({output.choice_index for output in request.outputs})) > self.choices:
             raise exhausted("CHOICE_LIMIT_EXCEEDED", "too many choices", limit=str(self.choices), found=str(found))
         self._check_session(request)
@@ -55,14 +58,14 @@ class Bounds:
         self._check_linked(request)
 
     def check_text(self, what: str, text: str) -> None:
-        """Refuse a text above the bound, by its name."""
+        """Refuse a text above the byte bound; *what* names it in the refusal."""
         if (found := len(text.encode())) > self.text_bytes:
             raise exhausted(
                 "TEXT_TOO_LARGE", f"{what} is too long", limit=str(self.text_bytes), found=str(found), what=what
             )
 
     def _check_session(self, request: Request) -> None:
-        """Refuse what breaks the interface about earlier windows and the registered system."""
+        """Refuse malformed earlier windows, domains and flow remedies."""
         if (found := len(request.prior)) > self.prior_windows:
             raise exhausted(
                 "PRIOR_LIMIT_EXCEEDED", "too many earlier windows", limit=str(self.prior_windows), found=str(found)
@@ -75,15 +78,17 @@ class Bounds:
         if len(names) != len(request.prior) or any(not 1 <= len(name) <= MAX_WINDOW_ID_CHARS for name in names):
             raise invalid(
                 "PRIOR_WINDOW_INVALID",
-                f"an earlier window has an id of its own, of 1 to {MAX_WINDOW_ID_CHARS} characters",
+                f"an earlier window needs a unique id of 1 to {MAX_WINDOW_ID_CHARS} characters",
             )
         if canonical_domain(request.domain) is None:
-            raise invalid("AI_DOMAIN_UNKNOWN", f"a domain is one of {', '.join(DOMAINS)}, or empty")
+            raise invalid("AI_DOMAIN_UNKNOWN", f"the domain must be empty or one of: {', '.join(DOMAINS)}")
         if request.flow_remediation and request.flow_remediation not in REMEDIES:
-            raise invalid("FLOW_REMEDIATION_UNKNOWN", f"a remedy of the flow is one of {', '.join(sorted(REMEDIES))}")
+            raise invalid(
+                "FLOW_REMEDIATION_UNKNOWN", f"the flow remediation must be one of: {', '.join(sorted(REMEDIES))}"
+            )
 
     def _check_merged(self, request: Request) -> None:
-        """Refuse what breaks the interface about merged answers; they are bounded as earlier windows are."""
+        """Refuse malformed merged answers. Their bounds are those of earlier windows."""
         if (found := len(request.merged)) > self.prior_windows:
             raise exhausted(
                 "MERGED_LIMIT_EXCEEDED", "too many merged answers", limit=str(self.prior_windows), found=str(found)
@@ -98,18 +103,18 @@ class Bounds:
         if len(names) != len(request.merged) or any(not 1 <= len(name) <= MAX_WINDOW_ID_CHARS for name in names):
             raise invalid(
                 "MERGED_ANSWER_INVALID",
-                f"a merged answer has a source of its own, of 1 to {MAX_WINDOW_ID_CHARS} characters",
+                f"a merged answer needs a unique source id of 1 to {MAX_WINDOW_ID_CHARS} characters",
             )
         if any(
             len(one.label) > MAX_WINDOW_ID_CHARS or len(one.sub_query) > MAX_SUB_QUERY_CHARS for one in request.merged
         ):
             raise invalid(
                 "MERGED_ANSWER_INVALID",
-                f"a label has at most {MAX_WINDOW_ID_CHARS} characters, a sub-query {MAX_SUB_QUERY_CHARS}",
+                f"a label may have {MAX_WINDOW_ID_CHARS} characters, a sub-query {MAX_SUB_QUERY_CHARS}",
             )
 
     def _check_linked(self, request: Request) -> None:
-        """Refuse a linked result whose ids or hashes are not of their form: the report is sealed with them."""
+        """Refuse a linked result whose ids or hashes are malformed, because the report is sealed with them."""
         if (found := len(request.linked)) > self.prior_windows:
             raise exhausted(
                 "LINKED_LIMIT_EXCEEDED", "too many linked results", limit=str(self.prior_windows), found=str(found)
@@ -117,18 +122,18 @@ class Bounds:
         for one in request.linked:
             for name, form in LINKED_FORMS.items():
                 if not form.fullmatch(getattr(one, name)):
-                    raise invalid(
-                        "LINKED_RESULT_INVALID", "a linked result has ids and hashes of their form", field=name
-                    )
+                    raise invalid("LINKED_RESULT_INVALID", "an id or hash of a linked result is malformed", field=name)
         if len({(one.session_id, one.window_id) for one in request.linked}) != len(request.linked):
-            raise invalid("LINKED_RESULT_INVALID", "a window's result is linked once", field="window_id")
+            raise invalid("LINKED_RESULT_INVALID", "the result of a window is linked twice", field="window_id")
 
 
 def _check_sub_queries(request: Request) -> None:
-    """Refuse sub-queries that are too many, too long, empty or the same."""
+    """Refuse too many sub-queries, and sub-queries that are too long, empty or duplicated."""
     if (found := len(request.sub_queries)) > MAX_NEEDS:
         raise exhausted("SUB_QUERY_LIMIT_EXCEEDED", "too many sub-queries", limit=str(MAX_NEEDS), found=str(found))
     if any(len(text) > MAX_SUB_QUERY_CHARS or not any(map(str.isalnum, text)) for text in request.sub_queries):
-        raise invalid("SUB_QUERY_INVALID", f"a sub-query has words, and at most {MAX_SUB_QUERY_CHARS} characters")
+        raise invalid(
+            "SUB_QUERY_INVALID", f"a sub-query needs at least one word and at most {MAX_SUB_QUERY_CHARS} characters"
+        )
     if len({" ".join(text.casefold().split()) for text in request.sub_queries}) != len(request.sub_queries):
         raise invalid("SUB_QUERY_INVALID", "two sub-queries are the same")

@@ -1,4 +1,7 @@
-"""One choice judged on what the models found: attributions, omissions, the weakest claim, the risk. No model runs here."""
+"""Judgement of one choice from the findings of the stages: attributions, omissions, weakest claim and risk (SPEC-005).
+
+No model runs here.
+"""
 
 from __future__ import annotations
 
@@ -18,38 +21,39 @@ from interlock.dpe.report import Choice
 from interlock.dpe.risk import RiskFindings, assess
 
 
-def judged(
+def judge_choice(
     reading: ChoiceReading,
     envelope: Envelope,
     evidence: Mapping[str, ClaimEvidence],
     flaws: Flaws,
     contradictions: Sequence[Contradiction],
     *,
-    said: Floats,
+    vectors: Floats,
     amplifiers: Sequence[Amplifier],
     method: attribution.Method,
     calibration: Calibration,
     between: int = 0,
 ) -> Choice:
-    """Return everything about one choice; *said* has a row for each of its sentences and claims.
+    """Return everything about one choice.
 
-    *between* are the contradictions among the answers that it was made from.
+    *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
+    answers that the choice was made from.
     """
     names = [claim.claim_id for claim in reading.checked]
-    mine = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
+    claim_evidence = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
     fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
     distortions = {name: flaws.distortions.get(name, ()) for name in names}
     attributions = {
         claim.claim_id: attribution.attribute(
             claim,
-            mine[claim.claim_id],
+            claim_evidence[claim.claim_id],
             flawed=bool(fabrications[claim.claim_id] or distortions[claim.claim_id]),
             method=method,
         )
         for claim in reading.checked
     }
-    weakest = entailment.weakest([found.scores for found in mine.values()])
-    used = {mine[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
+    weakest = entailment.weakest([found.scores for found in claim_evidence.values()])
+    used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
     findings = RiskFindings(
         empty=reading.empty,
         attributions=attributions,
@@ -63,23 +67,23 @@ def judged(
     return Choice(
         index=reading.index,
         claims=reading.claims,
-        evidence=mine,
+        evidence=claim_evidence,
         attributions=attributions,
         fabrications=fabrications,
         distortions=distortions,
         contradictions=contradictions,
-        omissions=omission.omissions(envelope, said, used),
+        omissions=omission.omissions(envelope, vectors, used),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
     )
 
 
 def worst_views(choices: Sequence[Choice]) -> list[Choice]:
-    """Return each choice once: its worst reading, with what only another reading of it shows."""
+    """Return each choice once: its worst reading, with the findings that only its other readings show."""
     readings: dict[int, list[Choice]] = {}
     for choice in choices:
         readings.setdefault(choice.index, []).append(choice)
-    return [_worst(of_one) for of_one in readings.values()]
+    return [_worst(group) for group in readings.values()]
 
 
 def _worst(readings: Sequence[Choice]) -> Choice:
@@ -90,9 +94,9 @@ def _worst(readings: Sequence[Choice]) -> Choice:
 
 
 def _with_findings(kept: Choice, other: Choice) -> Choice:
-    """Return a reading with the flawed and the contradicting claims of another, and with its floors."""
-    flaws, pairs = {_flaw(kept, claim) for claim in kept.claims}, {pair for pair, _ in _contradicted(kept)}
-    found = [each for pair, each in _contradicted(other) if pair not in pairs]
+    """Return *kept* with the flawed and contradicting claims of another reading, and with its floors."""
+    flaws, pairs = {_flaw(kept, claim) for claim in kept.claims}, {pair for pair, _ in _contradictions_by_place(kept)}
+    found = [each for pair, each in _contradictions_by_place(other) if pair not in pairs]
     named = {name for each in found for name in (each.claim_id, each.other_claim_id)}
     claims = [
         claim
@@ -119,13 +123,16 @@ def _place(claim: Claim) -> tuple[int, int, int]:
 
 
 def _flaw(reading: Choice, claim: Claim) -> tuple[tuple[int, int, int], tuple[str, ...], frozenset[str]]:
-    """Return where a claim stands, what it makes up, and how it bends its source."""
+    """Return the span of a claim, its fabrications and the types of its distortions."""
     distortions = reading.distortions.get(claim.claim_id, ())
     return _place(claim), reading.fabrications.get(claim.claim_id, ()), frozenset(each.type for each in distortions)
 
 
-def _contradicted(reading: Choice) -> list[tuple[object, Contradiction]]:
-    """Return the contradictions of a reading with the places of their claims; a claim of an earlier window has none."""
+def _contradictions_by_place(reading: Choice) -> list[tuple[object, Contradiction]]:
+    """Return the contradictions of a reading, each keyed by the spans of its claims.
+
+    A claim of an earlier window has no span; its text is the key.
+    """
     places = {claim.claim_id: _place(claim) for claim in reading.claims}
     return [
         ((places[each.claim_id], places.get(each.other_claim_id, each.other_text)), each)

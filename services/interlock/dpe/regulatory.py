@@ -1,8 +1,8 @@
-"""Stage 12, regulatory classification: the class of the registered system, and the controls that this call evidences.
+"""Stage 12, regulatory classification: the AI Act class of the system, and the controls that this call evidences.
 
-The class comes from the registered domain, not from what an answer says; but personal data in a decision makes a system
-for general information high-risk (SPEC-005 §14.2). An answer decides when it says that someone is approved, rejected,
-hired or the like, and a tool call always does: it acts.
+The class comes from the registered domain, not from the answer (SPEC-005 §14.2). One exception: personal data in a
+decision makes a general-information system high-risk. An answer is a decision when it says that someone is approved,
+rejected, hired or the like. A tool call always is one, because it acts.
 """
 
 from __future__ import annotations
@@ -44,29 +44,29 @@ _STAGES = {
 
 @dataclass(frozen=True)
 class Classification:
-    """What a report says of the registered system."""
+    """Classification of the registered system, for the report."""
 
     domain: str
     ai_class: AiActClass
 
     @property
     def high_risk(self) -> bool:
-        """Whether the stakes are those of a high-risk system, or of one that is prohibited (§17)."""
+        """Whether the class is high-risk or prohibited (§17)."""
         return self.ai_class >= AiActClass.HIGH
 
     @property
     def nist_tier(self) -> str:
-        """Tier that belongs to the class."""
+        """NIST tier of the class."""
         return NIST_TIERS[self.ai_class]
 
 
 def classify(request: Request, personal: Sequence[PiiFinding]) -> Classification:
-    """Return the class of the registered domain, given the personal data that was found."""
+    """Return the class of the registered domain, given the personal data found in the call."""
     domain = canonical_domain(request.domain) or ""
     return Classification(domain, ai_act_class(domain, personal_data_in_decision=_in_decision(request, personal)))
 
 
-def controls_of(
+def evidenced_controls(
     classification: Classification,
     *,
     ran: Collection[str],
@@ -76,10 +76,10 @@ def controls_of(
     governed: bool,
     personal: bool,
 ) -> Controls:
-    """Return the controls that this call evidences: by the stages that *ran*, and by what this deployment did.
+    """Return the controls that this call evidences, by the stages that *ran* and by the deployment.
 
-    *pinned*: every model was verified by its hash. *governed*: the call is a window of a session, so that a policy and
-    an oversight mode bind it and its report is sealed before its answer is released.
+    *pinned*: every model was verified by its hash. *governed*: the call is a window of a session, so a policy and an
+    oversight mode apply to it, and its report is sealed before its answer is released.
     """
     conditions = {
         ControlEvidence.TIERED: tiered,
@@ -95,7 +95,7 @@ def controls_of(
 
 
 def _in_decision(request: Request, personal: Sequence[PiiFinding]) -> bool:
-    """Whether personal data stands in an output that decides."""
+    """Whether an output that decides contains personal data."""
     named = {found.output_index for found in personal if found.where == "response"}
     outputs = request.outputs if None in named else [o for n, o in enumerate(request.outputs) if n in named]
     return bool(named) and any(map(_decides, outputs))

@@ -1,8 +1,8 @@
-"""Stage 13, the report: what the stages found, as the message that is sealed (SPEC-005 §15.2, DPE-20).
+"""Stage 13, report: the findings of all stages as the protobuf message that is sealed (SPEC-005 §15.2, DPE-20).
 
-What a stage that did not run would have said is absent, never a good value. With several choices, the one with the
-highest risk is described; contradictions and repeated sentences are those of all choices, and each value of the quality
-stages is the worst of any choice, so that none hides behind another.
+A stage that did not run leaves its fields absent; it never reports a good value. With several choices, the report
+describes the choice with the highest risk. Contradictions and repeated sentences are those of all choices, and each
+quality value is the worst of any choice, so that no choice hides behind another.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, cast
+from typing import Any
 
+from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import capped
@@ -49,7 +50,7 @@ STAGES = (
 
 @dataclass(frozen=True)
 class Choice:
-    """Everything that was found in one choice."""
+    """Findings of all stages in one choice."""
 
     index: int
     claims: Sequence[Claim]
@@ -65,7 +66,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Context:
-    """What the report says beside the choices."""
+    """The parts of the report that belong to no single choice."""
 
     facts: int
     tier: str
@@ -75,32 +76,32 @@ class Context:
     models: Sequence[ModelInfo]
     method: str
     ran: Mapping[str, str]
-    """Stage number → how it ran."""
+    """Stage number to a description of how the stage ran."""
     not_run: Mapping[str, str]
-    """Stage number → why it did not run."""
+    """Stage number to the reason why the stage did not run."""
     classification: Classification
     controls: Callable[[bool], Controls]
-    """Whether the quality was scored → the controls that this call evidences."""
+    """Return the controls that this call evidences, given whether the quality was scored."""
     flow_remediation: str
     linked: Sequence[LinkedResult] = ()
 
 
 def report(
-    choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, crossed: CrossAgent | None = None
+    choices: Sequence[Choice], qualities: Sequence[Quality], context: Context, cross_agent: CrossAgent | None = None
 ) -> dpe_pb2.Report:
-    """Return the report: the worst choice in full, the risk of every one, and the worst of each quality.
+    """Return the report: the worst choice in full, the risk of every choice, and the worst value of each quality stage.
 
-    Contradictions among the answers that it was made from belong to no choice, and come behind those of the choices.
+    Contradictions between merged answers belong to no choice. They follow those of the choices.
     """
     worst = max(choices, key=lambda choice: (choice.risk.composite.score, -choice.index))
     score = _lowest(quality.score for quality in qualities)
     message = dpe_pb2.Report(
-        **_claims_of(worst, context.method),
-        **_findings_of(worst),
-        **_contradictions_of(choices, crossed.between if crossed else ()),
-        **_quality_of(qualities),
-        **_compliance_of(context, scored=score is not None),
-        **_risk_of(worst.risk),
+        **_claim_fields(worst, context.method),
+        **_finding_fields(worst),
+        **_contradiction_fields(choices, cross_agent.between if cross_agent else ()),
+        **_quality_fields(qualities),
+        **_compliance_fields(context, scored=score is not None),
+        **_risk_fields(worst.risk),
         gdpr_pii_detected=bool(context.pii),
         pii=[_pii(finding) for finding in context.pii],
         stages=list(_stages(context)),
@@ -115,13 +116,13 @@ def report(
             dpe_pb2.ChoiceRisk(
                 choice_index=c.index,
                 composite_score=c.risk.composite.score,
-                risk_level=cast("Any", int(c.risk.composite.level)),
+                risk_level=common_pb2.RiskLevel.ValueType(int(c.risk.composite.level)),
             )
             for c in choices
         ],
     )
-    if crossed:
-        message.cross_agent.CopyFrom(_cross_agent(crossed))
+    if cross_agent:
+        message.cross_agent.CopyFrom(_cross_agent(cross_agent))
     message.linked_results.extend(dpe_pb2.LinkedResult(**asdict(one)) for one in context.linked)
     if worst.weakest:
         message.entailment_score = worst.weakest.entailment
@@ -130,7 +131,7 @@ def report(
     return message
 
 
-def _claims_of(choice: Choice, method: str) -> dict[str, Any]:
+def _claim_fields(choice: Choice, method: str) -> dict[str, Any]:
     counts = Counter(choice.attributions.values())
     types = Counter(claim.claim_type for claim in choice.claims)
     return {
@@ -148,7 +149,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         claim_id=claim.claim_id,
         text=claim.text,
         sentence_index=claim.sentence_index,
-        claim_type=cast("Any", int(claim.claim_type)),
+        claim_type=dpe_pb2.ClaimType.ValueType(int(claim.claim_type)),
         specificity=claim.specificity,
         entities=[dpe_pb2.Entity(text=e.text, label=e.label, start=e.start, end=e.end) for e in claim.entities],
         choice_index=claim.choice_index,
@@ -158,28 +159,31 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         fabrications=choice.fabrications.get(claim.claim_id, ()),
         distortions=[_distortion(d) for d in choice.distortions.get(claim.claim_id, ())],
     )
-    found = choice.evidence.get(claim.claim_id)
-    if found:
-        message.attribution = cast("Any", int(choice.attributions[claim.claim_id]))
-        message.fact_id, message.similarity = found.fact_id, found.similarity
-        message.entailment, message.contradiction = found.scores.entailment, found.scores.contradiction
+    evidence = choice.evidence.get(claim.claim_id)
+    if evidence:
+        message.attribution = dpe_pb2.Attribution.ValueType(int(choice.attributions[claim.claim_id]))
+        message.fact_id, message.similarity = evidence.fact_id, evidence.similarity
+        message.entailment, message.contradiction = evidence.scores.entailment, evidence.scores.contradiction
         message.method = method
     return message
 
 
-def _distortion(found: Distortion) -> dpe_pb2.Distortion:
+def _distortion(distortion: Distortion) -> dpe_pb2.Distortion:
     return dpe_pb2.Distortion(
-        type=found.type, source_value=found.source_value, claim_value=found.claim_value, fact_id=found.fact_id
+        type=distortion.type,
+        source_value=distortion.source_value,
+        claim_value=distortion.claim_value,
+        fact_id=distortion.fact_id,
     )
 
 
-def _findings_of(choice: Choice) -> dict[str, Any]:
-    made_up = list(dict.fromkeys(text for texts in choice.fabrications.values() for text in texts))
+def _finding_fields(choice: Choice) -> dict[str, Any]:
+    fabricated = list(dict.fromkeys(text for texts in choice.fabrications.values() for text in texts))
     distorted = {name: found for name, found in choice.distortions.items() if found}
     severities = Counter(omission.severity for omission in choice.omissions)
     return {
-        "fabrication_count": len(made_up),
-        "fabricated_entities": made_up,
+        "fabrication_count": len(fabricated),
+        "fabricated_entities": fabricated,
         "distortion_count": len(distorted),
         "distortion_types": sorted({d.type for found in distorted.values() for d in found}),
         "omission_summary": {name: severities[name] for name in ("CRITICAL", "HIGH", "MEDIUM")},
@@ -189,7 +193,7 @@ def _findings_of(choice: Choice) -> dict[str, Any]:
     }
 
 
-def _contradictions_of(choices: Sequence[Choice], between: Sequence[Between]) -> dict[str, Any]:
+def _contradiction_fields(choices: Sequence[Choice], between: Sequence[Between]) -> dict[str, Any]:
     found = [each for choice in choices for each in choice.contradictions]
     found += [replace(each.found, claim_id=f"{each.source_b}:{each.found.claim_id}") for each in between]
     scopes = {_scope(each) for each in found}
@@ -212,33 +216,33 @@ def _contradictions_of(choices: Sequence[Choice], between: Sequence[Between]) ->
     }
 
 
-def _cross_agent(found: CrossAgent) -> dpe_pb2.CrossAgent:
+def _cross_agent(cross_agent: CrossAgent) -> dpe_pb2.CrossAgent:
     return dpe_pb2.CrossAgent(
-        merged=found.merged,
+        merged=cross_agent.merged,
         contradictions=[
             dpe_pb2.CrossAgentContradiction(
                 source_a=each.source_a, claim_a=each.claim_a, source_b=each.source_b, claim_b=each.claim_b,
                 type=each.type, severity=each.found.severity,
             )
-            for each in found.between
+            for each in cross_agent.between
         ],
         coverage=[
             dpe_pb2.SubQueryCoverage(
                 sub_query=each.sub_query, credit=each.credit, source_id=each.source_id, uncovered=each.uncovered
             )
-            for each in found.coverage
+            for each in cross_agent.coverage
         ],
-        completeness=found.completeness,
-        flow=found.flow,
+        completeness=cross_agent.completeness,
+        flow=cross_agent.flow,
     )  # fmt: skip
 
 
-def _scope(found: Contradiction) -> str:
-    return "cross-window" if isinstance(found, CrossWindow) else "intra"
+def _scope(contradiction: Contradiction) -> str:
+    return "cross-window" if isinstance(contradiction, CrossWindow) else "intra"
 
 
-def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
-    """Return the worst value of each quality stage over all choices; what none of them could say stays absent."""
+def _quality_fields(qualities: Sequence[Quality]) -> dict[str, Any]:
+    """Return the worst value of each quality stage over all choices. A value that no choice has stays absent."""
     repetitions = [quality.repetitions for quality in qualities]
     values: dict[str, Any] = {
         "repetition_level": max(found.level for found in repetitions).name,
@@ -247,7 +251,7 @@ def _quality_of(qualities: Sequence[Quality]) -> dict[str, Any]:
         "repeated_sentences": [
             dpe_pb2.RepeatedSentence(**asdict(sentence))
             for sentence in dict.fromkeys(each for found in repetitions for each in found.sentences)
-        ],  # each once: a masked choice was read twice
+        ],  # deduplicated: a masked choice was read more than once
         "coherence_score": min(quality.coherence for quality in qualities),
         "quality_score": _lowest(quality.score for quality in qualities),
     }
@@ -276,20 +280,20 @@ def _lowest(scores: Iterable[float | None]) -> float | None:
     return min((score for score in scores if score is not None), default=None)
 
 
-def _compliance_of(context: Context, *, scored: bool) -> dict[str, Any]:
-    found = context.controls(scored)
+def _compliance_fields(context: Context, *, scored: bool) -> dict[str, Any]:
+    controls = context.controls(scored)
     return {
         "domain": context.classification.domain,
         "eu_ai_act_class": context.classification.ai_class.name,
         "nist_tier": context.classification.nist_tier,
-        "iso_42001_controls": found.iso_42001,
-        "controls_met": len(found.met),
-        "controls_total": found.total,
+        "iso_42001_controls": controls.iso_42001,
+        "controls_met": len(controls.met),
+        "controls_total": controls.total,
         "flow_remediation": context.flow_remediation or None,
     }
 
 
-def _risk_of(risk: Risk) -> dict[str, Any]:
+def _risk_fields(risk: Risk) -> dict[str, Any]:
     return {
         "fidelity_score": risk.fidelity,
         "signals": dpe_pb2.Signals(
@@ -306,8 +310,8 @@ def _risk_of(risk: Risk) -> dict[str, Any]:
     }
 
 
-def _pii(found: PiiFinding) -> dpe_pb2.PiiFinding:
-    return dpe_pb2.PiiFinding(**asdict(found))
+def _pii(finding: PiiFinding) -> dpe_pb2.PiiFinding:
+    return dpe_pb2.PiiFinding(**asdict(finding))
 
 
 def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
@@ -322,7 +326,7 @@ def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
 
 
 def stages_run(claims: str, method: Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
-    """Return how each stage ran; stage 8 is not there without a query."""
+    """Return how each stage ran, by stage number. Stage 8 is absent without a query."""
     windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
     windows += f", {len(request.merged)} merged answers" if request.merged else ""
     ran = {

@@ -1,4 +1,4 @@
-"""What an analysis is asked for: the outputs of one dispatch, and the evidence that they are held against.
+"""The request of an analysis: the outputs of one dispatch and the evidence that they are checked against.
 
 Every field is as the caller sent it; ``intake`` refuses what is out of bounds.
 """
@@ -12,7 +12,7 @@ from interlock.dpe.document import Fact
 
 @dataclass(frozen=True)
 class Output:
-    """One text of a choice."""
+    """One text of a choice, and its kind."""
 
     choice_index: int
     text: str
@@ -21,7 +21,7 @@ class Output:
 
 @dataclass(frozen=True)
 class PriorWindow:
-    """An earlier answer of the session that was released."""
+    """An earlier answer of the session, as released."""
 
     window_id: str
     text: str
@@ -39,7 +39,7 @@ class MergedAnswer:
 
 @dataclass(frozen=True)
 class LinkedResult:
-    """The result of a sub-agent that the answer was made from, for the report."""
+    """The result of a sub-agent that the answer was made from. It is copied into the report."""
 
     session_id: str
     window_id: str
@@ -50,7 +50,7 @@ class LinkedResult:
 
 @dataclass(frozen=True)
 class Request:
-    """What is analysed. Without outputs the answer is empty, and that is a finding, not an error."""
+    """The request of one analysis. A request without outputs is an empty answer: a finding, not an error."""
 
     outputs: tuple[Output, ...]
     facts: tuple[Fact, ...] = ()

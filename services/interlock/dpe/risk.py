@@ -1,4 +1,4 @@
-"""Stage 5, risk: what the stages found, as the signals, amplifiers and floors of the composite (SPEC-005 §7)."""
+"""Stage 5, risk: the findings of one choice as signals, amplifiers and floors of the composite score (SPEC-005 §7)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECTORAL_DOMAINS = frozenset({"financial", "medical"})
 
 @dataclass(frozen=True)
 class RiskFindings:
-    """What the stages found in one choice. ``attributions`` has the checked claims."""
+    """Findings of the stages in one choice. ``attributions`` holds the checked claims by id."""
 
     empty: bool
     attributions: Mapping[str, Attribution]
@@ -38,7 +38,7 @@ class RiskFindings:
 
 @dataclass(frozen=True)
 class Risk:
-    """The risk of one choice with the values it came from; what no claim was there to tell is ``None``."""
+    """The risk of one choice and the values behind it. A value is ``None`` without a checked claim."""
 
     composite: Composite
     signals: RiskSignals
@@ -50,7 +50,8 @@ class Risk:
 def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
     """Return the risk of one choice.
 
-    Without a checked claim the four signals are 0.0, for lack of anything to measure, and a floor keeps it from LOW.
+    Without a checked claim the four signals are 0.0, because nothing can be measured, and a floor keeps the risk above
+    LOW.
     """
     checked = len(findings.attributions)
     counts = Counter(findings.attributions.values())
@@ -73,7 +74,10 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
 
 
 def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_risk: bool) -> list[Amplifier]:
-    """Return the amplifiers of the call itself; *domain* is one of ``domain/risk/regulatory.py``, *high_risk* its class (§17)."""
+    """Return the amplifiers of the call itself (§17).
+
+    *domain* is a canonical name of ``domain/risk/regulatory.py``; *high_risk* tells whether its class is high-risk.
+    """
     conditions = (
         (Amplifier.GDPR_PII, personal_data),
         (Amplifier.EU_AI_ACT_HIGH_RISK, high_risk),

@@ -1,4 +1,4 @@
-"""The dpe service: thin, because the pipeline does the work (SPEC-005)."""
+"""The dpe gRPC service (SPEC-005). It converts requests and limits concurrency; the pipeline does the work."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 
 
 class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
-    """Answers Analyze, CheckSummary and Describe, a few analyses at a time and a bounded number waiting."""
+    """Serves Analyze, CheckSummary and Describe. *parallel* analyses run at once and a bounded number wait."""
 
     def __init__(self, pipeline: Pipeline, *, timeout_s: float, parallel: int) -> None:
         self._pipeline = pipeline
@@ -52,7 +52,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
     async def Analyze(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
-        """Run the pipeline over every output of one dispatch."""
+        """Run the pipeline over all outputs of one dispatch."""
         report = await self._in_time(self._pipeline.analyse(_request(request)), context)
         log.info(
             "dpe.analyzed",
@@ -68,21 +68,25 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
     async def CheckSummary(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.CheckSummaryRequest, context: Any
     ) -> dpe_pb2.CheckSummaryResponse:
-        """Tell how faithful a summary is to its source."""
-        found = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
-        log.info("dpe.summary_checked", claims=found.claims, flawed=len(found.flawed), score=round(found.score, 4))
-        return dpe_pb2.CheckSummaryResponse(fidelity_score=found.score, claims=found.claims, flawed_claims=found.flawed)
+        """Return how faithful a summary is to its source."""
+        checked = await self._in_time(self._pipeline.check_summary(request.source, request.summary), context)
+        log.info(
+            "dpe.summary_checked", claims=checked.claims, flawed=len(checked.flawed), score=round(checked.score, 4)
+        )
+        return dpe_pb2.CheckSummaryResponse(
+            fidelity_score=checked.score, claims=checked.claims, flawed_claims=checked.flawed
+        )
 
     async def Describe(  # noqa: N802 - gRPC's name
         self, request: dpe_pb2.DescribeRequest, context: Any
     ) -> dpe_pb2.DescribeResponse:
-        """Tell the calibration and the models in use."""
+        """Return the calibration and the models in use."""
         del request, context
         pipeline = self._pipeline
         return describe(pipeline.calibration, self._models(), weights=pipeline.quality_weights, method=pipeline.method)
 
     async def _in_time(self, work: Coroutine[Any, Any, T], context: Any) -> T:
-        """Return what *work* returns, in its turn and in time; a model that fails it is noted as failing."""
+        """Return the result of *work*, in its turn and within the deadline. A model that fails is recorded."""
         limit_s = self._limit(context)
         deadline.set(asyncio.get_running_loop().time() + limit_s)
         try:
@@ -98,16 +102,16 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         finally:
             work.close()
 
-    async def missing(self) -> Mapping[str, str]:
-        """Return the models that failed and fail still, and a text thread that hangs; what answers again is taken off."""
+    async def unready_dependencies(self) -> Mapping[str, str]:
+        """Return the models that still fail, and a text thread that hangs. A model that answers a probe is removed."""
         for slot in list(self._failing):
             if await self._answers(slot):
                 del self._failing[slot]
-        return {**self._failing, **self._pipeline.language.missing()}
+        return {**self._failing, **self._pipeline.language.unready_dependencies()}
 
     async def _answers(self, slot: str) -> bool:
         self._probes += 1
-        text = f"probe {self._probes}"  # never the same, so that no remembered result answers for the model
+        text = f"probe {self._probes}"  # a new text for each probe, so that no cache answers for the model
         try:
             if slot == "embed":
                 await self._pipeline.inference.embed([text])
@@ -122,14 +126,14 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         return (*self._pipeline.inference.models(), self._pipeline.language.model)
 
     def _limit(self, context: Any) -> float:
-        """Return the seconds that an analysis may take: a little less than the caller waits, so that it hears why."""
+        """Return the time limit in seconds, a little less than the caller waits, so that the caller gets the reason."""
         left = context.time_remaining()
         remaining = math.inf if left is None else left - min(_MARGIN * left, _MARGIN_S)
         return min(self._timeout_s, remaining)
 
     @asynccontextmanager
     async def _place(self) -> AsyncIterator[None]:
-        """Wait for a place; refused with DPE_BUSY when too many wait already."""
+        """Wait for a free place. Refused with DPE_BUSY when too many calls wait already."""
         if self._present >= self._bound:
             raise Refused(
                 Kind.EXHAUSTED, "DPE_BUSY", "too many analyses are waiting", retry_after_ms=BUSY_RETRY_MS,
@@ -146,7 +150,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
 def describe(
     calibration: Calibration, models: tuple[ModelInfo, ...], *, weights: QualityWeights, method: attribution.Method
 ) -> dpe_pb2.DescribeResponse:
-    """Return weights, factors, thresholds and models, for the conformance report (SPEC-005 §16.3, §18.2)."""
+    """Return weights, factors, thresholds and models for the conformance report (SPEC-005 §16.3, §18.2)."""
     return dpe_pb2.DescribeResponse(
         weights=asdict(calibration.weights),
         quality_weights=asdict(weights),
@@ -172,7 +176,7 @@ def describe(
 
 
 def _quality_thresholds() -> dict[str, float]:
-    """Return the thresholds of stages 7 to 9, and the least score of each tier (§18.4)."""
+    """Return the thresholds of stages 7 to 9, and the lower bound of each quality tier (§18.4)."""
     levels = ("minor_from", "significant_from", "severe_above")
     return {
         **{f"repetition.overlap.{n}": bound for n, bound in zip(levels, repetition.OVERLAP_BANDS, strict=True)},
@@ -212,4 +216,4 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
 
 
 def _out_of_time() -> NoReturn:
-    raise Refused(Kind.TIMEOUT, "ANALYSIS_DEADLINE_EXCEEDED", "the analysis did not end in time") from None
+    raise Refused(Kind.TIMEOUT, "ANALYSIS_DEADLINE_EXCEEDED", "the analysis did not finish in time") from None

@@ -1,10 +1,10 @@
-"""Fidelity of a summary to what it summarises (SPEC-004 §12.3, DAG-7).
+"""Fidelity of a summary to the text that it summarises (SPEC-004 §12.3, DAG-7).
 
-The summary is an answer, its source the one fact, and the stages of an answer judge it. Every checked claim counts: 1.0
-when it follows from the source, a quarter when it does so in part, nothing otherwise. A flaw is a distortion, a
-fabrication, or a contradiction, with the source or inside the summary: with one, a summary is not used, however much of
-it is right, for the mean over twenty claims hides a changed figure. Neither is one that says nothing to check, that
-hides characters, or that speaks to whoever judges it: then there is nothing to score.
+The summary is treated as an answer and its source as the only fact, so the stages of an analysis judge it. Every
+checked claim counts: 1.0 if the source entails it, 0.25 if the source supports it in part, 0 otherwise. A flaw is a
+distortion, a fabrication, or a contradiction with the source or within the summary. A summary with a flaw is not used,
+however much of it is right, because a mean over twenty claims hides one changed figure. A summary without checkable
+claims, with hidden characters, or with text that addresses the judge scores 0.0.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from interlock.dpe.grounding.envelope import MAX_FACT_CHARS
 from interlock.dpe.grounding.fidelity import Flaws
 
 USED_FROM = 0.80
-"""Below this a summary is not used (SPEC-004 §12.3)."""
+"""A summary with a lower score is not used (SPEC-004 §12.3)."""
 
 FLAWED_AT_MOST = 0.75
 _CREDIT = {Attribution.CONTEXT_GROUNDED: 1.0, Attribution.MIXED: 0.25}
@@ -30,7 +30,7 @@ _CREDIT = {Attribution.CONTEXT_GROUNDED: 1.0, Attribution.MIXED: 0.25}
 
 @dataclass(frozen=True)
 class Checked:
-    """How faithful a summary is, its claims, and those that bend, contradict or make up, as written."""
+    """Fidelity score of a summary, its number of claims, and the text of its flawed claims."""
 
     score: float
     claims: int
@@ -38,9 +38,9 @@ class Checked:
 
 
 def source_facts(source: str) -> tuple[Fact, ...]:
-    """Return a source as facts, cut between lines or words where it is longer than a fact may be.
+    """Return a source as facts. A source longer than one fact is cut at line ends or spaces.
 
-    Refused with SUMMARY_SOURCE_EMPTY when it says nothing.
+    Refused with SUMMARY_SOURCE_EMPTY when the source has no text.
     """
     parts, rest = [], source.strip()
     while len(rest) > MAX_FACT_CHARS:
@@ -50,7 +50,7 @@ def source_facts(source: str) -> tuple[Fact, ...]:
         rest = rest[end:].strip()
     parts.append(rest)
     if not rest:
-        raise invalid("SUMMARY_SOURCE_EMPTY", "a summary is checked against a source that says something")
+        raise invalid("SUMMARY_SOURCE_EMPTY", "the source of the summary is empty")
     return tuple(Fact(f"s{number}", part, 0.5) for number, part in enumerate(parts, 1) if part)
 
 
@@ -62,7 +62,7 @@ def check(
     *,
     method: Method,
 ) -> Checked:
-    """Return how faithful a summary is: what its worst reading is, where it was masked."""
+    """Return the fidelity of a summary. A masked summary has the fidelity of its worst reading."""
     found = [
         _read(reading, evidence, flaws, inside, method)
         for reading, inside in zip(readings, contradictions, strict=True)
@@ -100,19 +100,19 @@ def _read(
 
 
 def _unlimited(reading: ChoiceReading, evidence: Mapping[str, ClaimEvidence]) -> set[str]:
-    """Return the claims that drop a limit of their source which no sentence that rests on the same source keeps."""
-    told = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
-    kept = {evidence[name].source for name, sentence in told.items() if limits.keeps(sentence)}
+    """Return the claims that drop a limit of their source when no sentence resting on the same source keeps one."""
+    sentences = {claim.claim_id: reading.sentences[claim.sentence_index].text for claim in reading.checked}
+    kept = {evidence[name].source for name, sentence in sentences.items() if limits.keeps(sentence)}
     return {
         claim.claim_id
         for claim in reading.checked
-        if (source := evidence[claim.claim_id].source) not in kept and limits.lost(told[claim.claim_id], source)
+        if (source := evidence[claim.claim_id].source) not in kept and limits.lost(sentences[claim.claim_id], source)
     }
 
 
 def _score(reading: ChoiceReading, kinds: Iterable[Attribution], *, flawed: bool) -> float:
-    given = [_CREDIT.get(kind, 0.0) for kind in kinds]
-    if not given or reading.addressed or reading.hidden:
+    earned = [_CREDIT.get(kind, 0.0) for kind in kinds]
+    if not earned or reading.addressed or reading.hidden:
         return 0.0
-    mean = sum(given) / len(given)
+    mean = sum(earned) / len(earned)
     return min(mean, FLAWED_AT_MOST) if flawed else mean

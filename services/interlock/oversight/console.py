@@ -1,6 +1,6 @@
-"""What a reviewer can do, whatever way they come in: sign in, look at what is held, decide (SPEC-012 §6; ecosystem.md 3.11).
+"""The reviewers' use cases, for the page and for gRPC: sign in, read what is held, decide (SPEC-012 §6; ecosystem.md 3.11).
 
-It composes audit, policy and session. The decision itself is one write in the audit log; here is checked who makes it.
+They compose audit, policy and session. The decision itself is one write in the audit log; this module checks who makes it.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Console:
         return opened
 
     async def viewer(self, bearer: str) -> View:
-        """Return who looks. A reviewer who was taken out, or has another key by now, is signed out with that."""
+        """Return the view of a *bearer*. A reviewer who was removed, or whose key was replaced, is signed out."""
         view = self.views.of(bearer)
         if (await self._keys()).get(view.reviewer) != view.public_key:
             self.views.sign_out(bearer)
@@ -90,10 +90,10 @@ class Console:
         return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
 
     async def decide(self, view: View, window_id: str, token: str, reason: str) -> audit_pb2.HeldItem:
-        """Write a signed decision of the signed-in reviewer down.
+        """Record a signed decision of the signed-in reviewer.
 
-        Refused with REVIEWER_MISMATCH for another's token, SELF_APPROVAL where the reviewer made a session of the tree, and as
-        the policy and audit services refuse.
+        Refused with REVIEWER_MISMATCH for another reviewer's token, with SELF_APPROVAL if the reviewer created a session of
+        the tree, and with the reasons of the policy and audit services.
         """
         said = approval.read(token).approval
         action = said.action if said.action in _ACTIONS else "other"
@@ -134,9 +134,9 @@ class Console:
         return (await call_service("audit", self.mesh.audit.DecideHeld(decision, timeout=self._timeout))).item
 
     async def _check_reviewer(self, reviewer: str, item: audit_pb2.HeldItem) -> None:
-        """Refuse a reviewer who is a caller of any session of the tree; refused too while nobody can tell who is.
+        """Refuse a reviewer who is a caller of any session of the tree, and any reviewer while the callers are unknown.
 
-        Who asked is read from the chains, not from the session store: that may be lost, and cannot be checked.
+        The callers are read from the chains, not from the session store, which may be lost and cannot be verified.
         """
         request = audit_pb2.GetTreeRecordRequest(root_session_id=item.root_session_id)
         record = await call_service("audit", self.mesh.audit.GetTreeRecord(request, timeout=self._timeout))
@@ -165,7 +165,7 @@ class Console:
         return report
 
     async def _tree(self, item: audit_pb2.HeldItem) -> Sequence[session_pb2.Session]:
-        """Return the sessions for the picture; a tree that cannot be read is no reason to show no answer."""
+        """Return the sessions for the picture. A tree that cannot be read does not hide the answer."""
         request = session_pb2.GetDagRequest(
             session_id=item.root_session_id, root_session_id=item.root_session_id, tree=True
         )

@@ -1,77 +1,61 @@
-"""Small pieces of HTML. Everything that somebody else wrote goes through ``said`` or ``quoted``; there is no other way in."""
+"""The templates of the reviewers' pages, and the only way for a text of someone else into one of them.
+
+Jinja2 escapes every value. A text that someone else wrote goes through ``said`` or ``quoted`` first: they show and name every
+hidden character in it (reliability.md A-31). No template and no module here marks a string as safe by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from typing import Any, NamedTuple
 
-from interlock.domain.visible import name_of, segments
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from interlock.domain.visible import character_name, segments
 
 FOLD = 4_000
-"""Characters of one text that are shown at once; the rest is one key away, and its size is told."""
+"""Characters of one text that are shown at once; the rest is folded, and its size is shown."""
+
+ENVIRONMENT = Environment(
+    loader=PackageLoader("interlock.oversight", "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    auto_reload=False,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
 
 
-def said(text: str) -> str:
-    """Return a text of somebody else's as HTML: escaped, with everything hidden in it shown and named."""
-    return "".join(_hidden(part) if hidden else escape(part) for part, hidden in segments(text))
+class Part(NamedTuple):
+    """A part of a text: characters as they are, or the code point of a hidden one with its Unicode name."""
+
+    text: str
+    name: str
 
 
-def quoted(text: str, label: str) -> str:
-    """Return a text as a block of its own; a long one is folded, and says how much of it."""
-    if not text:
-        return f'<p class="none">{escape(label)}: empty</p>'
-    head, rest = text[:FOLD], text[FOLD:]
-    block = f'<div class="quote" tabindex="0" role="group" aria-label="{escape(label)}"><bdi>{said(head)}</bdi></div>'
-    if not rest:
-        return block
-    summary = f"{len(rest):,} more characters of {len(text):,} are folded here"
-    return f'{block}<details><summary>{summary}</summary><div class="quote" tabindex="0"><bdi>{said(rest)}</bdi></div></details>'
+class Folded(NamedTuple):
+    """The end of a long text: its characters, and how many there are."""
+
+    said: Markup
+    size: int
 
 
-def facts(pairs: Iterable[tuple[str, str]]) -> str:
-    """Return names and values, both HTML already, as a definition list."""
-    return "<dl>" + "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs) + "</dl>"
+def render(template: str, **values: Any) -> str:
+    """Return a page. ``jinja2.UndefinedError`` if a value that the template names is missing."""
+    return ENVIRONMENT.get_template(template).render(values)
 
 
-def table(caption: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return a table of cells that are HTML already; the first of a row is its header."""
-    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
-    body = "".join(
-        "<tr>" + f'<th scope="row">{row[0]}</th>' + "".join(f"<td>{cell}</td>" for cell in row[1:]) + "</tr>"
-        for row in rows
-    )
-    return f"<table><caption>{escape(caption)}</caption><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+def said(text: str) -> Markup:
+    """Return a text of someone else as HTML: escaped, with every hidden character in it shown and named."""
+    return _piece("said", [Part(part, character_name(part) if hidden else "") for part, hidden in segments(text)])
 
 
-def word(text: str, kind: str) -> str:
-    """Return a word of ours, marked by *kind*, which colours it; the word itself says everything."""
-    return f'<span class="word {escape(kind.lower())}">{escape(text)}</span>'
+def quoted(text: str, label: str) -> Markup:
+    """Return a text as a block of its own; a long one is folded after ``FOLD`` characters."""
+    rest = text[FOLD:]
+    return _piece("quoted", label, said(text[:FOLD]), Folded(said(rest), len(rest)), len(text))
 
 
-def document(title: str, body: str, *, who: str = "", csrf: str = "") -> str:
-    """Return a page. Scripts and styles are files of ours: the page itself holds none."""
-    signed_in = (
-        f'<p class="who">Signed in as <strong>{escape(who)}</strong></p>'
-        '<form method="post" action="/sign-out" id="sign-out">'
-        f'<input type="hidden" name="csrf" value="{escape(csrf)}"><button>Sign out</button></form>'
-        if who
-        else ""
-    )
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><title>{escape(title)} – Interlock</title>'
-        '<link rel="icon" href="/static/icon.svg"><link rel="stylesheet" href="/static/review.css"><script src="/static/review.js" defer></script></head>'
-        f'<body{attributes({"data-reviewer": who, "data-csrf": csrf})}><a class="skip" href="#main">Skip to the content</a>'
-        f'<header><a class="home" href="/">Interlock oversight</a>{signed_in}</header>'
-        f'<main id="main" tabindex="-1"><h1>{escape(title)}</h1>'
-        f'<p id="status" role="status" aria-live="polite"></p>{body}</main></body></html>'
-    )
-
-
-def attributes(values: Mapping[str, str]) -> str:
-    """Return attributes with a leading space each; those without a value are left out."""
-    return "".join(f' {name}="{escape(value)}"' for name, value in values.items() if value)
-
-
-def _hidden(code: str) -> str:
-    return f'<mark class="hidden" title="{escape(name_of(code))}">{code}</mark>'
+def _piece(macro: str, *values: Any) -> Markup:
+    piece: Markup = getattr(ENVIRONMENT.get_template("pieces.html").module, macro)(*values)
+    return piece

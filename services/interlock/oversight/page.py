@@ -1,7 +1,7 @@
-"""The reviewers' side over HTTP: their page and its JSON, on a listener of its own (ecosystem.md 3.11; A-30, A-48).
+"""The reviewers' page and its JSON over HTTP, on a listener of its own (ecosystem.md 3.11; A-30, A-48).
 
-Nothing is changed by GET. A POST needs our own Origin and, from who is signed in by cookie, the view's CSRF token. Hosts are
-an allow-list, so that no other name can be pointed here; scripts and styles are files of ours and nothing else runs.
+GET changes nothing. A POST needs our own Origin and, from a reviewer signed in by cookie, the view's CSRF token. The Host
+header is checked against an allow-list, which stops DNS rebinding. Scripts and styles are our own static files; nothing else runs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from starlette.routing import Route
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.errors import Refused, forbidden, invalid, not_found, unauthenticated
-from interlock.domain.held import texts_of
-from interlock.domain.signed import MalformedError, object_of
+from interlock.domain.held import readable_texts
+from interlock.domain.signed import MalformedError, parse_json
 from interlock.domain.visible import visible
 from interlock.oversight import pages
 from interlock.oversight.console import Console, expires_at
@@ -77,7 +77,7 @@ Endpoint = Callable[["Site", Request], Awaitable[Response]]
 
 @dataclass(frozen=True)
 class Site:
-    """The page's parts: who answers, and under which origins it may be opened."""
+    """The page's parts: the use cases, and the origins under which it may be opened."""
 
     console: Console
     origins: frozenset[str]
@@ -85,12 +85,12 @@ class Site:
 
     @property
     def cookie(self) -> str:
-        """Name of the cookie; over TLS one that no other host of the domain can set."""
+        """Name of the cookie; over TLS a ``__Host-`` name, which no other host of the domain can set."""
         return SECURE_COOKIE if self.secure else COOKIE
 
 
 def origins_of(settings: Settings, port: int, *, secure: bool) -> frozenset[str]:
-    """Return the origins of the page: that of ``oversight_base_url``, else the loopback names with its port."""
+    """Return the origins of the page: that of ``oversight_base_url``, or else the loopback names with its port."""
     if settings.oversight_base_url:
         url = urlsplit(settings.oversight_base_url)
         return frozenset({f"{url.scheme}://{url.netloc}".lower()})
@@ -130,12 +130,12 @@ def make_app(site: Site, readiness: Readiness) -> Starlette:
         ],
         exception_handlers={HTTPException: _http_exception},
     )
-    app.router.redirect_slashes = False  # a redirect would be put together from the Host header
+    app.router.redirect_slashes = False  # a redirect would be built from the Host header
     return app
 
 
 async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Response:
-    """Answer every end of *endpoint* with the same headers: refusals by reason, defects with constant text."""
+    """Answer with the same headers however *endpoint* ends: a refusal by its reason, a defect with constant text."""
     try:
         _check_origin(site, request)
         response = await endpoint(site, request)
@@ -151,7 +151,7 @@ async def _answered(site: Site, endpoint: Endpoint, request: Request) -> Respons
 
 
 def _check_origin(site: Site, request: Request) -> None:
-    """Refuse another host than ours, and a POST that another page makes a browser send."""
+    """Refuse a foreign Host header, and a POST that another site makes a browser send."""
     hosts = {origin.partition("://")[2] for origin in site.origins}
     if [value.lower() for value in request.headers.getlist("host")] not in [[host] for host in hosts]:
         raise forbidden("HOST_NOT_ALLOWED", "this page is not served under that name", hint="set oversight_base_url")
@@ -192,7 +192,7 @@ async def _view(site: Site, request: Request) -> View:
 
 
 async def _signed_view(site: Site, request: Request, csrf: str) -> View:
-    """Return who is signed in, when the request carries the CSRF token of exactly that view."""
+    """Return the view of the cookie if the request carries its CSRF token."""
     view = await _view(site, request)
     if not hmac.compare_digest(view.csrf.encode(), csrf.encode("utf-8", "replace")):
         raise forbidden("CSRF_TOKEN_INVALID", "the form is not of this page and this sign-in")
@@ -223,7 +223,7 @@ async def _sign_in_page(_site: Site, _request: Request) -> Response:
 
 
 async def _sign_in_by_token(site: Site, request: Request) -> Response:
-    """Take a view that the command line opened; it is the same view, with the same end."""
+    """Accept a bearer token that the command line printed; the view and its end stay the same."""
     bearer = (await _form(request)).get("bearer", "").strip()
     view = await site.console.viewer(bearer)
     return _signed_in(site, RedirectResponse("/", 303), bearer, view)
@@ -265,7 +265,7 @@ async def _api_queue(site: Site, request: Request) -> Response:
 async def _api_held(site: Site, request: Request) -> Response:
     await _view(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
-    texts = [{"what": what, "text": visible(text)} for what, text in texts_of(shown.held)] if shown.held else []
+    texts = [{"what": what, "text": visible(text)} for what, text in readable_texts(shown.held)] if shown.held else []
     answer = {
         "item": _message(shown.item),
         "texts": texts,
@@ -278,7 +278,7 @@ async def _api_held(site: Site, request: Request) -> Response:
 
 
 async def _api_body(site: Site, request: Request) -> Response:
-    """Give the held bytes themselves away, for the browser to hash; nothing is to show them as a page."""
+    """Return the held bytes, for the browser to hash; the headers keep a browser from showing them as a page."""
     await _view(site, request)
     shown = await site.console.shown(request.path_params["window_id"])
     if shown.held is None:
@@ -313,7 +313,7 @@ def _word(item: audit_pb2.HeldItem) -> str:
 
 
 def _message(message: Any) -> dict[str, Any]:
-    """Return a message as JSON, what others wrote in it made visible. An approval's token is its client's, not a reader's."""
+    """Return a message as JSON with hidden characters made visible, without the approval's token, which is the client's."""
     shown: dict[str, Any] = _made_visible(json_format.MessageToDict(message, preserving_proto_field_name=True))
     shown.pop("token", None)
     return shown
@@ -344,7 +344,7 @@ async def _body(request: Request, media_type: str) -> bytes:
 
 async def _json(request: Request, *names: str) -> dict[str, str]:
     try:
-        value = object_of(await _body(request, "application/json"))
+        value = parse_json(await _body(request, "application/json"))
     except MalformedError:
         raise invalid("INVALID_JSON", "the body is a JSON object, each key once") from None
     if not isinstance(value, dict) or value.keys() != set(names) or not all(isinstance(v, str) for v in value.values()):

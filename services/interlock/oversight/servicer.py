@@ -1,4 +1,4 @@
-"""The oversight service over gRPC: messages in, the console's use cases, messages out."""
+"""The oversight service over gRPC: maps messages to the console's use cases and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.oversight.v1 import oversight_pb2, oversight_pb2_grpc
 from interlock.domain import ids
 from interlock.domain.errors import unauthenticated
-from interlock.domain.held import texts_of
+from interlock.domain.held import readable_texts
 from interlock.domain.visible import visible
 from interlock.oversight.console import Console, expires_at
 from interlock.oversight.views import View
@@ -28,7 +28,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
     async def Challenge(  # noqa: N802 - gRPC's name
         self, request: oversight_pb2.ChallengeRequest, context: Any
     ) -> oversight_pb2.ChallengeResponse:
-        """Draw a text to sign."""
+        """Return a challenge to sign."""
         del context
         text, expires_us = self._console.views.challenge(request.reviewer_id)
         return oversight_pb2.ChallengeResponse(challenge=text, expires_at=iso8601(expires_us))
@@ -55,7 +55,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
         """Show a held response with everything that a reviewer needs."""
         await self._viewer(context)
         shown = await self._console.shown(request.window_id)
-        texts = texts_of(shown.held) if shown.held else []
+        texts = readable_texts(shown.held) if shown.held else []
         text = "\n\n".join(text if len(texts) == 1 else f"[{what}]\n{text}" for what, text in texts)
         evidence = shown.held.evidence if shown.held else {}
         return oversight_pb2.GetHeldResponse(
@@ -66,7 +66,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
 
     @answers_refusals(oversight_pb2.DecideResponse)
     async def Decide(self, request: oversight_pb2.DecideRequest, context: Any) -> oversight_pb2.DecideResponse:  # noqa: N802 - gRPC's name
-        """Hand a signed decision in."""
+        """Submit a signed decision."""
         view = await self._viewer(context)
         item = await self._console.decide(view, request.window_id, request.token, request.reason)
         return oversight_pb2.DecideResponse(item=_readers(item))
@@ -79,7 +79,7 @@ class OversightServicer(oversight_pb2_grpc.OversightServiceServicer):
 
 
 def _readers(item: audit_pb2.HeldItem) -> audit_pb2.HeldItem:
-    """Return a held response's state as a reader gets it: an approval's token is its client's."""
+    """Return a held response's state without the approval's token, which belongs to the client."""
     read = audit_pb2.HeldItem()
     read.CopyFrom(item)
     read.ClearField("token")

@@ -1,7 +1,7 @@
-"""Who is looking: challenges that a reviewer's key signs, and the short-lived views that a signature opens (A-30).
+"""Reviewers' sign-in: challenges that a reviewer's key signs, and the short-lived views that a signature opens (A-30).
 
 A view lets its reviewer read. It decides nothing: each decision is signed by itself, with the same key. Challenges and
-views are this process's alone; behind a balancer a reviewer stays with one process, and a restart signs everybody out.
+views stay in this process: behind a balancer a reviewer needs sticky sessions, and a restart signs every reviewer out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from interlock.domain.errors import Refused, invalid, unauthenticated
 from interlock.runtime.clock import Clock
 
 TAG = "interlock-sign-in-v1"
-"""Begins what is signed to sign in: no approval begins so, so that neither can stand for the other."""
+"""Prefix of a signed challenge. No approval begins with it, so that neither can be used as the other."""
 
 CHALLENGE_S = 120
 MOST_CHALLENGES, MOST_VIEWS = 4096, 1024
@@ -32,7 +32,7 @@ _ENTROPY_BYTES = 32
 
 @dataclass(frozen=True)
 class View:
-    """A reviewer who is signed in: until when (microseconds), and what every form of the page must carry."""
+    """A reviewer who is signed in: when it ends (microseconds since the epoch), and the CSRF token of the page's forms."""
 
     reviewer: str
     public_key: str
@@ -42,14 +42,14 @@ class View:
 
 @dataclass(frozen=True)
 class OpenedView:
-    """A view with the bearer that stands for it; only the bearer's hash is kept."""
+    """A view with the bearer token that opens it; only the token's hash is kept."""
 
     view: View
     bearer: str
 
 
 class Views:
-    """Challenges and views in memory, each bounded: the oldest gives way."""
+    """Challenges and views in memory, each bounded: the oldest is dropped."""
 
     def __init__(self, clock: Clock, entropy: Callable[[int], bytes], *, life_s: int) -> None:
         self._clock, self._entropy, self._life_us = clock, entropy, life_s * 1_000_000
@@ -62,7 +62,7 @@ class Views:
         return self._clock()
 
     def challenge(self, reviewer: str) -> tuple[str, int]:
-        """Return a text to sign and when it expires; the same for a reviewer whom nobody knows."""
+        """Return a text to sign and when it expires (microseconds). An unknown reviewer gets one too."""
         if not REVIEWER.fullmatch(reviewer):
             raise invalid(
                 "REVIEWER_INVALID", "a reviewer's name has 1 to 128 letters, digits and ._@+-", field="reviewer_id"
@@ -74,7 +74,7 @@ class Views:
         return text, expires_us
 
     def sign_in(self, reviewer: str, challenge: str, signature: bytes, public_key: str | None) -> OpenedView:
-        """Open a view for a challenge that was signed in time, once. Refused with SIGN_IN_INVALID, whatever is wrong."""
+        """Open a view for a challenge that was signed in time, once. Refused with SIGN_IN_INVALID for every fault."""
         drawn_for, expires_us = self._challenges.pop(challenge, ("", 0))
         known = drawn_for == reviewer and self._clock() < expires_us
         if not known or public_key is None or not _signed(public_key, challenge, signature):
@@ -94,7 +94,7 @@ class Views:
         return view
 
     def decided(self, reviewer: str) -> None:
-        """Note a decision, for the pace."""
+        """Count a decision, for the pace."""
         times = self._decided.setdefault(reviewer, deque(maxlen=MOST_NOTED))
         times.append(self._clock())
 

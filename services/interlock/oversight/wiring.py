@@ -22,7 +22,7 @@ from interlock.runtime.settings.model import Settings
 
 @dataclass(frozen=True)
 class OpenedOversight:
-    """The opened service: its gRPC side and its page."""
+    """The opened service: its gRPC servicer and its page."""
 
     service: Service
     http_app: ASGIApp
@@ -36,9 +36,9 @@ def open_oversight(
     http_port: int,
     clock: Clock = system_clock,
 ) -> OpenedOversight:
-    """Open the service over *mesh*; *http_port* is the one that its page listens on.
+    """Open the service over *mesh*; its page listens on *http_port*.
 
-    Refused with OVERSIGHT_URL_INVALID for a base URL with a path: what follows the host is this page's own.
+    Refused with OVERSIGHT_URL_INVALID for a base URL with a path: the page owns every path of its host.
     """
     base = settings.oversight_base_url.rstrip("/")
     if base.count("/") > 2:
@@ -52,11 +52,11 @@ def open_oversight(
         full_name=oversight_pb2.DESCRIPTOR.services_by_name["OversightService"].full_name,
         servicer=OversightServicer(console),
         register=oversight_pb2_grpc.add_OversightServiceServicer_to_server,
-        missing=readiness,
+        unready_dependencies=readiness,
         close=_nothing,
     )
     return OpenedOversight(service, make_app(site, readiness))
 
 
 async def _nothing() -> None:
-    """End nothing: its views end with the process."""
+    """Close nothing: views end with the process."""

@@ -34,7 +34,7 @@ class AgentRegistry:
         """Return the agent type of a key; an empty digest stands for a caller without a key."""
         if digest and not DIGEST.fullmatch(digest):
             raise invalid("INVALID_HASH", "a key's SHA-256 is 64 lower-case hex digits", field="api_key_sha256")
-        agent = self.registry.of_key(digest)
+        agent = self.registry.with_key(digest)
         IDENTIFIED.labels("registered" if agent else "unregistered").inc()
         return policy_pb2.IdentifyAgentResponse(
             agent=to_message(agent) if agent else None, unregistered_allowed=not self._required

@@ -32,7 +32,7 @@ def register(path: Path, agent: AgentType) -> bool:
 
     def change(registry: Registry) -> tuple[Mapping[str, AgentType], bool]:
         for key in agent.keys:
-            owner = registry.of_key(key)
+            owner = registry.with_key(key)
             if owner is not None and owner.name != agent.name:
                 raise conflict(
                     "AGENT_KEY_TAKEN", f"a key of {agent.name} is one of {owner.name}", agent_type=owner.name

@@ -123,4 +123,4 @@ def _unreadable(path: Path, why: str) -> Refused:
 
 def parse_document(content: bytes, path: Path) -> Any:
     """Return the one YAML document of a file that holds no secret; refused with FILE_MALFORMED, which names the error and its place."""
-    return strict_yaml.document_of(content, path, secret=False)
+    return strict_yaml.parse_yaml(content, path, secret=False)

@@ -41,7 +41,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
             clock=clock,
         ),
         register=policy_pb2_grpc.add_PolicyServiceServicer_to_server,
-        missing=_nothing_missing,
+        unready_dependencies=_nothing_unready,
         close=_closing(watches),
     )
 
@@ -81,7 +81,7 @@ def _default_policy(text: str) -> Policy:
         return parse(text)
 
 
-async def _nothing_missing() -> Mapping[str, str]:
+async def _nothing_unready() -> Mapping[str, str]:
     return {}
 
 

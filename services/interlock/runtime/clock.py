@@ -1,4 +1,4 @@
-"""Time for those who may not read it themselves."""
+"""The system clock, as a function that is passed to code that must not read the time itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Clock = Callable[[], int]
 
 
 def system_clock() -> int:
-    """Return the time of this machine, microseconds since the Unix epoch."""
+    """Return the machine's time, microseconds since the Unix epoch."""
     return time.time_ns() // 1000
 
 

@@ -1,8 +1,8 @@
-"""Named points at which a process can be made to die, to fail or to wait, to show what a crash there does (design.md).
+"""Failpoints: named points at which a process can be killed, fail or wait, to test a crash there (design.md).
 
-``INTERLOCK_FAILPOINTS="guard.before_seal:kill; audit.after_commit:error@3; session.before_settle:delay=500"``: the point, what
-happens, and at which pass (from 1, every pass when absent). Off unless the variable is set; a name that is not in ``POINTS``,
-or another mistake, refuses to start. It is read from the environment alone, never from a configuration file.
+``INTERLOCK_FAILPOINTS="guard.before_seal:kill; audit.after_commit:error@3; session.before_settle:delay=500"``: the
+point, the action, and the pass (from 1; every pass when absent). Failpoints are off unless the variable is set. A name that is
+not in ``POINTS``, or another mistake, refuses to start. The variable is read from the environment only, never from a file.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ POINTS: Mapping[str, str] = {
     "session.before_restore": "before a session is written again",
     "session.after_restore": "after a session was written again",
 }
-"""Every durable step, before and after: name → where it is."""
+"""The points before and after every durable step: name → description."""
 
 _RULE = re.compile(r"(?P<name>[a-z_.]+):(?P<action>kill|error|delay=(?P<ms>\d{1,6}))(?:@(?P<at>\d{1,6}))?", re.ASCII)
 
@@ -71,7 +71,7 @@ class _Rule:
 
 
 class Failpoints:
-    """The rules of one process. Without rules every pass costs one look into an empty mapping."""
+    """The rules of one process. Without rules, a pass costs one lookup in an empty mapping."""
 
     def __init__(self, text: str = "") -> None:
         self._rules: dict[str, list[_Rule]] = {}
@@ -80,7 +80,7 @@ class Failpoints:
             found = _RULE.fullmatch(part)
             if found is None or found["name"] not in POINTS:
                 raise invalid(
-                    "FAILPOINTS_INVALID", f"{VARIABLE}: each entry is NAME:kill, NAME:error or NAME:delay=MS, and @PASS",
+                    "FAILPOINTS_INVALID", f"{VARIABLE}: each entry is NAME:kill, NAME:error or NAME:delay=MS, with an optional @PASS",
                     hint="names: " + ", ".join(POINTS),
                 )  # fmt: skip
             rule = _Rule(
@@ -92,11 +92,11 @@ class Failpoints:
 
     @property
     def active(self) -> bool:
-        """Whether anything can happen at all."""
+        """Whether there is any rule."""
         return bool(self._rules)
 
     def due(self, name: str) -> list[_Rule]:
-        """Return the rules that this pass of *name* sets off."""
+        """Return the rules that this pass of *name* triggers."""
         if name not in self._rules:
             return []
         with self._lock:
@@ -109,7 +109,7 @@ _points = Failpoints()
 
 
 def configure(text: str | None = None) -> None:
-    """Take the rules of *text*, or of the environment. Refused with FAILPOINTS_INVALID."""
+    """Set the rules from *text*, or else from the environment. Refused with FAILPOINTS_INVALID."""
     global _points
     _points = Failpoints(os.environ.get(VARIABLE, "") if text is None else text)
     if _points.active:
@@ -117,7 +117,7 @@ def configure(text: str | None = None) -> None:
 
 
 async def reached(name: str) -> None:
-    """Pass the point *name* on an event loop. An ``error`` is UNAVAILABLE with FAILPOINT."""
+    """Pass the point *name* on an event loop. An ``error`` rule refuses with UNAVAILABLE and FAILPOINT."""
     for rule in _points.due(name):
         if rule.action == "delay":
             await asyncio.sleep(rule.delay_s)
@@ -126,7 +126,7 @@ async def reached(name: str) -> None:
 
 
 def reached_sync(name: str) -> None:
-    """Pass the point *name* on a thread that may block."""
+    """Pass the point *name* in a thread that may block."""
     for rule in _points.due(name):
         if rule.action == "delay":
             time.sleep(rule.delay_s)
@@ -141,4 +141,4 @@ def _fail(rule: _Rule, name: str) -> None:
 
 
 def _injected(name: str) -> Refused:
-    return unavailable("FAILPOINT", "this failure was asked for", failpoint=name)
+    return unavailable("FAILPOINT", "this failure was requested", failpoint=name)

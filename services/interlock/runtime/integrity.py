@@ -1,8 +1,8 @@
-"""Whether the code that runs is the code that was shipped (DPE-17, SPEC-005 §21.1).
+"""Verifies that the running code is the shipped code (DPE-17, SPEC-005 §21.1).
 
-Every file of the installed distribution is held against the hash in the wheel's RECORD; one that is changed, missing or not in
-it refuses to start. It finds corruption, half an upgrade and an edit in place. Whoever can also write RECORD, or this file, is
-found by the signature of what was installed, not here.
+Every file of the installed distribution is compared with the hash in the wheel's RECORD. A changed, missing or unlisted file
+refuses to start. This detects corruption, an incomplete upgrade and an edit in place. It does not detect an attacker who can
+also write RECORD or this file; the signature of the installed package does.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ VERIFIED = Gauge(
 PACKAGE = "interlock"
 CACHE = "__pycache__"
 _HEADER = 16
-"""Bytes before the code in a compiled file: magic number, flags, and two words about the source (PEP 552)."""
+"""Bytes before the code in a compiled file: magic number, flags, and two words that describe the source (PEP 552)."""
 
 
 @dataclass(frozen=True)
 class Verified:
-    """What was found: how many files, and one hash over all of them. ``why`` says why nothing could be compared."""
+    """The result: the number of files, and one hash over all of them. ``why`` is the reason why nothing could be compared."""
 
     files: int
     hash: str
@@ -46,12 +46,12 @@ class Verified:
 
     @property
     def ok(self) -> bool:
-        """Whether everything was compared."""
+        """Whether all files were compared."""
         return not self.why
 
 
 def require(*, verified: bool) -> Verified:
-    """Verify this process's code and say so. Refused with CODE_CHANGED, or CODE_UNVERIFIED where *verified* is demanded."""
+    """Verify this process's code and log the result. Refused with CODE_CHANGED, or CODE_UNVERIFIED where *verified* is required."""
     found = verify()
     VERIFIED.set(found.ok)
     if found.ok:
@@ -65,12 +65,12 @@ def require(*, verified: bool) -> Verified:
 
 @lru_cache(maxsize=1)
 def verify() -> Verified:
-    """Hold every installed file of ours against RECORD, once in a process. Refused with CODE_CHANGED, naming the file."""
+    """Compare every installed Interlock file with RECORD, once per process. Refused with CODE_CHANGED, naming the file."""
     return verify_distribution(PACKAGE, PACKAGE)
 
 
 def verify_distribution(name: str, *packages: str) -> Verified:
-    """Hold the *packages* (folders) of the distribution *name* against its RECORD. Refused with CODE_CHANGED."""
+    """Compare the *packages* (folders) of the distribution *name* with its RECORD. Refused with CODE_CHANGED."""
     try:
         distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
@@ -81,11 +81,11 @@ def verify_distribution(name: str, *packages: str) -> Verified:
         if file.parts[0] in packages and file.hash is not None and file.hash.mode == "sha256"
     }
     if not recorded:
-        return Verified(0, "", f"{name} runs from its source, of which no hashes were recorded")
+        return Verified(0, "", f"{name} runs from its source, for which no hashes are recorded")
     home = Path(str(distribution.locate_file("")))
     for file, expected in sorted(recorded.items()):
         if _hash(home, file) != expected:
-            raise _refused("CODE_CHANGED", f"{file} is not the file that was shipped", "install it again")
+            raise _refused("CODE_CHANGED", f"{file} differs from the shipped file", "install it again")
     for file in _present(home, packages):
         if file not in recorded:
             raise _refused("CODE_CHANGED", f"{file} was not shipped", "install it again into an empty environment")
@@ -110,9 +110,9 @@ def _present(home: Path, packages: tuple[str, ...]) -> Iterator[str]:
 
 
 def _check_compiled(home: Path, recorded: Mapping[str, str]) -> None:
-    """Hold what Python made of our sources against the sources: it runs the one and was shipped the other.
+    """Compare the compiled files with their sources: Python runs the former, and the latter were shipped.
 
-    Compiled files are not recorded, and one with the right header runs instead of its source whatever is in it.
+    RECORD does not list compiled files, and one with a matching header runs instead of its source, whatever it contains.
     """
     for file in recorded:
         if not file.endswith(".py"):
@@ -121,12 +121,14 @@ def _check_compiled(home: Path, recorded: Mapping[str, str]) -> None:
         for cached in (cache_from_source(str(source)), cache_from_source(str(source), optimization="")):
             path = Path(cached)
             if path.is_file() and not _compiled_from(path.read_bytes(), source):
-                raise _refused("CODE_CHANGED", f"{path.relative_to(home)} is not made from its source", "delete it")
+                raise _refused(
+                    "CODE_CHANGED", f"{path.relative_to(home)} was not compiled from its source", "delete it"
+                )
 
 
 def _compiled_from(content: bytes, source: Path) -> bool:
     if content[:4] != MAGIC_NUMBER:
-        return True  # another Python's: this one makes its own
+        return True  # of another Python version: this one compiles its own
     try:
         code = marshal.loads(content[_HEADER:])  # noqa: S302 - what Python itself is about to load and run
     except (ValueError, EOFError, TypeError):

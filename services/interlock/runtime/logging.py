@@ -1,11 +1,11 @@
-"""JSON lines on standard error, one event a line, where only what is known to be harmless is written (SVC-5).
+"""JSON lines on standard error, one event per line, with harmless values only (SVC-5).
 
-Two defences stand behind the rule that nobody logs a token, key, prompt or answer (reliability.md A-43):
+No code may log a token, key, prompt or answer. Two defences support this rule (reliability.md A-43):
 
-* a field is written only when its key is on ``SAFE_KEYS``; everything else becomes ``[redacted]``;
-* what looks like a credential is redacted wherever it stands, and texts are cut.
+* a field is written only if its key is in ``SAFE_KEYS``; any other value becomes ``[redacted]``;
+* texts that look like a credential are redacted everywhere, and long texts are cut.
 
-Exceptions are written as types and places, never as their text: a text may quote what was being handled.
+Exceptions are written as types and places, never as their text, which may quote the handled data.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ REDACTED = "[redacted]"
 LONGEST = 256
 
 SAFE_KEYS = frozenset({
-    # of every line
+    # in every line
     "event", "level", "timestamp", "logger", "trace_id", "where", "exception",
-    # ids: minted by us, checked by shape, never secret
+    # ids: minted by Interlock, checked by shape, never secret
     "session_id", "root_session_id", "parent_session_id", "window_id", "trail_id", "request_id", "report_id",
     "agent_type", "scope", "key_version", "root_window_id",
-    # names from our own code and settings
+    # names from Interlock's code and settings
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
@@ -47,10 +47,10 @@ SAFE_KEYS = frozenset({
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
     "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
 })  # fmt: skip
-"""Keys whose values are ids, numbers, enums or names from our own code. Adding one is a decision about content."""
+"""Keys whose values are ids, numbers, enums or names from Interlock's code. Adding a key is a decision about content."""
 
 TYPE_NAMES = frozenset({"error", "error_type"})
-"""Keys whose value is the name of an exception's type. Its text, which may quote anything, does not pass for one."""
+"""Keys whose value is the name of an exception type. An exception's text, which may quote anything, is not accepted."""
 
 _UNITS = ("_ms", "_s", "_us", "_micros", "_bytes", "_count", "_total", "_port", "_ratio")
 
@@ -66,11 +66,11 @@ _SHORT = 64
 _NUMBERS = frozenset({int, float, bool, type(None)})
 
 _FOREIGN_TEXT = ("uvicorn", "opentelemetry")
-"""Loggers whose messages are fixed templates. Of every other library only the place of the call is written."""
+"""Loggers whose messages are fixed templates. For every other library, only the place of the call is written."""
 
 
 def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool = True) -> None:
-    """Send structlog and standard logging to *stream* as JSON lines. Called once, by the process's entry point."""
+    """Send structlog and standard logging to *stream* as JSON lines. The entry point of the process calls it once."""
     number = logging.getLevelNamesMapping()[level.upper()]
     structlog.configure(
         processors=[structlog.contextvars.merge_contextvars, _leveled, *_COMMON],
@@ -80,7 +80,7 @@ def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool 
     )
     _Line.stream = stream or sys.stderr
     handler = _Foreign(_Line.stream)
-    # Libraries speak up from WARNING: below it they narrate, and we have an access line of our own.
+    # Libraries log from WARNING: their lower levels are noise, and Interlock writes its own access line.
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)
     for name in ("uvicorn", "uvicorn.error", "uvicorn.access"):
@@ -89,16 +89,16 @@ def configure(level: str = "info", *, stream: TextIO | None = None, cache: bool 
 
 
 class _Line:
-    """Writes finished lines to the stream that was configured last, also for loggers that were made before.
+    """Writes finished lines to the stream that was configured last, also for loggers that were made earlier.
 
-    A line that cannot be written is lost, and the call that it speaks of goes on: a full disk behind standard error must
-    not decide about an answer, and its error must not reach a caller.
+    A line that cannot be written is lost, and the logging call continues: a full disk behind standard error must not
+    affect an answer, and its error must not reach a caller.
     """
 
     stream: ClassVar[TextIO] = sys.stderr
 
     def __init__(self, *_names: object) -> None:
-        """Take the logger's name, which structlog passes and no line shows."""
+        """Accept the logger's name, which structlog passes and no line shows."""
 
     def msg(self, line: str) -> None:
         try:
@@ -111,12 +111,12 @@ class _Line:
 
 
 def bind(**fields: str) -> None:
-    """Put *fields*, such as session_id and window_id, on every line of this call."""
+    """Add *fields*, such as session_id and window_id, to every line of this call."""
     structlog.contextvars.bind_contextvars(**fields)
 
 
 def scrub(text: str) -> str:
-    """Return *text* without what looks like a credential, and cut."""
+    """Return *text* with credentials redacted, cut to the maximum length."""
     if len(text) < _SHORT and text.isalnum():
         return text  # a plain word: no pattern above is that short without punctuation
     clean = _SECRETS.sub(REDACTED, text)
@@ -124,7 +124,7 @@ def scrub(text: str) -> str:
 
 
 def describe(error: BaseException | None) -> dict[str, Any]:
-    """Return type and places of an exception and of what caused it, without any text of theirs."""
+    """Return the types and places of an exception and its causes, without their texts."""
     if error is None:
         return {}
     described: dict[str, Any] = {"type": type(error).__name__, "frames": _frames(error.__traceback__)}
@@ -181,7 +181,7 @@ def _exception_described(_logger: Any, _method: str, event: Event) -> Event:
 
 
 def redact(_logger: Any, _method: str, event: Event) -> Event:
-    """Keep what ``SAFE_KEYS`` names, without credentials; replace everything else."""
+    """Keep the fields in ``SAFE_KEYS``, without credentials. Redact all other fields."""
     return {key: _kept(key, value) for key, value in event.items()}
 
 
@@ -206,13 +206,13 @@ def _harmless(value: Any) -> Any:
         return value.name
     if isinstance(value, list | tuple | set | frozenset):
         return [_harmless(item) for item in list(value)[:32]]
-    # A mapping's keys are judged as a line's are; any other object could print anything.
+    # The keys of a mapping follow the same rule as those of a line; any other object could print anything.
     return {k: _kept(k, v) for k, v in value.items()} if isinstance(value, Mapping) else REDACTED
 
 
 def _rendered(_logger: Any, _method: str, event: Event) -> str:
     ordered = {key: event.pop(key) for key in ("timestamp", "level", "event", "trace_id") if key in event}
-    # ASCII only, so that no terminal is steered by a log; DEL is the one control character JSON leaves alone.
+    # ASCII only, so that a log cannot control a terminal. DEL is the only control character that JSON does not escape.
     return json.dumps(ordered | dict(event), ensure_ascii=True).replace("\x7f", "\\u007f")
 
 
@@ -220,7 +220,7 @@ _COMMON = (_exception_described, redact, _stamped, _rendered)
 
 
 class _Foreign(logging.Handler):
-    """Writes the records of libraries through the same processors."""
+    """Passes the records of libraries through the same processors."""
 
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
@@ -239,5 +239,5 @@ class _Foreign(logging.Handler):
             for processor in _COMMON:
                 event = processor(None, "", event)
             self._stream.write(event + "\n")
-        except Exception:  # noqa: BLE001 - logging must not end what is being logged
+        except Exception:  # noqa: BLE001 - a failure to log must not end the logged code
             self.handleError(record)

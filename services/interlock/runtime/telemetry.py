@@ -1,7 +1,7 @@
-"""Traces through all hops, in one process and over gRPC (SVC-5; ecosystem.md 3.9).
+"""Traces across all hops, within a process and over gRPC (SVC-5; ecosystem.md 3.9).
 
-Without an exporter nothing is recorded, but the context travels on, so that a caller's trace is not cut. Attributes hold
-ids, numbers and enums only; a text that is none of these is not recorded, and neither is an exception's message.
+Without an exporter nothing is recorded, but the context is passed on, so that a caller's trace is not interrupted. Attributes
+are ids, numbers and enums only. Other texts are not recorded, and neither are the messages of exceptions.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ NAMES: Mapping[str, str] = {
     "rpc_method": "rpc.method",
     "rpc_code": "rpc.response.status_code",
 }
-"""Keyword to attribute name; every other keyword ``a_b`` becomes ``crp.a.b``. gen_ai.* is still in development."""
+"""Keyword → attribute name. Every other keyword ``a_b`` becomes ``crp.a.b``. gen_ai.* is still in development."""
 
 _ENUM_OR_ID = re.compile(r"[A-Za-z0-9_.:/@-]{0,128}", re.ASCII)
 _PROPAGATOR = TraceContextTextMapPropagator()
@@ -48,7 +48,7 @@ _TRACED = frozenset({"traceparent", "tracestate"})
 
 
 class _Tracing:
-    """The tracer of this process. Without an exporter there is none: nothing would ever look at what it recorded."""
+    """The tracer of this process. There is none without an exporter, because nothing would read its records."""
 
     provider: TracerProvider | None = None
     tracer: trace.Tracer | None = None
@@ -63,7 +63,7 @@ def configure(settings: Settings, *, service: str, exporter: SpanExporter | None
         exporter = _otlp(settings.otlp_endpoint)
     if exporter is None:
         return
-    # The SDK is imported here, so that an idle sidecar without an exporter stays small.
+    # The SDK is imported here to keep an idle sidecar without an exporter small.
     from opentelemetry.sdk.resources import Resource
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import BatchSpanProcessor
@@ -76,14 +76,14 @@ def configure(settings: Settings, *, service: str, exporter: SpanExporter | None
 
 
 def shutdown() -> None:
-    """Send what is waiting and stop exporting. Blocks for as long as the exporter's time limit."""
+    """Export the pending spans and stop. Blocks for at most the exporter's time limit."""
     provider, _Tracing.provider, _Tracing.tracer = _Tracing.provider, None, None
     if provider:
         provider.shutdown()
 
 
 def flush() -> None:
-    """Hand what is waiting to the exporter now."""
+    """Export the pending spans now."""
     if _Tracing.provider:
         _Tracing.provider.force_flush()
 
@@ -111,7 +111,7 @@ def span(name: str, *, kind: SpanKind = INTERNAL, parent: Context | None = None,
 
 
 class SpanBlock:
-    """A block of code inside a span. Written out, because every call of the mesh goes through it several times."""
+    """A block of code inside a span. A class instead of a generator for speed: every call of the mesh enters several."""
 
     __slots__ = ("_attributes", "_kind", "_name", "_parent", "_span", "_token")
 
@@ -130,7 +130,7 @@ class SpanBlock:
         return self._span
 
     def _carrier(self) -> Span:
-        """Return what carries the trace on where nothing is recorded: a new id at the door, the same one inside."""
+        """Return a span that carries the trace without recording: a new id for an entry span, the current one inside."""
         caller = trace.get_current_span(self._parent).get_span_context()
         if caller.is_valid and self._parent is None:
             return trace.get_current_span()
@@ -152,7 +152,7 @@ class SpanBlock:
 
 
 def annotate(target: Span, **attributes: Any) -> None:
-    """Set attributes by keyword (see ``NAMES``). A value that is no id, number or enum is left out."""
+    """Set attributes by keyword (see ``NAMES``). A value that is not an id, number or enum is left out."""
     if not target.is_recording():
         return
     for key, value in attributes.items():
@@ -167,7 +167,7 @@ def _is_harmless(text: str) -> bool:
 
 
 def inject() -> tuple[tuple[str, str], ...]:
-    """Return the metadata that carries the current trace to a peer. Baggage never leaves: it could hold a policy."""
+    """Return the metadata that carries the current trace to a peer. Baggage is never sent: it could hold a policy."""
     carrier: dict[str, str] = {}
     _PROPAGATOR.inject(carrier)
     return tuple(carrier.items())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain.breaker import state_of, strategy_under
+from interlock.domain.breaker import breaker_state, strategy_under
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.dag.dag import COMPLETED, Node
 from interlock.domain.errors import Refused, exhausted, forbidden
@@ -24,9 +24,10 @@ from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
 from interlock.runtime.keys.derivation import GRANT
 from interlock.session import metrics
-from interlock.session.ledger import Ledger, NewSession
+from interlock.session.ledger import Ledger
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
+from interlock.session.terms import NewSession
 
 MOST_SESSIONS = 1000
 """Sessions that one picture of a tree shows at most."""
@@ -54,7 +55,7 @@ class Inherited:
     @property
     def strategy(self) -> str:
         """Strategy that the parent's breaker forces; empty when it forces none."""
-        return strategy_under(state_of(self.parent.budget), "")
+        return strategy_under(breaker_state(self.parent.budget), "")
 
 
 @dataclass(frozen=True)

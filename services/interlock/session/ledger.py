@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from interlock.domain.breaker import state_of, strategy_under
-from interlock.domain.budget import FULL, OPEN_AT, Decrements, Micros
-from interlock.domain.dag.dag import LINEAR, Limits
+from interlock.domain.breaker import breaker_state, strategy_under
+from interlock.domain.budget import FULL, OPEN_AT, Micros
+from interlock.domain.dag.dag import LINEAR
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId, WindowId, mint
 from interlock.domain.session import token as tokens
@@ -24,13 +24,11 @@ from interlock.domain.session.rule import new_session
 from interlock.domain.session.session_policy import is_tighter, tightened
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import (
-    AgentTerms,
     Committed,
     CommitWindow,
     FailWindow,
     OpenedWindow,
     OpenWindow,
-    PolicyText,
     SessionState,
     Terms,
 )
@@ -42,6 +40,7 @@ from interlock.session import metrics, roots
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
 from interlock.session.store.store import Store
+from interlock.session.terms import NewSession, SessionRules, new_terms
 
 POLICY_ATTEMPTS = 8
 
@@ -49,23 +48,8 @@ log = structlog.get_logger()
 
 
 @dataclass(frozen=True)
-class SessionRules:
-    """What a deployment sets for all of its sessions."""
-
-    limits: Limits
-    decrements: Decrements
-    token_lifetime_s: int
-    lease_ms: int
-    grant_lifetime_s: int
-    max_loop_depth: int
-    max_delegations: int
-    accumulate: bool
-    max_roots_per_minute: int = 0
-
-
-@dataclass(frozen=True)
 class OpenCommand:
-    """What a caller presents to go on: its token and the headers beside it."""
+    """What a caller presents to open the next window: its token and the headers sent with it."""
 
     token: str
     scope: str
@@ -75,19 +59,6 @@ class OpenCommand:
     pattern: str
     continuation_ids: tuple[ContinuationId, ...]
     partial: bool
-
-
-@dataclass(frozen=True)
-class NewSession:
-    """What the session that is asked for shall be: its owner, policy, agent, and a ceiling on its budget."""
-
-    scope: str
-    policy: PolicyText
-    strategy: str
-    agent: AgentTerms
-    residency: str
-    safety_mode: str
-    ceiling: Micros
 
 
 class Ledger:
@@ -121,32 +92,25 @@ class Ledger:
         """Return the terms of a new session, below *parent* or as a root."""
         session = SessionId(self.mint("crp_sess_"))
         root = parent.root_session_id if parent else session
-        depth = parent.loop_depth + 1 if parent else 0
-        agent = wanted.agent
-        own_levels = [] if agent.max_loop_depth is None else [depth + agent.max_loop_depth]
-        own_delegations = [] if agent.max_delegations is None else [agent.max_delegations]
-        return Terms(
-            session_id=session,
-            root_session_id=root,
-            scope=wanted.scope,
-            strategy=wanted.strategy,
+        return new_terms(
+            wanted,
+            parent,
+            self.rules,
+            session=session,
             nonce=tokens.nonce_of(self.entropy(ENTROPY_BYTES), session, root),
             key_version=self.keyring.current,
-            loop_depth=depth,
-            limits=self.rules.limits,
             created_us=self.clock(),
-            ancestors=(parent.session_id, *parent.ancestors) if parent else (),
-            agent=agent,
-            deepest=min([self.rules.max_loop_depth, *([parent.deepest] if parent else []), *own_levels]),
-            max_delegations=min([self.rules.max_delegations, *own_delegations]),
-            accumulate=parent.accumulate if parent else self.rules.accumulate,
-            residency=wanted.residency or (parent.residency if parent else ""),
-            safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
         )
 
     async def open(self, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         """Verify a token and take the lease of the next window."""
-        token = self.verify(presented.token, presented.scope)
+        return await self._open(self.verify(presented.token, presented.scope), presented)
+
+    async def open_first(self, state: SessionState, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
+        """Take the lease of the first window of a session that has just begun: its token need not be verified."""
+        return await self._open(self._first(state), presented)
+
+    async def _open(self, token: Token, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         if presented.nonce and presented.nonce != token.nonce:
             raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
         ask = OpenWindow(
@@ -196,7 +160,7 @@ class Ledger:
             breaker=outcome.after.name,
             duplicate=committed.duplicate,
         )
-        token = self._sign(
+        token = self._token(
             committed.terms,
             policy=committed.policy_hash,
             budget=outcome.path_budget,
@@ -207,12 +171,12 @@ class Ledger:
             quality_history=committed.quality_history,
             pattern=committed.pattern,
         )
-        return committed, token
+        return committed, self._sign(token)
 
     def continuation_of(self, session: SessionId, window: WindowId, key_version: int) -> ContinuationId:
         """Return the continuation id of a window; a commit keeps it unless it was the last window.
 
-        128 bits of an HMAC: nobody guesses it, and a session that is rebuilt knows the pointers that it gave out.
+        128 bits of an HMAC: it cannot be guessed, and a rebuilt session knows the pointers that it issued.
         """
         key = self.keyring.derive(key_version or self.keyring.current, session, CONTINUE)
         if key is None:
@@ -236,7 +200,7 @@ class Ledger:
         return released
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        """Note that what windows moved is on record; return how many were waiting for it."""
         with naming(root, session):
             return await self.store.acknowledge(root, session, windows)
 
@@ -249,7 +213,7 @@ class Ledger:
             session, root = verified.session_id, tokens.root_of(verified)
         if session is None:
             raise invalid("SESSION_NOT_NAMED", "give a session id or a token")
-        # Without a token somebody looks on: what is stored is shown, whatever the server went through.
+        # Without a token this is an operator's view: it shows what is stored, verified or not.
         with naming(root or session, session):
             state = await self.store.read(root or session, session, verified=bool(token))
             if state is None and root is None and (known := await self.store.root_of(session)):
@@ -263,7 +227,7 @@ class Ledger:
         return state
 
     async def terminate(self, *, token: str, scope: str) -> tuple[SessionState, bool]:
-        """End the session of a token for good; the answer says whether it ended now."""
+        """End the session of a token for good; return its state and whether this call ended it."""
         verified = self.verify(token, scope)
         session, root = verified.session_id, tokens.root_of(verified)
         await self.read(session=session, root=root, token=token, scope=scope)
@@ -284,7 +248,7 @@ class Ledger:
         await self.store.close()
 
     async def _committed(self, ask: CommitWindow) -> Committed:
-        """Settle, under the join of both policies where a window beside this one tightened the session's meanwhile."""
+        """Settle; where a parallel window tightened the session's policy meanwhile, under the join of both policies."""
         asked = ask.policy
         if asked is None:
             return await self.store.commit(ask)
@@ -302,7 +266,7 @@ class Ledger:
         raise refusal("POLICY_MOVED")
 
     async def _leased(self, ask: OpenWindow) -> OpenedWindow:
-        """Take a lease; when nobody is left to use it, or nobody knows whether it was taken, give it back."""
+        """Take a lease. Give it back when its caller is gone, or when it is unknown whether it was taken."""
         try:
             try:
                 return await self.store.open(ask)
@@ -319,9 +283,9 @@ class Ledger:
             raise
 
     async def _under_present_policy(self, ask: OpenWindow, refused: Refused) -> OpenWindow:
-        """Return the ask under the stored policy when a window beside this one made that from the token's by tightening.
+        """Return the ask under the stored policy when a parallel window made that from the token's by tightening.
 
-        The token's own policy is known by its hash alone, so nobody who can write to the store can pass off a looser one.
+        The token holds its policy's hash alone, so write access to the store is not enough to substitute a looser policy.
         """
         state = await self.store.read(ask.root_session_id, ask.session_id)
         for policy in state.replaced if state else ():
@@ -347,17 +311,26 @@ class Ledger:
         return mint(prefix, self.entropy(ENTROPY_BYTES))
 
     def verify(self, text: str, scope: str | None) -> Token:
-        """Return what a token says when all of it holds."""
+        """Return the claims of a token, verified: signature, scope and lifetime."""
         return tokens.verify(text, self._key, now_us=self.clock(), scope=scope)
 
     def first_token(self, state: SessionState) -> str:
         """Return the token of a session's first window."""
-        return self._sign(state.terms, policy=state.policy.hash, budget=state.budget)
+        return self._sign(self._first(state))
+
+    def _first(self, state: SessionState) -> Token:
+        return self._token(state.terms, policy=state.policy.hash, budget=state.budget)
 
     def _key(self, version: int, session_id: str) -> bytes | None:
         return self.keyring.derive(version, session_id, SIGN)
 
-    def _sign(
+    def _sign(self, token: Token) -> str:
+        key = self._key(token.key_version, token.session_id)
+        if key is None:
+            raise key_unknown()
+        return tokens.mint(token, key)
+
+    def _token(
         self,
         terms: Terms,
         *,
@@ -369,12 +342,9 @@ class Ledger:
         continuation_id: ContinuationId | None = None,
         quality_history: tuple[str, ...] = (),
         pattern: str = LINEAR,
-    ) -> str:
-        key = self._key(terms.key_version, terms.session_id)
-        if key is None:
-            raise key_unknown()
+    ) -> Token:
         now = self.clock() // 1_000_000
-        token = Token(
+        return Token(
             session_id=terms.session_id,
             window=window,
             quality_history=quality_history,
@@ -382,7 +352,7 @@ class Ledger:
             chain_tip=chain_tip,
             continuation_id=continuation_id,
             pattern=pattern,
-            strategy=strategy_under(state_of(Micros(min(budget, session_budget))), terms.strategy),
+            strategy=strategy_under(breaker_state(Micros(min(budget, session_budget))), terms.strategy),
             policy_hash=policy,
             ckf_hash="",
             scope=terms.scope,
@@ -391,4 +361,3 @@ class Ledger:
             nonce=terms.nonce,
             key_version=terms.key_version,
         )
-        return tokens.mint(token, key)

@@ -10,7 +10,7 @@ from interlock.domain.session.token import Token
 def check_own(token: Token, terms: Terms) -> None:
     """Refuse a token that is signed with another version's key than its session is.
 
-    Its signature holds, so somebody has that key: it must not reach the sessions of newer ones.
+    Its signature holds, so that key may have leaked: it must not reach sessions of newer keys.
     """
     if (token.key_version, token.nonce) != (terms.key_version, terms.nonce):
         raise unauthenticated("TOKEN_KEY_MISMATCH", "the token is not signed with the key of its session")

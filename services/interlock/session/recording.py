@@ -17,7 +17,7 @@ from interlock.domain.session.restore import SessionBegan
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.domain.session.state import PolicyText, SessionState, Terms
 from interlock.runtime.keys.derivation import RECORD, Keyring
-from interlock.session.store.records import terms_from_json
+from interlock.session.terms import terms_from_json
 
 VERSION = 1
 LIMIT = 65_536
@@ -41,7 +41,7 @@ def record_of(state: SessionState, keyring: Keyring, *, grant_id: str = "", appr
 
 
 def created_from(session: SessionId, text: str, keyring: Keyring) -> SessionBegan:
-    """Return what the record of *session* says. Refused with RECORD_INVALID for any that was not made here."""
+    """Return the beginning of *session* from its record. Refused with RECORD_INVALID for a record that was not made here."""
     try:
         found: dict[str, Any] = json.loads(text) if len(text) <= LIMIT else {}
         terms = terms_from_json(orjson.dumps(found["terms"]))

@@ -1,4 +1,4 @@
-"""The use case of rebuilding: what the audit chain says of a tree becomes sessions again (BUD-4, BUD-9; docs/adr/0012)."""
+"""The use case of rebuilding: the sessions of a tree are made again from its audit chain (BUD-4, BUD-9; docs/adr/0012)."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Restoring:
     async def _verify(self, root: SessionId, steps: Sequence[Step]) -> tuple[int, int]:
         """Mark a tree of older code, whose terms are not on record, if the store holds every window that was sealed.
 
-        Refused with SESSION_STATE_LOST else: nothing says what the sessions were.
+        Else refused with SESSION_STATE_LOST: there is no record of what the sessions were.
         """
         store, sessions = self._ledger.store, list(dict.fromkeys(step.session_id for step in steps))
         held = {session: await store.read(root, session, verified=False) for session in sessions}

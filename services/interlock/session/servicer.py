@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
+from interlock.domain.errors import Refused
 from interlock.domain.session.state import SessionState
-from interlock.runtime.rpc.errors import answers_refusals
+from interlock.runtime.rpc.errors import answers_refusals, to_message
 from interlock.session.delegation import TreeUseCases
 from interlock.session.ledger import Ledger
 from interlock.session.messages import answers, requests, tree_requests
@@ -36,7 +37,22 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         else:
             state, token = await self._ledger.start(wanted)
         record = record_of(state, self._ledger.keyring, grant_id=grant_id, approval_id=approval_id)
-        return session_pb2.StartSessionResponse(session=answers.session_message(state), token=token, record_json=record)
+        first = await self._first_window(request.first_window, state) if request.HasField("first_window") else None
+        return session_pb2.StartSessionResponse(
+            session=answers.session_message(state), token=token, record_json=record, first_window=first
+        )
+
+    async def _first_window(
+        self, request: session_pb2.OpenWindowRequest, state: SessionState
+    ) -> session_pb2.OpenWindowResponse:
+        """Take the lease of a new session's first window. A refusal is a value: the session stands without it."""
+        rules = self._ledger.rules
+        try:
+            asked = requests.first_of(request, scope=state.terms.scope, max_fan_out=rules.limits.max_fan_out)
+            window, opened = await self._ledger.open_first(state, asked)
+        except Refused as refused:
+            return session_pb2.OpenWindowResponse(refusal=to_message(refused))
+        return session_pb2.OpenWindowResponse(window=answers.opened_message(window, opened, rules.decrements))
 
     @answers_refusals(session_pb2.OpenWindowResponse)
     async def OpenWindow(self, request: session_pb2.OpenWindowRequest, context: Any) -> session_pb2.OpenWindowResponse:
@@ -83,7 +99,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def RestoreTree(
         self, request: session_pb2.RestoreTreeRequest, context: Any
     ) -> session_pb2.RestoreTreeResponse:
-        """Rebuild the sessions of a tree from what the audit chain says."""
+        """Rebuild the sessions of a tree from the audit chain."""
         restored, verified = await self._restoring.restore(request)
         return session_pb2.RestoreTreeResponse(restored=restored, verified=verified)
 

@@ -6,20 +6,19 @@ import secrets
 from collections.abc import Mapping
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
-from interlock.domain.budget import Decrements, micros
-from interlock.domain.dag.dag import Limits
 from interlock.domain.errors import unavailable
 from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
-from interlock.session.ledger import Ledger, SessionRules
+from interlock.session.ledger import Ledger
 from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import TIMEOUT_S, Batcher
 from interlock.session.store.clock import StoreClock
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
 from interlock.session.store.store import MemoryStore, Store
+from interlock.session.terms import rules_of
 
 FULL_NAME = session_pb2.DESCRIPTOR.services_by_name["SessionService"].full_name
 
@@ -36,38 +35,18 @@ async def open_service(settings: Settings) -> Service:
     clock = StoreClock(store.now_us) if isinstance(store, RedisStore) else None
     ledger = Ledger(store, keyring, rules, clock=clock or system_clock, entropy=secrets.token_bytes)
 
-    async def missing() -> Mapping[str, str]:
+    async def unready_dependencies() -> Mapping[str, str]:
         if clock is not None:
             await clock.follow()
-        return await store.missing()
+        return await store.unready_dependencies()
 
     return Service(
         name="session",
         full_name=FULL_NAME,
         servicer=SessionServicer(ledger),
         register=session_pb2_grpc.add_SessionServiceServicer_to_server,
-        missing=missing,
+        unready_dependencies=unready_dependencies,
         close=ledger.close,
-    )
-
-
-def rules_of(settings: Settings) -> SessionRules:
-    """Return what the settings say of every session."""
-    return SessionRules(
-        limits=Limits(settings.max_windows, settings.max_dag_nodes, settings.max_fan_out),
-        decrements=Decrements(
-            low=micros(settings.decrement_low),
-            medium=micros(settings.decrement_medium),
-            high=micros(settings.decrement_high),
-            critical=micros(settings.decrement_critical),
-        ),
-        token_lifetime_s=settings.token_lifetime_s,
-        lease_ms=int(settings.request_timeout_s * 1000),
-        grant_lifetime_s=settings.grant_lifetime_s,
-        max_loop_depth=settings.max_loop_depth,
-        max_delegations=settings.max_delegations,
-        accumulate=settings.budget_accumulate == "sum",
-        max_roots_per_minute=settings.max_roots_per_minute,
     )
 
 

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any
 
 from google.protobuf import json_format
 
@@ -24,7 +24,7 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
-"""Patterns whose window goes on where another ended; the others are parts of a task, or all of them at once."""
+"""Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
 
 _MILDER = frozenset({common_pb2.RISK_LEVEL_LOW, common_pb2.RISK_LEVEL_MEDIUM, common_pb2.RISK_LEVEL_HIGH})
 _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HELD"}
@@ -32,7 +32,7 @@ _STATUSES = {policy_pb2.ACTION_DELIVER: "COMPLETED", policy_pb2.ACTION_HOLD: "HE
 
 @dataclass(frozen=True)
 class DecidedAnswer:
-    """An answer, how it was come by, what was found in it and what happens to it."""
+    """An answer, how it was produced, what was found in it and what happens to it."""
 
     answer: Completion
     strategy: str
@@ -43,28 +43,23 @@ class DecidedAnswer:
 
     @property
     def delivered(self) -> bool:
-        """Whether it was decided to give it away."""
+        """Whether the decision is to deliver it."""
         return self.decision.action == policy_pb2.ACTION_DELIVER
 
     @property
     def kept(self) -> bool:
-        """Whether what it says is kept: it is given away, or may be once a reviewer has approved it."""
+        """Whether its text is kept: it is delivered, or may be once a reviewer has approved it."""
         return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
 
 
 @dataclass(frozen=True)
 class RemedyState:
-    """What was tried for a window so far, and whether anything more can be."""
+    """Which remedies a window has had, and whether another can follow."""
 
     remediable: bool
     redispatches: int
     continuations: int
     stitched: bool
-
-
-def to_compare(admitted: Admitted) -> audit_pb2.GetContentsRequest:
-    """Ask for what the windows on the path to this one said."""
-    return audit_pb2.GetContentsRequest(session_id=admitted.opened.session_id, window_ids=admitted.opened.lineage)
 
 
 def to_analyse(
@@ -97,7 +92,7 @@ def to_analyse(
 
 
 def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
-    """Return *report* with the results that were verified here, whatever it said of them: the seal covers what it says."""
+    """Return *report* with the results that were verified here, in place of its own: the seal covers what it says."""
     if list(report.linked_results) == list(context.linked):
         return report
     linked = dpe_pb2.Report()
@@ -116,10 +111,10 @@ def to_decide(
         report=report,
         policy_text=admitted.policy.policy_text,
         report_only_text=admitted.policy.report_only_text,
-        breaker=cast("Any", admitted.breaker.value),
+        breaker=common_pb2.BreakerState.ValueType(admitted.breaker.value),
         session_budget_micros=admitted.budget,
         charge_micros=charge(admitted, report),
-        accept_risk=cast("Any", asked.accept_risk.value if asked.accept_risk else 0),
+        accept_risk=common_pb2.RiskLevel.ValueType(asked.accept_risk.value if asked.accept_risk else 0),
         redispatches=tried.redispatches,
         accept_quality=asked.accept_quality,
         no_store=asked.no_store,
@@ -144,10 +139,10 @@ def charge(admitted: Admitted, report: dpe_pb2.Report) -> int:
     }.get(report.risk_level, cost.critical_micros)
 
 
-def to_settle(admitted: Admitted, call: Call, judged: DecidedAnswer) -> session_pb2.CommitWindowRequest:
+def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session_pb2.CommitWindowRequest:
     """Ask for the settlement; HMAC and time come from the seal. Halted and held responses are charged too (reading 3)."""
-    opened, report = admitted.opened, judged.report
-    status = _STATUSES.get(judged.decision.action, "HALTED")
+    opened, report = admitted.opened, decided.report
+    status = _STATUSES.get(decided.decision.action, "HALTED")
     return session_pb2.CommitWindowRequest(
         session_id=opened.session_id,
         root_session_id=opened.root_session_id,
@@ -160,20 +155,21 @@ def to_settle(admitted: Admitted, call: Call, judged: DecidedAnswer) -> session_
         ceiling_micros=min(
             [opened.safety_budget_micros, *([] if call.asked.ceiling is None else [call.asked.ceiling])]
         ),
-        response_hash="sha256:" + hashlib.sha256(judged.answer.body).hexdigest(),
+        response_hash="sha256:" + hashlib.sha256(decided.answer.body).hexdigest(),
         envelope_etag=report.envelope_etag,
         quality_tier=report.quality_tier,
-        strategy=strategies.shape_of(call) or judged.strategy,
+        strategy=strategies.shape_of(call) or decided.strategy,
         token_count=report.envelope_tokens,
         status=status,
         policy_text=admitted.policy.policy_text,
         policy_hash=admitted.policy.policy_hash,
         pattern=opened.pattern,
         ancestor_session_ids=opened.ancestor_session_ids,
-        edges=judged.context.edges,
-        # What an answer that nobody got was made from is not known to the session (DAG-6).
-        facts_used=judged.context.facts_used if judged.delivered else (),
-        accumulate=call.accumulate,
+        edges=decided.context.edges,
+        # Facts of an answer that was not delivered are not known to the session (DAG-6).
+        facts_used=decided.context.facts_used if decided.delivered else (),
+        # Items of a batch add up: each comes off the session's budget itself, not off one path alone (SPEC-008 §8.3).
+        accumulate=call.shape == strategies.BATCH,
         parent_charge_micros=_cost_to_the_parent(admitted, report, status),
         key_version=opened.key_version,
     )
@@ -188,15 +184,15 @@ def _cost_to_the_parent(admitted: Admitted, report: dpe_pb2.Report, status: str)
 
 def to_seal(
     admitted: Admitted,
-    judged: DecidedAnswer,
+    decided: DecidedAnswer,
     commit: session_pb2.CommitWindowRequest,
     noted: Sequence[audit_pb2.NewEvent],
     hold: Mapping[str, Any] = MappingProxyType({}),
 ) -> audit_pb2.AppendRequest:
     """Ask for the seal. It holds the settlement whole, so that a crash after it can be made good.
 
-    What the answer says is kept only when it is given away, now or by a reviewer: nobody can repeat or contradict what
-    nobody was told. *hold* is what ``to_hold`` returned.
+    The text of the answer is kept only when it is delivered, now or by a reviewer: a later window cannot repeat or contradict
+    what no one received. *hold* is what ``to_hold`` returned.
     """
     return audit_pb2.AppendRequest(
         **hold,
@@ -206,36 +202,49 @@ def to_seal(
         parent_ids=commit.parent_ids,
         parent_hmacs=admitted.opened.parent_hmacs,
         response_hash=commit.response_hash,
-        report=judged.report,
+        report=decided.report,
         events=noted,
         risk_level=commit.risk_level,
         charge_micros=commit.charge_micros,
         status=commit.status,
+        settlement=commit,
+        # An audit service that does not know settlement would seal the window without it.
         settle_json=json_format.MessageToJson(commit, indent=None),
-        content=judged.answer.said if judged.kept else "",
+        content=decided.answer.said if decided.kept else "",
         pattern=commit.pattern,
-        deferred_facts=judged.context.deferred if judged.kept else (),
+        deferred_facts=decided.context.deferred if decided.kept else (),
     )
 
 
-def to_hold(admitted: Admitted, call: Call, judged: DecidedAnswer, *, seconds: int) -> Mapping[str, Any]:
+def with_seal(
+    commit: session_pb2.CommitWindowRequest, sealed: audit_pb2.AppendResponse
+) -> session_pb2.CommitWindowRequest:
+    """Return the settlement with its seal, and with what the chain says of the session."""
+    commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
+    if sealed.HasField("standing"):  # absent from an older audit service
+        commit.chain_budget_micros = sealed.standing.session_budget_micros
+        commit.chain_windows = sealed.standing.sealed_windows
+    return commit
+
+
+def to_hold(admitted: Admitted, call: Call, decided: DecidedAnswer, *, seconds: int) -> Mapping[str, Any]:
     """Return the fields of a seal whose answer is held: what it would be released as, for how long, under which policy."""
-    if judged.decision.action != policy_pb2.ACTION_HOLD:
+    if decided.decision.action != policy_pb2.ACTION_HOLD:
         return {}
     kept = held.Held(
         form=call.form,
         include_usage=call.include_usage,
-        headers=dict(call.known.headers),
-        body=judged.answer.body,
-        decision=judged.decision.SerializeToString(deterministic=True),
-        question=judged.context.envelope.query,
-        evidence=_evidence(judged),
+        headers=dict(call.reply.headers),
+        body=decided.answer.body,
+        decision=decided.decision.SerializeToString(deterministic=True),
+        question=decided.context.envelope.query,
+        evidence=_evidence(decided),
     )
     return {"held": held.packed(kept), "hold_s": seconds, "policy_hash": admitted.policy.policy_hash}
 
 
-def _evidence(judged: DecidedAnswer) -> dict[str, str]:
+def _evidence(decided: DecidedAnswer) -> dict[str, str]:
     """Return the facts that the report names, for the reviewer to read."""
-    report = judged.report
+    report = decided.report
     named = {claim.fact_id for claim in report.claims} | {omission.fact_id for omission in report.omissions}
-    return {fact.id: fact.content for fact in judged.context.envelope.facts if fact.id in named}
+    return {fact.id: fact.content for fact in decided.context.envelope.facts if fact.id in named}

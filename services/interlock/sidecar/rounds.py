@@ -1,7 +1,7 @@
-"""The rounds of a governed call: dispatch, analyse, decide, and once more while a remedy is left (SPEC-005 §18.5, §19).
+"""The rounds of a governed call: dispatch, analyse, decide, and again while a remedy is left (SPEC-005 §18.5, §19).
 
-What a round brings forth is not charged, sealed or released before the last one is decided about (BUD-5). Policy says
-whether and how there is another round; how many there can be is counted here too.
+What a round produces is not charged, sealed or released before the last round is decided (BUD-5). Policy says whether and
+how there is another round; the bounds on their number are kept here too.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
@@ -37,6 +35,7 @@ from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.provider import remediation, strategies
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
 from interlock.sidecar.requests import DecidedAnswer, RemedyState
@@ -55,12 +54,12 @@ CONTINUE, STITCH = "continue", "stitch"
 _NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
 """Passes before which there is no answer yet: a caller that leaves ends them."""
 
-_ONCE_MORE = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
+_REMEDIES = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
 
 
 @dataclass(frozen=True)
-class _Round:
-    """One answer that was decided about."""
+class Round:
+    """One answer with its report and its decision."""
 
     produced: Produced
     report: dpe_pb2.Report
@@ -70,8 +69,8 @@ class _Round:
 class Rounds:
     """The rounds of one call."""
 
-    def __init__(self, settings: Settings, mesh: Mesh, run: Run, admitted: Admitted) -> None:
-        self._settings, self._mesh, self._run, self._admitted = settings, mesh, run, admitted
+    def __init__(self, settings: Settings, peers: Peers, run: Run, admitted: Admitted) -> None:
+        self._settings, self._peers, self._run, self._admitted = settings, peers, run, admitted
         self._call, self._window_id = run.call, admitted.opened.window_id
         self._prior: tuple[dpe_pb2.PriorWindow, ...] = ()
         self._context = Packed(run.call.body, run.call.envelope)
@@ -80,32 +79,14 @@ class Rounds:
         self._number = self._iteration = 0
         self._analysis_s = 0.0
 
-    async def judged(self) -> DecidedAnswer:
-        """Return the last round's answer with its report and its decision. Refused when there is none to decide about."""
-        last = await self._first()
-        while last.decision.action in _ONCE_MORE and self._has_left(last.decision.action):
-            last = await self._another(last)
-        answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
-        if len(usages) > 1:
-            answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
-        return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
-
-    def _has_left(self, action: int) -> bool:
-        """Tell whether a remedy is left, whatever policy says: what is not, ends as an answer that is not released."""
-        return {
-            policy_pb2.ACTION_REDISPATCH: self._tried.redispatches < MOST_REDISPATCHES,
-            policy_pb2.ACTION_CONTINUE: self._tried.continuations < MOST_CONTINUATIONS,
-            policy_pb2.ACTION_STITCH: not self._tried.stitched,
-        }[action] and self._tried.remediable  # type: ignore[index]
-
-    async def _first(self) -> _Round:
+    async def dispatch(self) -> Produced:
         """Ask for the answer, after its context where the answer needs one.
 
-        Where it needs none, what earlier windows said is read meanwhile: that takes no time of its own.
+        Where it needs none, what earlier windows said is read meanwhile, at no extra time.
         """
         strategy = self._initial()
         make, first = partial(self._ask, strategy), synthesis.comes_first(self._call, self._admitted.opened)
-        reading = asyncio.ensure_future(synthesis.read(self._mesh, self._settings, self._run, self._admitted))
+        reading = asyncio.ensure_future(synthesis.read(self._peers, self._run, self._admitted))
         try:
             if first:
                 await self._prepare(make, await reading)
@@ -115,7 +96,7 @@ class Rounds:
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
-        return await self._analysed(produced)
+        return produced
 
     def _initial(self) -> str:
         if not self._call.body:
@@ -139,14 +120,13 @@ class Rounds:
     async def _fidelity(self, source: str, summary: str) -> float:
         request = dpe_pb2.CheckSummaryRequest(source=source, summary=summary)
         with span("crp.check_summary"):
-            timeout = self._within(self._settings.dpe_timeout_s)
-            return (await call_service("dpe", self._mesh.dpe.CheckSummary(request, timeout=timeout))).fidelity_score
+            return await self._peers.dpe.check_summary(request, self._run.deadline)
 
     async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Completion:
         """Make one provider call and note it. A caller that leaves cuts it short, unless an answer is there to charge."""
         run, call = self._run, self._call
         dispatch = _dispatch_of(call.dispatch, strategy, body)
-        timeout_s = self._within(self._settings.upstream_timeout_s, reserve_s=self._reserve_s)
+        timeout_s = self._provider_time()
         if strategy == REFLEXIVE and step in strategies.LOOP:
             self._iteration += 1
             run.noted.append(trace_events.loop_iteration(step, self._iteration, self._admitted.budget))
@@ -176,33 +156,48 @@ class Rounds:
         run.noted.append(events.completed(_hash(answer.body), answer.tokens_used, round(took_s * 1000)))
         return answer
 
-    async def _analysed(self, produced: Produced, flow_remediation: str = "") -> _Round:
-        """Analyse every output and decide what happens to the answer."""
-        known, begun = self._call.known, time.perf_counter()
+    async def analyse(self, produced: Produced, flow_remediation: str = "") -> dpe_pb2.Report:
+        """Analyse every output of an answer."""
+        reply, begun = self._call.reply, time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
         )  # fmt: skip
         with span("crp.analyse"):
-            timeout = self._within(self._settings.dpe_timeout_s)
-            report = (await call_service("dpe", self._mesh.dpe.Analyze(request, timeout=timeout))).report
+            report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        known.learn(
-            response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision)
-        )
-        known.learn({**response_headers.of_report(report), **_facts_used(report, self._context)})
+        reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
+        reply.set({**response_headers.of_report(report), **_facts_used(report, self._context)})
         self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
-        return await self._decided(produced, report)
+        return report
 
-    async def _decided(self, produced: Produced, report: dpe_pb2.Report) -> _Round:
+    async def decide(self, produced: Produced, report: dpe_pb2.Report) -> Round:
+        """Ask policy what happens to an analysed answer."""
         tried = self._possible(produced.answer)
         request = requests.to_decide(self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy)
         with span("crp.decide"):
-            timeout = self._within(self._settings.rpc_timeout_s)
-            decision = (await call_service("policy", self._mesh.policy.Decide(request, timeout=timeout))).decision
-        self._call.known.learn(response_headers.of_decision(decision))
-        return _Round(produced, report, decision)
+            decision = await self._peers.policy.decide(request, self._run.deadline)
+        self._call.reply.set(response_headers.of_decision(decision))
+        return Round(produced, report, decision)
+
+    def has_remedy(self, last: Round) -> bool:
+        """Tell whether policy wants a remedy and one is left. Without one, the answer is not released."""
+        action = last.decision.action
+        if action not in _REMEDIES or not self._tried.remediable:
+            return False
+        return {
+            policy_pb2.ACTION_REDISPATCH: self._tried.redispatches < MOST_REDISPATCHES,
+            policy_pb2.ACTION_CONTINUE: self._tried.continuations < MOST_CONTINUATIONS,
+            policy_pb2.ACTION_STITCH: not self._tried.stitched,
+        }[action]
+
+    def decided(self, last: Round) -> DecidedAnswer:
+        """Return the last round's answer, with the usage of every provider call that led to it."""
+        answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
+        if len(usages) > 1:
+            answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
+        return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _possible(self, answer: Completion) -> RemedyState:
         """Return what was tried; what this answer, its caller or the time does not allow counts as tried."""
@@ -219,8 +214,8 @@ class Rounds:
             stitched=tried.stitched or not joinable or not self._prior,
         )
 
-    async def _another(self, last: _Round) -> _Round:
-        """Try what was decided. A remedy that comes to nothing leaves the answer before it, decided as the last."""
+    async def remedy(self, last: Round) -> Round:
+        """Try the remedy that was decided. One that fails leaves the answer before it, which is then decided as the last."""
         self._number += 1
         action, at, spent = last.decision.action, len(self._run.noted), len(self._run.usages)
         remedies = _named(last.decision)
@@ -239,10 +234,10 @@ class Rounds:
                 events.dispatch_failed(failed.reason, self._call.dispatch, round_number=self._number, remedies=remedies)
             )
             self._tried = replace(self._tried, remediable=False)
-            return await self._decided(last.produced, last.report)
-        return await self._analysed(produced, flow)
+            return await self.decide(last.produced, last.report)
+        return await self.decide(produced, await self.analyse(produced, flow))
 
-    async def _redispatched(self, last: _Round, at: int, spent: int) -> tuple[Produced, str]:
+    async def _redispatched(self, last: Round, at: int, spent: int) -> tuple[Produced, str]:
         """Ask again, cooler, with another seed, by a stronger strategy and with every remedy at once (§19.2)."""
         self._tried = replace(self._tried, redispatches=self._tried.redispatches + 1)
         remedies, body = list(last.decision.remedies), self._context.body
@@ -269,7 +264,7 @@ class Rounds:
                 told.append(events.flow_remedied(last.report, remediation.AUGMENTED))
             self._run.noted[at:at] = told
 
-    async def _continued(self, last: _Round, at: int, spent: int) -> Produced:
+    async def _continued(self, last: Round, at: int, spent: int) -> Produced:
         """Ask for what was left open, and join both answers."""
         self._tried = replace(self._tried, continuations=self._tried.continuations + 1)
         text = last.produced.answer.said
@@ -280,7 +275,7 @@ class Rounds:
         self._run.noted.insert(at, told)
         return replace(last.produced, answer=joined)
 
-    async def _stitched(self, last: _Round, at: int, spent: int) -> Produced:
+    async def _stitched(self, last: Round, at: int, spent: int) -> Produced:
         """Ask for a bridge from the window before, and put it in front of the answer."""
         self._tried = replace(self._tried, stitched=True)
         seed = remediation.seed_of(self._window_id, self._number, self._context.body.get("seed"))
@@ -302,9 +297,10 @@ class Rounds:
             return 0.0
         return 2 * self._analysis_s + min(1.0, self._settings.request_timeout_s / 20)
 
-    def _within(self, limit_s: float, *, reserve_s: float = 0.0) -> float:
-        deadline = self._run.deadline
-        left_s = deadline.within(limit_s + reserve_s) - reserve_s
+    def _provider_time(self) -> float:
+        """Return the seconds that a provider call may take, so that the steps after it have their time."""
+        limit_s, reserve_s = self._settings.upstream_timeout_s, self._reserve_s
+        left_s = self._run.deadline.within(limit_s + reserve_s) - reserve_s
         if left_s <= 0:
             raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "there is no time left for another dispatch")
         return left_s

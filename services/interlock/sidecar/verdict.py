@@ -53,7 +53,7 @@ def _floats(value: Message) -> Iterator[float]:
 
 
 def depleted(decision: policy_pb2.Decision) -> policy_pb2.Decision:
-    """Return the decision that stands when the settled budget holds nothing more, whatever was decided before (I2)."""
+    """Return the decision once the settled budget is depleted; it replaces any earlier one (I2)."""
     return policy_pb2.Decision(
         action=policy_pb2.ACTION_HALT,
         halt_reason="SAFETY_BUDGET_DEPLETED",
@@ -69,7 +69,7 @@ def refusal_of(
     decision: policy_pb2.Decision,
     settled: session_pb2.CommitWindowResponse,
     integrity: common_pb2.ChainIntegrity.ValueType,
-    known: ResponseHeaders,
+    reply: ResponseHeaders,
     base_url: str = "",
 ) -> Refused | None:
     """Return why an answer is not released; ``None`` when it is. The headers learn when a retry can help."""
@@ -80,9 +80,9 @@ def refusal_of(
     if decision.action == policy_pb2.ACTION_REJECT_QUALITY:
         message = "the quality tier that was demanded cannot be had"
         return unavailable(decision.reason or "QUALITY_NOT_ACHIEVABLE", message, retry_after_ms=0)
-    refused = _halt(decision, settled, known)
+    refused = _halt(decision, settled, reply)
     if decision.action == policy_pb2.ACTION_HOLD:
-        refused.metadata["held_uri"] = held_uri(base_url, known.session_id, known.window_id)
+        refused.metadata["held_uri"] = held_uri(base_url, reply.session_id, reply.window_id)
     return refused
 
 
@@ -91,8 +91,8 @@ def held_uri(base_url: str, session_id: str, window_id: str) -> str:
     return f"{base_url}/crp/v3/session/{session_id}/held/{window_id}"
 
 
-def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, known: ResponseHeaders) -> Refused:
-    known.learn({"CRP-Safety-Retry-After": _retry(decision, settled)})
+def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowResponse, reply: ResponseHeaders) -> Refused:
+    reply.set({"CRP-Safety-Retry-After": _retry(decision, settled)})
     reason = decision.reason or _REASONS.get(decision.action, "SAFETY_HALT")
     return halted(
         reason,
@@ -100,7 +100,7 @@ def _halt(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespon
         halt_reason=decision.halt_reason,
         oversight_required=str(decision.oversight_required).lower(),
         directive=directive_of(decision) or "",
-        window_id=known.window_id,
+        window_id=reply.window_id,
     )
 
 
@@ -113,13 +113,13 @@ def _retry(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespo
     return OVERSIGHT if decision.oversight_required else AT_ONCE
 
 
-def as_halt(refused: Refused, known: ResponseHeaders, *, now: str) -> dict[str, object]:
+def as_halt(refused: Refused, reply: ResponseHeaders, *, now: str) -> dict[str, object]:
     """Return the JSON object that a 451 carries (SPEC-002 §13.2), for a halt of any origin. *now* is ISO 8601."""
-    retry = known.headers.get("CRP-Safety-Retry-After", NEW_SESSION)
+    retry = reply.headers.get("CRP-Safety-Retry-After", NEW_SESSION)
     return {
         "crp_halt_reason": refused.metadata.get("halt_reason") or "SAFETY_BUDGET_DEPLETED",
-        "session_id": known.session_id or None,
-        "audit_trail_uri": known.trail_uri or None,
+        "session_id": reply.session_id or None,
+        "audit_trail_uri": reply.trail_uri or None,
         "oversight_required": refused.metadata.get("oversight_required") == "true",
         "retry_condition": now if retry == AT_ONCE else retry,
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 import structlog
 from starlette.types import ASGIApp
@@ -16,15 +15,24 @@ from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
+from interlock.sidecar.admission.agents import CallerAgents
+from interlock.sidecar.admission.delegation import Delegations
+from interlock.sidecar.admission.explanation import Explanation
+from interlock.sidecar.admission.policies import Policies
+from interlock.sidecar.admission.start_session import SessionStarter
 from interlock.sidecar.call.identity import load_api_keys
+from interlock.sidecar.closing import Closing
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.http import make_app
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.provider.upstream import Upstream
-from interlock.sidecar.settlement.recovery import Recovery
+from interlock.sidecar.settlement.effects import SettlementEffects
+from interlock.sidecar.settlement.leases import Leases
+from interlock.sidecar.settlement.recovery import RecoveringSession, Recovery
 from interlock.sidecar.trail.response_headers import report_uri
 
 log = structlog.get_logger()
@@ -49,26 +57,33 @@ async def open_sidecar(
     *readiness* tells what the process misses, for /readyz.
     """
     base_url = _base_url(settings)
-    # Whatever asks for a session here has it rebuilt where the store lost it.
-    recovering = Recovery.over(settings, mesh)
-    mesh = replace(mesh, session=cast("Any", recovering))
+    direct = Peers.over(mesh, settings)
+    recovery = Recovery(settings, direct.audit, direct.session)
+    # Every call to the session service from here on rebuilds what the store lost.
+    peers = replace(direct, session=RecoveringSession(mesh.session, settings.rpc_timeout_s, recovery))
+    effects = SettlementEffects(peers)
+    leases = Leases(peers, effects)
+    agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
+    starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
+    admission = Admission(
+        settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url)
+    )
+    guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
     upstream = Upstream(settings)
-    admission = Admission(settings, mesh, base_url)
-    guard = Guard(settings, mesh, admission, base_url)
     front = Front(
         settings=settings,
         keys=load_api_keys(settings.api_keys_file),
         guard=guard,
-        admission=admission,
-        sessions=Sessions(settings, mesh, admission),
+        sessions=Sessions(settings, peers, recovery, agents, starter, delegations),
         upstream=upstream,
-        releases=Releases(settings, mesh, base_url),
+        releases=Releases(settings, peers, recovery, base_url),
     )
 
     async def close() -> None:
-        """End after the calls in flight, those of callers that have left among them."""
-        await recovering.close()
+        """End after the calls in flight, including those whose callers have left."""
+        await recovery.close()
         await guard.drain()
+        await effects.drain()
         await upstream.close()
 
     service = Service(
@@ -76,11 +91,11 @@ async def open_sidecar(
         full_name=sidecar_pb2.DESCRIPTOR.services_by_name["SidecarService"].full_name,
         servicer=SidecarServicer(front),
         register=sidecar_pb2_grpc.add_SidecarServiceServicer_to_server,
-        missing=readiness,
+        unready_dependencies=readiness,
         close=close,
     )
     if not settings.ai_domain:
-        # SPEC-002 §12.5: an AI system that nobody registered is of unknown class, and that is worth a line.
+        # SPEC-002 §12.5: an unregistered AI system is of unknown class; the log says so.
         log.warning("system.unregistered", hint="CRP-Compliance-EU-AI-Act is UNKNOWN; set INTERLOCK_AI_DOMAIN")
     return Sidecar(service, make_app(front, readiness, base_url), close)
 

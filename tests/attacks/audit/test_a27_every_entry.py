@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from interlock.domain.merkle.bundle import Examined, Examiner
-from interlock.domain.merkle.tiles import Line, line_of
+from interlock.domain.merkle.tiles import Line, parse_line
 from tests.support.audit.auditors import Evidence, build_evidence, edits
 
 pytestmark = pytest.mark.req("AUD-6")
@@ -86,7 +86,7 @@ def test_a27_swaps_of_any_two_entries_are_found_by_both_indexes(log):
 def test_a27_every_insertion_is_found_by_its_index(log):
     """An invented line more, anywhere."""
     for at in range(SIZE + 1):
-        invented = line_of(b'{"invented":%d}' % at)
+        invented = parse_line(b'{"invented":%d}' % at)
         assert log.named([*log.lines[:at], invented, *log.lines[at:]]) == {at}
 
 
@@ -123,14 +123,14 @@ def test_a27_an_edit_of_every_field_of_every_entry_is_found_by_its_index(log):
 
 def _edited(log: Log, at: int, changed: bytes) -> set[int]:
     assert changed != log.lines[at][0]
-    return log.named([*log.lines[:at], line_of(changed), *log.lines[at + 1 :]])
+    return log.named([*log.lines[:at], parse_line(changed), *log.lines[at + 1 :]])
 
 
 def test_a27_who_changes_the_hashes_too_is_found_by_the_anchor(evidence, log):
     """Entries and the bundle's own hashes agree; the published ones do not, and name the entry."""
     for at in range(0, SIZE, 9):
         lines = list(log.lines)
-        lines[at] = line_of(next(iter(edits(lines[at][0])))[1])
+        lines[at] = parse_line(next(iter(edits(lines[at][0])))[1])
         assert log.named(lines) == {at}
 
 
@@ -139,7 +139,7 @@ def test_a27_without_an_anchor_a_signed_root_still_tells_between_which_checkpoin
     lines, leaves, heads = evidence.parts(anchored=False)
     sizes = sorted({head.size for head in heads})
     for at in range(SIZE):
-        changed = line_of(next(iter(edits(lines[at][0])))[1])
+        changed = parse_line(next(iter(edits(lines[at][0])))[1])
         there = [*lines[:at], changed, *lines[at + 1 :]]
         found = Examiner(heads).run(there, [*leaves[:at], changed[1], *leaves[at + 1 :]], whole=True)
         failed = next(one for one in found.findings if one.what == "checkpoint")

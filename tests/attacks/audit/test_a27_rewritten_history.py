@@ -19,9 +19,9 @@ from interlock.audit.store.opening import open_reader
 from interlock.domain.chain.chain import Integrity, chained, verify_chain
 from interlock.domain.errors import Refused
 from interlock.domain.merkle.bundle import Examined
-from interlock.domain.merkle.entry import entry_of, event_of
+from interlock.domain.merkle.entry import decode_entry, encode_entry
 from interlock.domain.merkle.tiles import CHECKPOINT, ENTRIES, HISTORY
-from interlock.domain.merkle.tree import HASH_BYTES, leaf_hash, root_of
+from interlock.domain.merkle.tree import HASH_BYTES, leaf_hash, merkle_root
 from interlock.runtime.keys.derivation import HMAC, load_keyring
 from tests.support.audit.audit import Attacker, keys, session_id
 from tests.support.audit.auditors import Evidence, audited, build_evidence, settings_of, write_bundle
@@ -66,7 +66,7 @@ def reforged(evidence: Evidence, lines: list[bytes], key: CheckpointKey | None =
         if size > len(leaves):
             path.unlink()
         elif key is not None:
-            path.write_text(key.sign(size, root_of(leaves[:size]), generation=1, now_s=1))
+            path.write_text(key.sign(size, merkle_root(leaves[:size]), generation=1, now_s=1))
     newest = max(LogFolder(evidence.bundle).sizes(1), default=0)
     latest = evidence.bundle / CHECKPOINT
     latest.write_text((evidence.bundle / HISTORY / str(newest)).read_text()) if newest else latest.unlink()
@@ -86,17 +86,19 @@ def test_a27_a_tail_cut_off_everywhere_but_in_the_anchor_is_found(evidence):
 
 def test_a27_a_whole_chain_that_is_deleted_is_found(evidence):
     """Every entry of one session is gone, and the rest moved up: each of them is named, or the first and that more differ."""
-    kept = [line for line in evidence.lines if event_of(line).session_id != session_id(2)]
+    kept = [line for line in evidence.lines if decode_entry(line).session_id != session_id(2)]
     reforged(evidence, kept)
 
-    first = next(at for at, line in enumerate(evidence_lines(evidence)) if event_of(line).session_id == session_id(2))
+    first = next(
+        at for at, line in enumerate(evidence_lines(evidence)) if decode_entry(line).session_id == session_id(2)
+    )
     assert min(indexes(evidence.examine())) == first
 
 
 def evidence_lines(evidence: Evidence) -> list[bytes]:
     """Return the honest entries, from the database."""
     with closing(open_reader(evidence.settings)) as log:
-        return [entry_of(entry.event) for entry in log.entries(0, log.log_size()) if entry.event]
+        return [encode_entry(entry.event) for entry in log.entries(0, log.log_size()) if entry.event]
 
 
 def rechained(evidence: Evidence, session: int, at: int) -> list[bytes]:
@@ -104,13 +106,15 @@ def rechained(evidence: Evidence, session: int, at: int) -> list[bytes]:
     keyring = load_keyring(evidence.settings)
     key = keyring.derive(1, session_id(session), HMAC)
     assert key is not None
-    events = [event_of(line) for line in evidence.lines]
+    events = [decode_entry(line) for line in evidence.lines]
     mine = [event for event in events if event.session_id == session_id(session)]
     changed = [replace(event, data_json='{"a":2}') if event.sequence == at else event for event in mine]
     anew = {event.sequence: event for event in chained(key, changed, "")}
     found = verify_chain((), tuple(anew.values()), keys(session_id(session), keyring))
     assert not [fault for fault in found.faults if fault.what == "event"], "the HMAC chain alone sees nothing"
-    return [entry_of(anew[event.sequence] if event.session_id == session_id(session) else event) for event in events]
+    return [
+        encode_entry(anew[event.sequence] if event.session_id == session_id(session) else event) for event in events
+    ]
 
 
 def test_a27_a_suffix_rewritten_at_equal_length_by_the_master_key_is_found(evidence):
@@ -274,7 +278,7 @@ async def test_a27_a_service_on_a_truncated_database_writes_nothing(tmp_path):
         refused = (await audit.seal(session=3)).refusal
         assert refused.reason == "CHAIN_TRUNCATED"
         assert (refused.metadata["anchored_size"], refused.metadata["kept"]) == ("6", "3")
-        assert "CHAIN_TRUNCATED" in (await audit.service.missing())["audit_anchor"]
+        assert "CHAIN_TRUNCATED" in (await audit.service.unready_dependencies())["audit_anchor"]
     assert LogFolder(tmp_path / "anchor").sizes(1) == [3, 6], "nothing that does not extend was published"
 
 

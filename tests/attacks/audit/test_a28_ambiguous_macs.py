@@ -13,8 +13,8 @@ from fuzz.targets import delegation_grant, session_token
 from interlock.domain import approval
 from interlock.domain.chain.chain import EventRecord, event_hmac, unchained_window_hmac, window_hmac
 from interlock.domain.errors import Refused
-from interlock.domain.merkle.entry import entry_of
-from interlock.domain.merkle.tree import leaf_hash, node_hash, root_of
+from interlock.domain.merkle.entry import encode_entry
+from interlock.domain.merkle.tree import leaf_hash, merkle_root, node_hash
 from interlock.domain.session import grant, token
 
 KEY = b"k" * 32
@@ -85,7 +85,7 @@ def test_a28_two_events_have_two_macs_and_two_leaves(one, other, before, after):
     if (one, before) != (other, after):
         assert first is None or first != second
     if one != other:
-        assert entry_of(one) != entry_of(other)
+        assert encode_entry(one) != encode_entry(other)
 
 
 @pytest.mark.req("AUD-6")
@@ -98,7 +98,7 @@ def test_a28_a_leaf_is_no_node(leaves):
     assert leaf_hash(b"\x01" + pair) != node_hash(*leaves[:2]) != hashlib.sha256(pair).digest()
     if len(leaves) >= 4:
         nodes = [node_hash(*leaves[:2]), node_hash(*leaves[2:4])]
-        assert root_of(leaves[:4]) == root_of(nodes)  # by RFC 9162; the size in a checkpoint tells them apart
+        assert merkle_root(leaves[:4]) == merkle_root(nodes)  # by RFC 9162; the size in a checkpoint tells them apart
 
 
 @pytest.mark.req("TOK-1", "OVR-3")
@@ -106,7 +106,7 @@ def test_a28_no_signed_text_passes_for_another_kind():
     """Token, grant and approval under one and the same key: each is refused where another is wanted."""
     a_token = token.mint(session_token.sample(), KEY)
     a_grant = grant.mint(delegation_grant.sample(), KEY)
-    payload = approval.payload_of(
+    payload = approval.canonical_payload(
         approval.Approval("crp_appr_" + "0d" * 16, "a", approval.DELEGATE, {"session": "s", "agent": "a"}, 1, 2)
     )
     now_us = session_token.NOW_US

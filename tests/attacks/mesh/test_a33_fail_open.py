@@ -17,8 +17,8 @@ from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.cli.check.command import examine
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.sidecar.wiring import open_sidecar
+from tests.support.servers.ports import free_port
 from tests.support.servers.processes import environment, run
-from tests.support.servers.valkey import free_port
 from tests.support.sidecar.sidecar import reason_of, running_sidecar
 
 pytest_plugins = ("tests.support.sidecar.fronts",)
@@ -41,10 +41,10 @@ async def test_a33_a_service_that_is_not_there_releases_nothing(tmp_path, upstre
         mesh = dataclasses.replace(running.mesh, **{gone: STUBS[gone](nowhere)})
         assert isinstance(mesh, Mesh)
 
-        async def missing():
+        async def unready_dependencies():
             return {}
 
-        sidecar = await open_sidecar(running.settings, mesh, missing)
+        sidecar = await open_sidecar(running.settings, mesh, unready_dependencies)
         transport = httpx.ASGITransport(app=sidecar.http_app)
         async with httpx.AsyncClient(transport=transport, base_url="http://a") as client:
             answer = await client.post("/v1/chat/completions", json=BODY)

@@ -26,7 +26,7 @@ FIRST, SECOND, THIRD = (secrets.token_bytes(32) for _ in range(3))
 
 def written(path: Path, *keys: bytes, minimum: int = 1) -> Path:
     """Write a file of keys, versions from 1."""
-    keys_file.write(path, keys_file.text_of(Masters(dict(enumerate(keys, 1)), minimum=minimum)))
+    keys_file.write(path, keys_file.as_yaml(Masters(dict(enumerate(keys, 1)), minimum=minimum)))
     return path
 
 

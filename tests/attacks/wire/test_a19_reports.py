@@ -111,7 +111,7 @@ async def test_a19_a_host_that_the_deployment_does_not_name_is_told_nothing(tmp_
         settings = _settings(tmp_path, receiver, ca, report_uri_hosts="reports.example.test")
         async with running_sidecar(tmp_path, upstream=provider[1], dpe=_judge(), **settings) as sidecar:
             await _halted(sidecar, f"halt-on CRITICAL; report-uri https://localhost:{receiver.port}/")
-            audit_log = sidecar.services["audit"].servicer._log
+            audit_log = sidecar.services["audit"].servicer._reader._log
             await receiver.until(
                 lambda: audit_log.cursor("report-uri:reports.example.test") >= audit_log.log_size() > 0
             )
@@ -127,7 +127,7 @@ async def test_a19_a_named_host_on_a_private_address_is_told_nothing(tmp_path, p
         settings = _settings(tmp_path, receiver, ca, egress_allow="")
         async with running_sidecar(tmp_path, upstream=provider[1], dpe=_judge(), **settings) as sidecar:
             await _halted(sidecar, f"halt-on CRITICAL; report-uri https://localhost:{receiver.port}/")
-            audit_log = sidecar.services["audit"].servicer._log
+            audit_log = sidecar.services["audit"].servicer._reader._log
             await receiver.until(lambda: audit_log.dead_letters("report-uri:localhost"))
             [dead] = audit_log.dead_letters("report-uri:localhost")
     assert (dead.reason, receiver.connections) == ("EGRESS_HOST_REFUSED", 0)
@@ -142,7 +142,7 @@ async def test_a19_an_address_that_refuses_keeps_no_report_from_another(tmp_path
         settings = _settings(tmp_path, receiver, ca)
         async with running_sidecar(tmp_path, upstream=provider[1], dpe=_judge(), **settings) as sidecar:
             answer = await _halted(sidecar, f"halt-on CRITICAL; report-uri {at}/gone; report-uri {at}/here")
-            audit_log = sidecar.services["audit"].servicer._log
+            audit_log = sidecar.services["audit"].servicer._reader._log
             await receiver.until(lambda: audit_log.dead_letters("report-uri:localhost"))
             [dead] = audit_log.dead_letters("report-uri:localhost")
             chain = audit_log.chain(answer.headers["crp-context-session-id"])
@@ -161,7 +161,7 @@ async def test_a19_report_to_names_a_sink_of_the_deployment(tmp_path, provider):
             answer = await _halted(sidecar, "halt-on CRITICAL; report-to safety; report-to nobody")
             session_id = answer.headers["crp-context-session-id"]
             await receiver.until(lambda: receiver.received)
-            audit_log = sidecar.services["audit"].servicer._log
+            audit_log = sidecar.services["audit"].servicer._reader._log
             await receiver.until(
                 lambda: any(e.event_type == "REPORT_DELIVERED" for e in audit_log.chain(session_id).events)
             )

@@ -43,11 +43,11 @@ def test_a23_the_patterns_of_every_package_are_looked_at():
 
     assert {
         "domain.ids",
-        "domain.header_syntax",
-        "domain.policy_text",
-        "domain.policy_uri",
-        "domain.token",
-        "sidecar.chat",
+        "domain.headers.header_syntax",
+        "domain.policy.policy_text",
+        "domain.policy.policy_uri",
+        "domain.session.token",
+        "sidecar.openai.chat",
     } <= modules
     assert len(OTHERS) > 60
 

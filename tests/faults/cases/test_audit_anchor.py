@@ -16,7 +16,7 @@ from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
 from interlock.audit.merkle.examination import examine_log
 from interlock.audit.merkle.folder import LogFolder
 from interlock.audit.store.opening import open_reader
-from interlock.domain.merkle.tree import root_of
+from interlock.domain.merkle.tree import merkle_root
 from interlock.runtime import failpoints
 from interlock.runtime.settings.model import Settings
 from tests.support.audit.auditors import audited, settings_of
@@ -91,12 +91,12 @@ async def test_with_a_required_anchor_nothing_is_sealed_beyond_the_lag(tmp_path)
         refused = (await audit.seal()).refusal
         assert refused.reason == "AUDIT_ANCHOR_LAG"
         assert refused.retry_after_ms > 0
-        assert "AUDIT_ANCHOR_LAG" in (await audit.service.missing())["audit_anchor"]
+        assert "AUDIT_ANCHOR_LAG" in (await audit.service.unready_dependencies())["audit_anchor"]
         assert not (await audit.record()).HasField("refusal"), "what went on is still recorded"
         (tmp_path / "away").rename(anchor)
         await audit.notary.round()
         assert not (await audit.seal()).HasField("refusal")
-        assert await audit.service.missing() == {}
+        assert await audit.service.unready_dependencies() == {}
 
 
 async def test_a_required_anchor_that_was_never_read_lets_nothing_be_sealed(tmp_path):
@@ -145,7 +145,7 @@ def test_kill_9_at_each_step_breaks_nothing_and_loses_nothing_for_good(tmp_path,
     assert (found.verdict, found.anchored) == ("VALID", size)
     assert all(f"\n{size}\n" in note for size, note in after.items())
     assert LogFolder(tmp_path / "anchor").latest(1) == after[size]
-    assert root_of(leaves) == found.root
+    assert merkle_root(leaves) == found.root
 
 
 def published(settings: Settings) -> dict[int, str]:

@@ -31,7 +31,7 @@ async def test_a_promoted_standby_without_the_newest_records_is_noticed_at_once(
 
         refused = (await audit.seal(session=3)).refusal
         assert (refused.reason, refused.metadata["kept"]) == ("CHAIN_TRUNCATED", "3")
-        assert "CHAIN_TRUNCATED" in str(await audit.service.missing())
+        assert "CHAIN_TRUNCATED" in str(await audit.service.unready_dependencies())
 
 
 def _lose_session(url: str, session: str) -> None:

@@ -47,7 +47,7 @@ async def test_a_published_entry_that_changes_under_the_leader_closes_the_log(tm
             await audit.notary.round()
         assert refused.value.reason == "LOG_FORKED"
         assert await _reason(audit, 2) == "LOG_FORKED"
-        assert "LOG_FORKED" in str(await audit.service.missing())
+        assert "LOG_FORKED" in str(await audit.service.unready_dependencies())
 
 
 async def _reason(audit: Audited, session: int) -> str:

@@ -26,7 +26,8 @@ from interlock.audit.wiring import open_service
 from interlock.cli.audit.commands import app
 from interlock.domain.errors import Refused
 from interlock.runtime.clock import system_clock
-from interlock.runtime.settings.model import Settings, without_password
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 from tests.support.audit.audit import MASTER, build, event, serving, session_id, verify_message, window, window_id
 from tests.support.audit.records import a_window, adding, an_event
 from tests.support.servers.postgres import OWNER, PASSWORD, SERVICE, Postgres
@@ -195,7 +196,7 @@ async def test_the_whole_service_runs_on_postgresql_and_goes_on_after_a_restart(
         proof = await opened.servicer.ProveInclusion(asked, None)
         found = await opened.servicer.Verify(audit_pb2.VerifyRequest(session_id=session_id()), None)
         sizes.append((found.windows, list(found.faults), proof.position, proof.size == checkpoint.size))
-        assert await opened.missing() == {}
+        assert await opened.unready_dependencies() == {}
         await opened.close()
 
     assert sizes == [(1, [], 0, True), (2, [], 0, True)]
@@ -222,11 +223,11 @@ async def test_a_database_that_nobody_prepared_is_not_ready_and_says_what_to_do(
     opened = await open_service(settings)
 
     refused = await opened.servicer.Record(audit_pb2.RecordRequest(session_id=session_id(), events=[event()]), None)
-    missing = await opened.missing()
+    missing = await opened.unready_dependencies()
     with connect(postgres.url(name, OWNER), limit_s=5) as owner:
         migrate(owner, system_clock)
     CliRunner().invoke(app, ["migrate", "--owner-url", postgres.url(name, OWNER), "--role", SERVICE])
-    await opened.missing()
+    await opened.unready_dependencies()
     served = await opened.servicer.Record(audit_pb2.RecordRequest(session_id=session_id(), events=[event()]), None)
     await opened.close()
 

@@ -17,7 +17,6 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.audit.wiring import open_service
 from interlock.domain.errors import Kind, Refused
@@ -206,7 +205,7 @@ async def test_a_full_disk_fails_closed_and_comes_back_when_there_is_room(small_
     assert (found.events, len(found.faults)) == (acknowledged, 0)
 
     subprocess.run(["mount", "-o", "remount,size=8m", small_disk], check=True)
-    assert await opened.missing() == {}
+    assert await opened.unready_dependencies() == {}
     assert (await record()).sequence == acknowledged + 1
     await opened.close()
 
@@ -333,19 +332,19 @@ async def test_the_event_loop_goes_on_while_the_disk_hangs(service):
     await task
 
 
-async def test_what_waits_together_is_committed_together():
+async def test_what_waits_together_is_committed_together(database):
     """Group commit: 64 requests that arrive during one commit share the next, up to the bound."""
 
-    class Counting(MemoryLog):
-        def __init__(self) -> None:
-            super().__init__()
+    class Counting(SqliteLog):
+        def __init__(self, path: Path) -> None:
+            super().__init__(path)
             self.sizes: list[int] = []
 
         def commit(self, works):
             self.sizes.append(len(works))
             return super().commit(works)
 
-    log = Counting()
+    log = Counting(database)
     async with serving(log, batch_limit=48) as service:
         gate, task = await held(service)
         waiting = [asyncio.create_task(service.record()) for _ in range(64)]
@@ -401,10 +400,10 @@ async def test_closing_writes_what_waits_and_accepts_nothing_more():
 
 async def test_too_many_readers_are_refused(service):
     """Reading is bounded like writing."""
-    service.servicer._reading = 1024
+    service.servicer.readers.running = 1024
 
     assert (await verify(service)).refusal.reason == "AUDIT_QUEUE_FULL"
-    service.servicer._reading = 0
+    service.servicer.readers.running = 0
 
 
 # --- opening from the settings
@@ -421,9 +420,9 @@ async def test_the_service_starts_without_its_folder_and_recovers(tmp_path):
     request = audit_pb2.RecordRequest(session_id=session_id(), events=[event()])
 
     refused = await opened.servicer.Record(request, None)
-    missing = await opened.missing()
+    missing = await opened.unready_dependencies()
     (tmp_path / "later").mkdir()
-    after = [await opened.missing() for _ in range(2)]
+    after = [await opened.unready_dependencies() for _ in range(2)]
     served = await opened.servicer.Record(request, None)
     await opened.close()
 
@@ -451,11 +450,11 @@ async def test_a_folder_that_comes_later_is_found_without_anyone_asking_for_read
 async def test_readiness_names_a_file_that_was_taken_away(tmp_path):
     """Before anyone has tried to write."""
     opened = await open_service(settings(tmp_path))
-    assert await opened.missing() == {}
+    assert await opened.unready_dependencies() == {}
 
     (tmp_path / "audit.db").rename(tmp_path / "elsewhere.db")
 
-    assert "audit.db" in (await opened.missing())["audit_store"]
+    assert "audit.db" in (await opened.unready_dependencies())["audit_store"]
     await opened.close()
 
 

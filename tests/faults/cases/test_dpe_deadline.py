@@ -1,4 +1,4 @@
-"""A stage that runs out of CPU time is refused, and holds up nobody (reliability.md A-23)."""
+"""A stage that runs out of CPU time is refused, and delays no other analysis (reliability.md A-23)."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ async def test_the_next_request_is_answered(quick, work):
     await refusal(quick, work)
 
     assert await quick.run(lambda _: "answer") == "answer"
-    assert quick.missing() == {}
+    assert quick.unready_dependencies() == {}
 
 
 async def test_a_stage_in_parts_has_the_time_of_one(quick):
@@ -116,12 +116,12 @@ async def test_work_that_cannot_be_interrupted_is_left_behind():
     foreign = Foreign()
     refused = await refusal(opened, foreign, "1")
     queued = asyncio.ensure_future(opened.run(lambda _: "answer"))
-    while_stuck = opened.missing()
+    while_stuck = opened.unready_dependencies()
 
     assert refused.reason == "STAGE_DEADLINE_EXCEEDED"
     assert await asyncio.wait_for(queued, 20) == "answer"
     assert list(while_stuck) == ["text"]
-    assert opened.missing() == {}
+    assert opened.unready_dependencies() == {}
     foreign.gate.set()
     opened.close()
 
@@ -133,10 +133,10 @@ async def test_threads_left_behind_are_told_to_who_runs_the_service():
     for each in stuck:
         await refusal(opened, each)
     await opened.run(lambda _: None)
-    before = opened.missing()
+    before = opened.unready_dependencies()
     for each in stuck:
         each.gate.set()
-    while opened.missing():
+    while opened.unready_dependencies():
         await asyncio.sleep(0.01)
 
     assert list(before) == ["text"]
@@ -144,7 +144,7 @@ async def test_threads_left_behind_are_told_to_who_runs_the_service():
 
 
 async def test_waiting_is_not_counted():
-    """CPU time counts, not the wall: neither the queue nor a slow machine refuses anybody."""
+    """CPU time counts, not the wall clock: no call is refused because of the queue or a slow machine."""
     opened = language(stage_timeout_s=0.3)
     slow = opened.run(lambda _: time.sleep(0.8))
     behind = opened.run(lambda _: "answer")
@@ -160,7 +160,7 @@ async def test_errors_of_the_work_stay_what_they_are(quick):
 
 
 async def test_a_caller_that_leaves_ends_its_work(quick):
-    """Nobody waits: the work is told, and the thread goes on."""
+    """No caller waits: the work is told to stop, and the thread continues."""
     told = threading.Event()
 
     def waits(left) -> None:

@@ -74,7 +74,7 @@ def analyze(service: Process, count: int = 1) -> list[dpe_pb2.AnalyzeResponse]:
 @pytest.mark.timeout(180)
 @pytest.mark.req("DPE-17", "DPE-11")
 def test_an_answer_with_addresses_is_judged_without_a_way_out(service, folder):
-    """From a cold start to a report on text with mail addresses and links, no name is resolved and nobody called."""
+    """From a cold start to a report on text with mail addresses and links, no name is resolved and no address is connected to."""
     (answer,) = analyze(service)
 
     assert {"EMAIL_ADDRESS", "PHONE_NUMBER", "IBAN_CODE"} <= {finding.type for finding in answer.report.pii}

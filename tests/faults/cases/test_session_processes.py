@@ -1,4 +1,4 @@
-"""One store, many processes: one lease and one charge per window, whoever asks."""
+"""One store, many processes: one lease and one charge per window, no matter which process asks."""
 
 from __future__ import annotations
 

@@ -109,12 +109,12 @@ async def test_a_store_that_is_down_is_said_and_one_that_is_back_is_used(server,
     server.kill()
     calls = (store.open(first_ask(1)), store.commit(settle(1)), store.read(SESSION, SESSION), store.start(new_state(2)))
     assert [await reason(call) for call in calls] == ["SESSION_STORE_UNAVAILABLE"] * 4
-    assert "INTERLOCK_REDIS_URL" in (await store.missing())["redis"]
+    assert "INTERLOCK_REDIS_URL" in (await store.unready_dependencies())["redis"]
     server.start()
     await store.restore(new_state())
 
     assert (await store.open(first_ask(1))).session_budget == 1_000_000
-    assert await store.missing() == {}
+    assert await store.unready_dependencies() == {}
 
 
 @pytest.mark.req("BUD-4")
@@ -124,10 +124,10 @@ async def test_a_service_starts_before_its_store_and_serves_when_the_store_is_th
     service = await open_service(Settings(redis_url=server.url, state_dir=tmp_path))
     request = service_request()
     refused = await service.servicer.StartSession(request, None)
-    missing = await service.missing()
+    missing = await service.unready_dependencies()
     server.start()
     started = await service.servicer.StartSession(request, None)
-    ready = await service.missing()
+    ready = await service.unready_dependencies()
     await service.close()
 
     assert (refused.refusal.reason, list(missing)) == ("SESSION_STORE_UNAVAILABLE", ["redis"])
@@ -144,7 +144,7 @@ def service_request():
 
 
 async def test_a_store_that_hangs_is_given_up_within_the_time_limit(server):
-    """SIGSTOP: refused, not waited for; after SIGCONT the same client goes on."""
+    """SIGSTOP: refused, not waited for; after SIGCONT the same client continues."""
     store = store_at(server.url, timeout_s=1.0)
     await store.start(new_state())
     server.signal(signal.SIGSTOP)
@@ -189,7 +189,7 @@ async def test_a_commit_whose_answer_was_lost_is_answered_when_it_is_sent_again(
 
 
 async def test_an_opening_whose_answer_was_lost_still_gets_its_lease(server):
-    """Otherwise the session would be blocked by a lease that nobody knows of, until it runs out."""
+    """Otherwise a lease that no caller knows of would block the session until it runs out."""
     proxy = Proxy(server.port)
     async with listening(proxy.handle) as port:
         store = store_at(f"redis://127.0.0.1:{port}")
@@ -327,7 +327,7 @@ async def test_every_key_of_a_session_lies_in_the_slot_of_its_root(server, store
 
 @pytest.mark.req("BUD-4", "BUD-8")
 async def test_a_settlement_that_too_few_replicas_hold_is_refused_and_its_charge_stays(server, store):
-    """WAIT counts nobody: the call fails closed, and the retry without the demand finds the window settled."""
+    """WAIT counts no replica: the call fails closed, and the retry without the demand finds the window settled."""
     await store.start(new_state())
     opened = await store.open(first_ask(1))
     demanding = store_at(server.url, timeout_s=0.4, wait_replicas=1)

@@ -108,7 +108,7 @@ async def _write(port: int, chance: random.Random, sessions: int) -> int:
 
 @pytest.mark.long
 async def test_of_two_services_on_one_postgresql_one_streams_and_the_other_takes_over(tmp_path, postgres_url):
-    """Nothing is sent twice while both live; when the one that streams ends, the other goes on where it was."""
+    """Nothing is sent twice while both live; when the one that streams ends, the other continues from the same place."""
     async with Receiver() as receiver, AsyncExitStack() as ends:
         folders = [tmp_path / name for name in ("one", "two")]
         services = []
@@ -130,7 +130,7 @@ async def test_of_two_services_on_one_postgresql_one_streams_and_the_other_takes
 
 
 async def test_a_store_that_cannot_be_written_delays_and_loses_nothing(tmp_path):
-    """The delivery cannot be written down for a while: it is repeated, later each time, and then goes on."""
+    """The delivery cannot be recorded for a while: it is repeated with growing pauses, and then the stream continues."""
     async with Receiver() as receiver, streamed(tmp_path, receiver, siem={"url": url(receiver)}) as one:
         await one.service.record(event(), event())
         await receiver.until(lambda: one.service.log.cursor("siem") >= 2)

@@ -86,20 +86,20 @@ class Load:
 
 
 async def test_a_kill_under_load_is_refusals_then_recovery_and_never_low(server, service, stub):
-    """kill -9 of the server and its interpreters; it comes back on its port, and nobody restarts the dpe service."""
+    """kill -9 of the server and its interpreters; it comes back on its port, and the dpe service is not restarted."""
     load = Load(stub)
     callers = [asyncio.create_task(load.caller()) for _ in range(LOAD)]
     await load.until("report")
 
     await asyncio.to_thread(server.kill)
     await load.until("refusal", 2 * LOAD)
-    assert "triton" in await service.missing()
+    assert "triton" in await service.unready_dependencies()
     down = await load.until("refusal", 2 * LOAD)
     assert not any(answer.HasField("report") for answer in down)
 
     await asyncio.to_thread(server.start)
     await load.until("report", 2 * LOAD)
-    assert dict(await service.missing()) == {}
+    assert dict(await service.unready_dependencies()) == {}
     for caller in callers:
         caller.cancel()
     await asyncio.gather(*callers, return_exceptions=True)
@@ -160,11 +160,11 @@ async def test_a_service_whose_server_is_away_starts_and_becomes_ready(tmp_path)
     await asyncio.to_thread(server.start)
     await asyncio.to_thread(server.kill)
     service = await open_service(Settings(triton_url=server.address))
-    before = await service.missing()
+    before = await service.unready_dependencies()
     await asyncio.to_thread(server.start)
     try:
         async with asyncio.timeout(20):
-            while after := await service.missing():
+            while after := await service.unready_dependencies():
                 await asyncio.sleep(0.1)
     finally:
         await service.close()

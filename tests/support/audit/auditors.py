@@ -145,12 +145,12 @@ def edits(line: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the line of an entry with each field edited, field by field."""
     from dataclasses import fields, replace
 
-    from interlock.domain.merkle.entry import entry_of, event_of
+    from interlock.domain.merkle.entry import decode_entry, encode_entry
 
-    stored = event_of(line)
+    stored = decode_entry(line)
     for field in fields(stored):
         value = getattr(stored, field.name)
         yield (
             field.name,
-            entry_of(replace(stored, **{field.name: value + 1 if isinstance(value, int) else value + "x"})),
+            encode_entry(replace(stored, **{field.name: value + 1 if isinstance(value, int) else value + "x"})),
         )

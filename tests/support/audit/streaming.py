@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,9 +55,9 @@ async def streamed(
     write_sinks(file, **sinks)
     allow = ",".join(receiver.origin for receiver in receivers)
     known = Settings(state_dir=folder, sinks_file=file, egress_allow=allow, **(settings or {}))
-    async with serving(log, clock=system_clock) as service:
-        streaming = open_streaming(known, service.log, service.appender, service.sealer)
-        service.servicer.streaming = streaming
+    async with serving(log, clock=system_clock, stream=partial(open_streaming, known)) as service:
+        streaming = service.streaming
+        assert streaming is not None
         streaming.start()
         try:
             yield Streamed(service, streaming, file)

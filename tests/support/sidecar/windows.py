@@ -60,7 +60,7 @@ class Answering(Provider):
         body = self.received[-1].body
         self._now += 1
         self.together = max(self.together, self._now)
-        for _ in range(50):  # long enough for those beside it to come in
+        for _ in range(50):  # long enough for the other requests to arrive
             await asyncio.sleep(0.02)
             if self.together >= self.expected:
                 break

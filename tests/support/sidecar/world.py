@@ -161,7 +161,7 @@ async def four_sidecars(
 
 
 def _dpe_service() -> Service:
-    async def nothing_missing() -> Mapping[str, str]:
+    async def nothing_unready() -> Mapping[str, str]:
         return {}
 
     async def nothing_to_close() -> None:
@@ -172,6 +172,6 @@ def _dpe_service() -> Service:
         full_name=dpe_pb2.DESCRIPTOR.services_by_name["DpeService"].full_name,
         servicer=ToldDpe(),
         register=dpe_pb2_grpc.add_DpeServiceServicer_to_server,
-        missing=nothing_missing,
+        unready_dependencies=nothing_unready,
         close=nothing_to_close,
     )

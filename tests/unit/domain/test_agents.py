@@ -18,7 +18,7 @@ def test_the_registry_of_the_specification_is_read_whole():
     """Every field of SPEC-012 §7.1; the policy in its canonical text."""
     found = read_registry(SPECIFICATION)
 
-    assert found.of_key(digest("crp_gw_prod_legal_1")) == AgentType(
+    assert found.with_key(digest("crp_gw_prod_legal_1")) == AgentType(
         name="specialist_legal",
         keys=(digest("crp_gw_prod_legal_1"),),
         max_loop_depth=1,
@@ -27,7 +27,7 @@ def test_the_registry_of_the_specification_is_read_whole():
         policy="halt-on HIGH; require-grounding 0.90; block-fabrication",
     )
     assert list(found.by_name) == ["orchestrator", "specialist_legal"]
-    assert found.of_key(digest("another")) is None
+    assert found.with_key(digest("another")) is None
 
 
 @pytest.mark.req("AGT-1")
@@ -44,7 +44,7 @@ def test_an_agent_may_have_several_keys():
 
     found = read_registry(one(api_key=keys))
 
-    assert found.of_key(digest("old")) is found.of_key(digest("new")) is found.by_name["orchestrator"]
+    assert found.with_key(digest("old")) is found.with_key(digest("new")) is found.by_name["orchestrator"]
 
 
 @pytest.mark.parametrize("agent", read_registry(SPECIFICATION).by_name.values(), ids=lambda agent: agent.name)

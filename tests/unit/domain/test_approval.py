@@ -32,7 +32,7 @@ def signed(payload: bytes) -> str:
 
 
 def payload_with(**changes) -> bytes:
-    values = json.loads(approval.payload_of(approval.read(approved()).approval))
+    values = json.loads(approval.canonical_payload(approval.read(approved()).approval))
     return json.dumps({**values, **changes}, sort_keys=True, separators=(",", ":")).encode()
 
 

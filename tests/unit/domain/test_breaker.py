@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.api.common.v1 import common_pb2
-from interlock.domain.breaker import BreakerState, Transition, state_of, strategy_under, transitions
+from interlock.domain.breaker import BreakerState, Transition, breaker_state, strategy_under, transitions
 from interlock.domain.budget import Micros
 
 CLOSED, HALF_OPEN, OPEN = BreakerState
@@ -25,7 +25,7 @@ CLOSED, HALF_OPEN, OPEN = BreakerState
 )
 def test_the_state_changes_exactly_at_its_boundary(budget, state):
     """CLOSED above 0.50, OPEN at 0.10 and below, HALF_OPEN between (SPEC-012 §5.1)."""
-    assert state_of(Micros(budget)) is state
+    assert breaker_state(Micros(budget)) is state
 
 
 @pytest.mark.req("BRK-1", "BRK-5")

@@ -15,15 +15,15 @@ from interlock.domain.budget import (
     Micros,
     as_decimal,
     as_fixed,
-    band_of,
+    budget_band,
+    budget_warning,
     charge,
     micros,
-    warning_of,
 )
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.risk.risk import RiskLevel
 from interlock.runtime.settings.model import Settings
-from interlock.session.wiring import rules_of
+from interlock.session.terms import rules_of
 
 DEFAULTS = {"low": 0, "medium": 50_000, "high": 150_000, "critical": 350_000}
 
@@ -111,7 +111,7 @@ def test_a_figure_that_is_no_whole_number_of_millionths_is_refused(value):
 )
 def test_the_band_changes_exactly_at_its_boundary(budget, band):
     """0.50, 0.25, 0.10 and 0.00, one millionth to either side (requirements.md, reading 1)."""
-    assert band_of(Micros(budget)) is band
+    assert budget_band(Micros(budget)) is band
 
 
 @pytest.mark.req("BUD-3", "BRK-2")
@@ -121,7 +121,7 @@ def test_the_band_changes_exactly_at_its_boundary(budget, band):
 )
 def test_the_warning_is_caution_from_a_quarter_up_and_low_below(budget, warning):
     """CRP-Safety-Budget-Warning goes out over the whole of HALF_OPEN and nowhere else."""
-    assert warning_of(Micros(budget)) == warning
+    assert budget_warning(Micros(budget)) == warning
 
 
 @pytest.mark.req("BUD-3")
@@ -131,7 +131,7 @@ def test_two_criticals_and_four_mediums_deplete_the_budget():
     for level in [RiskLevel.CRITICAL] * 2 + [RiskLevel.MEDIUM] * 4:
         budget = charge(budget, DEFAULT_DECREMENTS.of(level))
 
-    assert (budget, band_of(budget)) == (100_000, Band.DEPLETED)
+    assert (budget, budget_band(budget)) == (100_000, Band.DEPLETED)
 
 
 @pytest.mark.req("BUD-4")

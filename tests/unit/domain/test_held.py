@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.domain import held
-from interlock.domain.held import Held, packed, texts_of, unpacked
+from interlock.domain.held import Held, packed, readable_texts, unpacked
 
 
 def a_held(**changes) -> Held:
@@ -63,10 +63,10 @@ def test_every_text_that_a_client_would_get_is_shown():
         "tool_calls": [{"function": {"name": "pay", "arguments": '{"to":"x"}'}}],
     }  # fmt: skip
     body = json.dumps({"choices": [{"index": 0, "message": message}, {"index": 1, "message": {"content": "D"}}]})
-    found = texts_of(a_held(body=body.encode()))
+    found = readable_texts(a_held(body=body.encode()))
 
     assert found == [
         ("choice 0 answer", "A"), ("choice 0 reasoning", "B"), ("choice 0 refusal", "C"),
         ("choice 0 call of pay", '{"to":"x"}'), ("choice 1 answer", "D"),
     ]  # fmt: skip
-    assert texts_of(a_held(form=held.TEXT, body=b"plain")) == [("text", "plain")]
+    assert readable_texts(a_held(form=held.TEXT, body=b"plain")) == [("text", "plain")]

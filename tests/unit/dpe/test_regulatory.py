@@ -18,7 +18,7 @@ from interlock.domain.risk.regulatory import (
     controls,
 )
 from interlock.dpe.document import PiiFinding
-from interlock.dpe.regulatory import classify, controls_of
+from interlock.dpe.regulatory import classify, evidenced_controls
 from interlock.dpe.request import Output, Request
 from interlock.dpe.risk import amplifiers_for
 
@@ -130,8 +130,12 @@ def test_controls_of_a_governed_call():
     """A whole, governed analysis meets more than a bare one, and never what this product does not produce."""
     ran = ["1", "2", "3a", "5", "10", "11", "12"]
     classification = classify(asked("x", domain="employment"), [])
-    whole = controls_of(classification, ran=ran, tiered=True, scored=True, pinned=True, governed=True, personal=False)
-    bare = controls_of(classification, ran=ran, tiered=True, scored=False, pinned=True, governed=False, personal=False)
+    whole = evidenced_controls(
+        classification, ran=ran, tiered=True, scored=True, pinned=True, governed=True, personal=False
+    )
+    bare = evidenced_controls(
+        classification, ran=ran, tiered=True, scored=False, pinned=True, governed=False, personal=False
+    )
 
     assert set(bare.met) < set(whole.met)
     assert len(whole.met) < whole.total

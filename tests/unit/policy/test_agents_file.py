@@ -41,8 +41,8 @@ def test_an_agent_of_the_same_name_is_replaced(path):
 
     assert agents_file.register(path, AgentType("specialist_tax", (digest("new"),), None, None, (), "")) is True
     found = agents_file.load(path)
-    assert found.of_key(digest("tax")) is None
-    assert found.of_key(digest("new")) is not None
+    assert found.with_key(digest("tax")) is None
+    assert found.with_key(digest("new")) is not None
 
 
 @pytest.mark.req("AGT-1")

@@ -104,7 +104,7 @@ def test_compiled_code_that_is_not_that_of_its_source_is_named(home):
     other = compile("ANSWER = 43\n", str(home / "__init__.py"), "exec")
     path.write_bytes(path.read_bytes()[:16] + marshal.dumps(other))
 
-    assert (refusal().reason, "not made from its source" in refusal().message) == ("CODE_CHANGED", True)
+    assert (refusal().reason, "not compiled from its source" in refusal().message) == ("CODE_CHANGED", True)
 
 
 def test_a_source_checkout_says_so(tmp_path, monkeypatch):

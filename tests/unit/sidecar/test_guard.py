@@ -183,7 +183,7 @@ def test_a_stage_that_did_not_run_has_no_header():
     for name in ("grounding_pct", "fidelity_score", "entailment_score", "gdpr_pii_detected"):
         report.ClearField(name)
     known = ResponseHeaders()
-    known.learn(response_headers.of_report(report))
+    known.set(response_headers.of_report(report))
 
     assert {name for name in known.headers if name.startswith(("CRP-Safety", "CRP-Provenance"))} == {
         "CRP-Safety-Hallucination-Risk", "CRP-Safety-Hallucination-Score",
@@ -195,7 +195,7 @@ def test_a_stage_that_did_not_run_has_no_header():
 def test_a_full_report_fills_the_headers_of_the_specification():
     """Stage by stage the table of SPEC-005 §20, as far as the stages exist."""
     known = ResponseHeaders()
-    known.learn(
+    known.set(
         response_headers.of_report(
             a_report(
                 "HIGH",
@@ -233,7 +233,7 @@ def test_hostile_report_texts_reach_no_header():
     """A claim, an entity or a scope that the model wrote cannot become a header, nor split one (A-16)."""
     hostile = "LOW\r\nset-cookie: a=b"
     known = ResponseHeaders()
-    known.learn(
+    known.set(
         response_headers.of_report(
             a_report(
                 quality_tier=hostile,
@@ -248,7 +248,7 @@ def test_hostile_report_texts_reach_no_header():
             )
         )
     )
-    known.learn(response_headers.of_decision(policy_pb2.Decision(oversight_mode=hostile)))
+    known.set(response_headers.of_decision(policy_pb2.Decision(oversight_mode=hostile)))
 
     assert "cookie" not in str(known.headers) + str(known.metadata())
 
@@ -262,7 +262,7 @@ def test_a_settled_budget_is_written_with_its_warning(micros, warning):
     """At and around every boundary of SPEC-012 §2.3; a warning that no longer holds is taken back."""
     known = ResponseHeaders(headers={"CRP-Safety-Budget-Warning": "caution"})
     settled = session_pb2.CommitWindowResponse(safety_budget_micros=micros, session_budget_micros=micros, token="a.b")
-    known.learn(response_headers.of_settlement(settled, 1, 5))
+    known.set(response_headers.of_settlement(settled, 1, 5))
 
     assert known.headers.get("CRP-Safety-Budget-Warning") == warning
     assert float(known.headers["CRP-Agent-Safety-Budget"]) * 1_000_000 == pytest.approx(micros)
@@ -271,7 +271,7 @@ def test_a_settled_budget_is_written_with_its_warning(micros, warning):
 def test_trailing_metadata_is_in_lower_case_and_short():
     """gRPC metadata has the same headers; what is long is in the message alone."""
     known = ResponseHeaders()
-    known.learn({"CRP-Safety-Policy-Applied": "x" * 2049, "CRP-Agent-Safety-Budget": "1.00"})
+    known.set({"CRP-Safety-Policy-Applied": "x" * 2049, "CRP-Agent-Safety-Budget": "1.00"})
 
     assert known.metadata() == (("crp-agent-safety-budget", "1.00"),)
     assert len(known.headers["CRP-Safety-Policy-Applied"]) == 2049

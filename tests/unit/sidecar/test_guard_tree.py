@@ -42,7 +42,7 @@ def a_call(shape: str = "", **asked) -> Call:
     fields = [(name.replace("_", "-"), value) for name, value in asked.items()]
     dispatch = events.Dispatch("host", "m", "push", None, None, None, 1)
     return Call("http", Caller(ANONYMOUS, None), headers.read(fields), CallEvidence((), "", ""), dispatch, {"model": "m"},
-                None, ResponseHeaders(), shape=shape, accumulate=shape == "batch")  # fmt: skip
+                None, ResponseHeaders(), shape=shape)  # fmt: skip
 
 
 def an_admitted(budget: int = 1_000_000, **more) -> Admitted:
@@ -269,7 +269,7 @@ async def test_a_batch_is_checked_before_any_of_it_begins(ids, more, reason):
 def test_a_wish_that_may_not_be_granted_gives_way_to_the_next(wished, next_one):
     """In the session that began for it, whose grant is used up."""
     call = a_call(crp_accept_strategy=wished, crp_agent_delegation_grant="g")
-    call.known.headers["CRP-Set-Session"] = "token=abc; Signed"
+    call.reply.headers["CRP-Set-Session"] = "token=abc; Signed"
     onward = hierarchy._without_preference(call).asked
 
     assert (onward.strategy, onward.session_token, onward.grant) == (next_one, "abc", None)

@@ -223,6 +223,6 @@ def test_a_falling_quality_is_told_with_what_helps(pattern, header):
     """The four patterns of SPEC-004 §13.2; a quality that does not fall has no header."""
     number = session_pb2.Degradation.Value(f"DEGRADATION_{pattern}")
     known = response_headers.ResponseHeaders()
-    known.learn(response_headers.of_opened(session_pb2.OpenedWindow(degradation=number)))
+    known.set(response_headers.of_opened(session_pb2.OpenedWindow(degradation=number)))
 
     assert known.headers.get("CRP-Quality-Degradation") == header

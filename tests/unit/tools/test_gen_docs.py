@@ -10,7 +10,7 @@ from tests.support.paths import ROOT
 
 sys.path.insert(0, str(ROOT / "scripts"))
 
-from gen_docs import configuration
+from gen_docs import configuration, settings_groups
 from reason_finder import find
 
 from interlock.runtime.settings.model import Settings
@@ -88,3 +88,8 @@ def test_every_setting_is_on_the_page():
 
     assert all(f"| `{name}` |" in page for name in Settings.model_fields)
     assert all(field.description for field in Settings.model_fields.values())
+
+
+def test_every_setting_stands_in_one_group():
+    """The groups hold every setting once, in the order of the model."""
+    assert [name for names in settings_groups().values() for name in names] == list(Settings.model_fields)

@@ -1,4 +1,4 @@
-"""What windows said, kept encrypted beside the chain: over both logs, through the service."""
+"""What windows said, kept encrypted beside the chain: over a real log, through the service."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.runtime.keys.derivation import Keyring
 from tests.support.audit.audit import Attacker, Service, serving, session_id, window, window_id
@@ -31,10 +30,10 @@ def database(tmp_path: Path) -> Path:
     return tmp_path / "audit.db"
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
-async def service(request: pytest.FixtureRequest, database: Path) -> AsyncIterator[Service]:
-    """The service over a log of each kind."""
-    async with serving(MemoryLog() if request.param == "memory" else a_log(database)) as running:
+@pytest_asyncio.fixture
+async def service(database: Path) -> AsyncIterator[Service]:
+    """The service over a SQLite log."""
+    async with serving(a_log(database)) as running:
         yield running
 
 

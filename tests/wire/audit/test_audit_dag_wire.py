@@ -12,7 +12,6 @@ import pytest_asyncio
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.domain.chain.chain import window_hmac
 from tests.support.audit.audit import Attacker, Service, hash_of, keys, serving, session_id, window, window_id
@@ -29,10 +28,10 @@ def a_log(database: Path) -> SqliteLog:
     return log
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
-async def service(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Service]:
-    """The service over a log of each kind."""
-    async with serving(MemoryLog() if request.param == "memory" else a_log(tmp_path / "audit.db")) as running:
+@pytest_asyncio.fixture
+async def service(tmp_path: Path) -> AsyncIterator[Service]:
+    """The service over a SQLite log."""
+    async with serving(a_log(tmp_path / "audit.db")) as running:
         yield running
 
 

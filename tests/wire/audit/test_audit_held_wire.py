@@ -114,9 +114,9 @@ async def test_too_late_is_denied_before_any_cleaning_up(service, clock):
 async def test_an_end_is_written_down_once_and_the_bytes_are_deleted(service, clock):
     """OVERSIGHT_EXPIRED and what nobody was told; the chain goes on verifying."""
     item = await hold(service)
-    before = await service.servicer.end_holds()
+    before = await service.servicer.holds.end_overdue()
     clock.pass_s(HOLD_S + 1)
-    ended = [await service.servicer.end_holds(), await service.servicer.end_holds()]
+    ended = [await service.servicer.holds.end_overdue(), await service.servicer.holds.end_overdue()]
     found = await service.stub.Verify(audit_pb2.VerifyRequest(session_id=session_id()))
 
     assert (before, ended) == (0, [1, 0])
@@ -133,7 +133,7 @@ async def test_one_hold_that_cannot_be_read_keeps_no_other_from_its_end(service,
     tampered(tmp_path / "audit.db", "events_no_update", f"{said}'{bent.window_id}'")
     clock.pass_s(HOLD_S + 1)
 
-    assert await service.servicer.end_holds() == 1
+    assert await service.servicer.holds.end_overdue() == 1
     assert service.log.held(sound.window_id).sealed == b""
 
 
@@ -147,10 +147,10 @@ async def test_the_same_claim_is_served_for_a_minute_and_no_longer(service, cloc
     clock.pass_s(30)
     again = await service.stub.ReleaseHeld(claim(item, good))
     other = await service.stub.ReleaseHeld(claim(item, good, claim=hash_of(71)))
-    kept = await service.servicer.end_holds()
+    kept = await service.servicer.holds.end_overdue()
     clock.pass_s(31)
     late = await service.stub.ReleaseHeld(claim(item, good))
-    dropped = await service.servicer.end_holds()
+    dropped = await service.servicer.holds.end_overdue()
 
     assert (first.held, again.held) == (holding().held, holding().held)
     assert (other.refusal.reason, late.refusal.reason) == ("HELD_ALREADY_RELEASED", "HELD_ALREADY_RELEASED")

@@ -22,9 +22,9 @@ from interlock.domain.chain.chain import EventRecord, canonical_json
 from interlock.domain.merkle.alignment import aligned
 from interlock.domain.merkle.bundle import Examined, Examiner, Head
 from interlock.domain.merkle.entries import LOG_SESSION
-from interlock.domain.merkle.entry import entry_of, event_of
-from interlock.domain.merkle.tiles import Line, beyond, line_of, runs, tile_path, tiles_between, written
-from interlock.domain.merkle.tree import root_of
+from interlock.domain.merkle.entry import decode_entry, encode_entry
+from interlock.domain.merkle.tiles import Line, beyond, format_line, parse_line, runs, tile_path, tiles_between
+from interlock.domain.merkle.tree import merkle_root
 from tests.support.audit.audit import session_id
 from tests.support.audit.auditors import Audited, Evidence, audited, settings_of, write_bundle
 
@@ -54,7 +54,7 @@ def exported(folder: Path, work) -> Evidence:
 
 async def truncate(audit: Audited) -> None:
     """Do what retention does with session 2."""
-    work = partial(erasure.truncate, sealer=audit.servicer._sealer, session_id=session_id(2))
+    work = partial(erasure.truncate, sealer=audit.servicer._eraser._sealer, session_id=session_id(2))
     assert await audit.servicer._appender.submit(work)
 
 
@@ -92,7 +92,7 @@ def test_bytes_that_are_gone_beyond_the_mark_are_found(tmp_path):
     """Somebody hides an entry of another session behind its own hash, as retention does: no mark names it."""
     evidence = exported(tmp_path, truncate)
     lines, leaves, _ = evidence.parts()
-    evidence.rewrite([written(b"" if at == 7 else text, leaves[at]) for at, (text, _) in enumerate(lines)])
+    evidence.rewrite([format_line(b"" if at == 7 else text, leaves[at]) for at, (text, _) in enumerate(lines)])
 
     assert named(evidence.examine()) == [(7, "MISSING_BYTES")]
 
@@ -110,7 +110,7 @@ def test_a_mark_that_no_checkpoint_signs_excuses_nothing(tmp_path, anchored):
     gone = [at for at, (text, _) in enumerate(lines) if session_id(2).encode() in text]
     mark = an_event(10, "TRUNCATED", {"last_sequence": 9, "positions": runs(gone)}, session_id(2))
     erased = an_event(1, "CONTENT_ERASED", {}, session_id(8))
-    hidden = [written(b"" if at in gone else text, leaves[at]) for at, (text, _) in enumerate(lines)]
+    hidden = [format_line(b"" if at in gone else text, leaves[at]) for at, (text, _) in enumerate(lines)]
     evidence.rewrite([*hidden, mark[0], erased[0]])
     for old in (evidence.bundle / "tile" / "0" / "000.p").iterdir():
         old.unlink()
@@ -188,7 +188,7 @@ def an_event(sequence: int, event_type: str, data: object, session: str = sessio
     event = EventRecord(
         session, sequence, "", event_type, 2, "2026-05-25T10:00:00Z", canonical_json(data), 1, "sha256:0"
     )
-    return line_of(entry_of(event))
+    return parse_line(encode_entry(event))
 
 
 def problems(*lines: Line) -> list[str]:
@@ -202,7 +202,7 @@ def problems(*lines: Line) -> list[str]:
 )
 def test_a_mark_that_does_not_add_up_is_found(positions):
     """It names exactly the entries of its session before it, in order."""
-    hidden = line_of(written(b"", bytes(32)))
+    hidden = parse_line(format_line(b"", bytes(32)))
     mark = an_event(3, "TRUNCATED", {"last_sequence": 2, "positions": positions})
 
     assert "MARK_INVALID" in problems(hidden, hidden, mark)
@@ -210,10 +210,10 @@ def test_a_mark_that_does_not_add_up_is_found(positions):
 
 def test_a_mark_that_adds_up_is_none():
     """The same with the right positions."""
-    hidden = line_of(written(b"", bytes(32)))
+    hidden = parse_line(format_line(b"", bytes(32)))
     lines = [hidden, hidden, an_event(3, "TRUNCATED", {"positions": [[0, 2]]})]
     leaves = [leaf for _, leaf in lines]
-    signed = Head(3, root_of(leaves), anchored=False)
+    signed = Head(3, merkle_root(leaves), anchored=False)
 
     assert Examiner([signed]).run(lines, leaves, whole=True).verdict == "TRUNCATED"
     assert problems(*lines) == ["MISSING_BYTES"] * 2
@@ -232,8 +232,8 @@ def test_a_log_that_skips_or_repeats_an_event_is_found(sequences, reason):
 def a_seal(sequence: int, window: int, **fields: object) -> Line:
     named: dict[str, object] = dict.fromkeys(("hmac", "response_hash", "report_hash"), "sha256:" + "0" * 64)
     data = named | {"parent_ids": [], "window_number": 1} | fields
-    event = event_of(an_event(sequence, "WINDOW_SEALED", data)[0])
-    return line_of(entry_of(EventRecord(**{**_fields(event), "window_id": f"w{window}"})))
+    event = decode_entry(an_event(sequence, "WINDOW_SEALED", data)[0])
+    return parse_line(encode_entry(EventRecord(**{**_fields(event), "window_id": f"w{window}"})))
 
 
 def _fields(event: EventRecord) -> dict[str, object]:
@@ -270,7 +270,7 @@ def test_a_loss_counts_from_the_first_checkpoint_of_its_generation():
     loss = an_event(1, "TRUNCATED", data | {"reviewer_id": "r", "approval_id": APPROVAL}, LOG_SESSION)
     lines = [an_event(1, "DPE_COMPLETED", {}), loss]
     leaves = [leaf for _, leaf in lines]
-    before, signed = Head(6, bytes(32), anchored=True), Head(2, root_of(leaves), anchored=True, generation=2)
+    before, signed = Head(6, bytes(32), anchored=True), Head(2, merkle_root(leaves), anchored=True, generation=2)
 
     alone = Examiner([before]).run(lines, leaves, whole=True)
     told = Examiner([before, signed]).run(lines, leaves, whole=True)
@@ -280,12 +280,12 @@ def test_a_loss_counts_from_the_first_checkpoint_of_its_generation():
 
 def test_a_line_that_is_no_entry_is_found():
     """Even where its hash is the one that is known."""
-    assert problems(line_of(b'{"a":1}'), line_of(json.dumps({"b": 2}).encode())) == ["MALFORMED_ENTRY"] * 2
+    assert problems(parse_line(b'{"a":1}'), parse_line(json.dumps({"b": 2}).encode())) == ["MALFORMED_ENTRY"] * 2
 
 
 def test_entries_behind_the_last_known_hash_are_taken_as_they_are():
     """Where a tile is gone, the signed roots alone tell."""
-    lines = [line_of(b"%d" % n) for n in range(5)]
+    lines = [parse_line(b"%d" % n) for n in range(5)]
     pairs = list(aligned(lines, [lines[0][1]], whole=False))
 
     assert [reason for _, _, _, reason in pairs] == [""] * 5

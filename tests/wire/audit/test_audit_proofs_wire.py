@@ -13,9 +13,9 @@ from interlock.audit.merkle.checkpoint_key import holds
 from interlock.audit.store.fence import Lost
 from interlock.audit.wiring import open_service
 from interlock.domain.merkle.entries import LOG_SESSION
-from interlock.domain.merkle.entry import event_of
+from interlock.domain.merkle.entry import decode_entry
 from interlock.domain.merkle.note import open_note, verifier_key
-from interlock.domain.merkle.tree import leaf_hash, root_of, verify_consistency, verify_inclusion
+from interlock.domain.merkle.tree import leaf_hash, merkle_root, verify_consistency, verify_inclusion
 from interlock.runtime.rpc.server import RpcServer
 from tests.support.audit.audit import Attacker, serving, session_id
 from tests.support.audit.auditors import Audited, audited, settings_of
@@ -46,7 +46,7 @@ async def test_every_entry_is_proved_to_be_under_the_signed_root(tmp_path):
         assert (signed.size, checkpoint.size, checkpoint.log_size) == (27, 27, 27)
         for position in range(27):
             proof = await stub.ProveInclusion(audit_pb2.ProveInclusionRequest(position=position))
-            event = event_of(proof.entry)
+            event = decode_entry(proof.entry)
             named = audit_pb2.ProveInclusionRequest(session_id=event.session_id, sequence=event.sequence)
             assert verify_inclusion(leaf_hash(proof.entry), position, 27, proof.hashes, signed.root)
             assert await stub.ProveInclusion(named) == proof
@@ -62,7 +62,7 @@ async def test_an_earlier_log_is_proved_to_be_a_prefix_of_a_later_one(tmp_path):
         for old in range(1, 13):
             for new in range(old, 13):
                 proof = await audit.stub.ProveConsistency(audit_pb2.ProveConsistencyRequest(old_size=old, new_size=new))
-                old_root, new_root = root_of(leaves[:old]), root_of(leaves[:new])
+                old_root, new_root = merkle_root(leaves[:old]), merkle_root(leaves[:new])
                 assert (proof.old_root, proof.new_root) == (old_root, new_root)
                 assert verify_consistency(old, new, proof.hashes, old_root=old_root, new_root=new_root)
 
@@ -122,7 +122,7 @@ async def test_a_tree_that_does_not_hold_together_proves_nothing(tmp_path):
 
 
 async def test_a_log_without_a_notary_has_no_checkpoint(tmp_path):
-    """A servicer over a log in memory proves what a size is named for, and signs nothing."""
+    """A servicer without a notary proves what a size is named for, and signs nothing."""
     async with serving() as service:
         await service.seal(2)
         checkpoint = await service.stub.GetCheckpoint(audit_pb2.GetCheckpointRequest())
@@ -154,14 +154,14 @@ async def test_a_loss_is_acknowledged_once_and_the_log_goes_on_behind_it(tmp_pat
         assert (await audit.stub.AcknowledgeTruncation(asked)).size == 3
         assert not (await audit.seal(session=3)).HasField("refusal")
         assert (await audit.stub.AcknowledgeTruncation(asked)).refusal.reason == "NOTHING_MISSING"
-        event = event_of((await entries(audit))[3].entry)
+        event = decode_entry((await entries(audit))[3].entry)
         assert (event.session_id, event.event_type) == (LOG_SESSION, "TRUNCATED")
         data = json.loads(event.data_json)
         assert (data["generation"], data["kept"], data["anchored_size"]) == (2, 3, 6)
         assert (data["reviewer_id"], data["approval_id"]) == ("r@example.com", APPROVAL)
         await audit.notary.round()
         checkpoint = await audit.stub.GetCheckpoint(audit_pb2.GetCheckpointRequest())
-        assert await audit.service.missing() == {}
+        assert await audit.service.unready_dependencies() == {}
     assert checkpoint.note.startswith("interlock.local/audit/2\n7\n")
     assert (tmp_path / "anchor" / "2" / "checkpoint").read_text() == checkpoint.note
     async with audited(settings) as audit:  # and is remembered

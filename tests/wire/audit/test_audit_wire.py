@@ -17,6 +17,7 @@ from grpc_status import rpc_status
 from interlock.api.audit.v1 import audit_pb2, audit_pb2_grpc
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.session.v1 import session_pb2
 from interlock.audit.wiring import open_service
 from interlock.domain.chain.chain import content_hash, unchained_window_hmac, window_hmac
 from interlock.runtime.keys.derivation import HMAC, load_keyring
@@ -401,6 +402,7 @@ async def test_a_seal_can_be_read_to_replay_its_settle(wire):
         status="COMPLETED",
         settle_json='{"policy_text":"","token_count":7}',
         trail_id=second.trail_id,
+        settlement=session_pb2.CommitWindowRequest(token_count=7),
     )
 
 

@@ -16,7 +16,7 @@ import pytest
 import typer.testing
 
 from interlock.cli.audit.commands import app
-from interlock.domain.merkle.entry import event_of
+from interlock.domain.merkle.entry import decode_entry
 from interlock.domain.merkle.tiles import LONGEST_LINE
 from tests.support.audit.auditors import Evidence, build_evidence
 from tests.support.paths import PACKAGE, ROOT
@@ -243,7 +243,7 @@ def test_the_page_prints_an_entry_and_its_hash_as_they_are():
     """The byte-exact example is one."""
     entry = block("text entry").encode()
 
-    assert event_of(entry).event_type == "SESSION_TERMINATED"
+    assert decode_entry(entry).event_type == "SESSION_TERMINATED"
     assert hashlib.sha256(b"\x00" + entry).hexdigest() == block("text leaf")
 
 
@@ -279,9 +279,8 @@ def _run(code, folder: Path, proof) -> str:
 
 def test_every_reason_is_on_the_page():
     """What an examination can name, the page explains."""
-    domain = PACKAGE
-    sources = [domain / "domain" / name for name in ("alignment.py", "bundle.py", "entries.py")]
-    sources.append(domain / "audit" / "examination.py")
+    sources = [PACKAGE / "domain" / "merkle" / name for name in ("alignment.py", "bundle.py", "entries.py")]
+    sources.append(PACKAGE / "audit" / "merkle" / "examination.py")
     named = set(re.findall(r'"([A-Z]{4,}(?:_[A-Z]+)+)"', "".join(path.read_text() for path in sources)))
 
     assert len(named) > 15

@@ -15,10 +15,10 @@ from interlock.cli.check.command import examine
 from interlock.cli.local.embedded import EmbeddedValkey
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
+from tests.support.servers.ports import free_port
 from tests.support.servers.probe import Dependency, PolicyProbe, policy_service
 from tests.support.servers.processes import environment, run
 from tests.support.servers.tls import a_mesh_of_certificates, files
-from tests.support.servers.valkey import free_port
 from tests.support.texts.canary import API_KEY, MASTER_KEY, PASSWORD, found_in
 
 

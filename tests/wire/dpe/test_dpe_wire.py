@@ -347,7 +347,7 @@ async def test_describe_tells_the_calibration(stub):
 
 async def test_ready_when_open(service):
     """A service that opened misses nothing."""
-    assert (service.full_name, dict(await service.missing())) == (FULL_NAME, {})
+    assert (service.full_name, dict(await service.unready_dependencies())) == (FULL_NAME, {})
 
 
 @pytest.mark.req("DPE-17")
@@ -367,7 +367,7 @@ async def test_a_model_that_fails_is_named_and_fails_closed(tmp_path):
     folder = own_model(tmp_path / "nli", [math.nan, 0.0, 0.0], ("entailment", "neutral", "contradiction"))
     opened = await open_service(Settings(nli_model_dir=folder))
     answer = await opened.servicer.Analyze(asked("The Eiffel Tower is tall."), LocalContext(60.0))
-    missing = await opened.missing()
+    missing = await opened.unready_dependencies()
     await opened.close()
 
     assert (answer.refusal.reason, answer.refusal.kind) == ("MODEL_OUTPUT_INVALID", common_pb2.REFUSAL_KIND_UNAVAILABLE)

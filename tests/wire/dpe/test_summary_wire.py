@@ -160,7 +160,7 @@ async def test_a_model_that_fails_scores_nothing(tmp_path):
     found = await opened.servicer.CheckSummary(summarised(summaries.HELD_BACK[0]), LocalContext(60.0))
 
     assert (found.refusal.kind, found.fidelity_score) == (common_pb2.REFUSAL_KIND_UNAVAILABLE, 0.0)
-    assert "nli" in await opened.missing()
+    assert "nli" in await opened.unready_dependencies()
     await opened.close()
 
 

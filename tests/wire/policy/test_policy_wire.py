@@ -305,7 +305,7 @@ async def test_the_service_is_ready_by_itself():
     service = await open_service(Settings())
 
     assert (service.name, service.full_name) == ("policy", "interlock.api.policy.v1.PolicyService")
-    assert await service.missing() == {}
+    assert await service.unready_dependencies() == {}
 
 
 async def test_a_malformed_default_policy_fails_at_the_start():

@@ -15,8 +15,8 @@ from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.mesh import NAMES, Mesh
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
+from tests.support.servers.ports import free_port
 from tests.support.servers.probe import AuditProbe, Dependency, PolicyProbe, audit_service, policy_service
-from tests.support.servers.valkey import free_port
 from tests.support.streams import ask_each
 
 
@@ -57,7 +57,7 @@ def parse(text: str) -> policy_pb2.ParseRequest:
 async def test_missing_names_each_service_with_what_to_do(mesh, peers):
     """Services that do not answer are named, with the command that starts them and the setting that finds them."""
     server = await peers.start()
-    missing = await mesh.missing()
+    missing = await mesh.unready_dependencies()
     await server.drain()
 
     assert set(missing) == {"session", "dpe"}
@@ -70,7 +70,7 @@ async def test_missing_names_what_a_service_misses(mesh, peers):
     """A service that runs without its dependency is named with that dependency and its own hint."""
     peers.redis.gone = {"redis": "start it"}
     server = await peers.start()
-    missing = await mesh.missing()
+    missing = await mesh.unready_dependencies()
     await server.drain()
 
     assert missing["policy/redis"] == "start it"
@@ -81,7 +81,7 @@ async def test_another_service_at_the_address_is_told(mesh, peers):
     """A service of another kind at the address is not taken for the right one."""
     wrong = Mesh.remote(peers.settings.model_copy(update={"dpe_address": f"127.0.0.1:{peers.port}"}))
     server = await peers.start()
-    missing = await wrong.missing()
+    missing = await wrong.unready_dependencies()
     await server.drain()
     await wrong.close()
 
@@ -155,5 +155,5 @@ async def test_local_mesh_takes_services_and_servicers():
 
     assert answer.canonical_text == "hello"
     assert [message.event.sequence async for message in stream] == [1, 2]
-    assert await mesh.missing() == {"files": "put them back"}
+    assert await mesh.unready_dependencies() == {"files": "put them back"}
     assert set(NAMES) <= set(vars(mesh))

@@ -58,7 +58,7 @@ async def test_a_member_is_served(held):
     async with serving([policy_service(PolicyProbe())], **files(held, "policy")) as port:
         async with mesh_of(port, **files(held, "sidecar")) as mesh:
             assert await parse(mesh, "hello") == "hello"
-            assert "policy" not in await mesh.missing()
+            assert "policy" not in await mesh.unready_dependencies()
 
 
 async def test_plain_text_is_not_served(held):

@@ -22,7 +22,7 @@ from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
-from interlock.session.wiring import rules_of
+from interlock.session.terms import rules_of
 from tests.support.session.session_client import MASTER, POLICY, SCOPE, Client, Clock, asking, payload, serving, sha
 
 CHILD = "key_fedcba9876543210fedcba98"

@@ -10,7 +10,7 @@ import pytest
 from interlock.api.session.v1 import session_pb2 as pb
 from interlock.domain.errors import Kind
 from interlock.runtime.settings.model import Settings
-from interlock.session.store import records
+from interlock.session.terms import terms_from_json, terms_to_json
 from tests.support.session.session_client import MASTER, POLICY, asking, opening, payload, serving, settling, sha
 from tests.support.session.sessions import new_state
 
@@ -174,11 +174,11 @@ async def test_a_looser_policy_in_the_store_is_still_refused(client, valkey):
 
 def test_terms_of_before_can_still_be_read():
     """Stored by a writer that knew of no trees: what it left out has its default, and nothing is delegated by it."""
-    written = json.loads(records.terms_to_json(new_state().terms))
+    written = json.loads(terms_to_json(new_state().terms))
     for later in ("ancestors", "agent", "deepest", "max_delegations", "accumulate", "residency", "safety_mode"):
         del written[later]
     del written["limits"]["max_fan_out"]
-    terms = records.terms_from_json(json.dumps(written).encode())
+    terms = terms_from_json(json.dumps(written).encode())
 
     assert (terms.session_id, terms.ancestors, terms.parent_session_id) == (new_state().terms.session_id, (), None)
     assert (terms.limits.max_fan_out, terms.deepest, terms.max_delegations) == (10, 0, 0)

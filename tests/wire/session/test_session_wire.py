@@ -20,7 +20,8 @@ from interlock.session.servicer import SessionServicer
 from interlock.session.store.batcher import Batcher
 from interlock.session.store.connection import parse
 from interlock.session.store.redis import RedisStore
-from interlock.session.wiring import open_service, rules_of
+from interlock.session.terms import rules_of
+from interlock.session.wiring import open_service
 from tests.support.session.session_client import (
     HIGH,
     MASTER,
@@ -352,7 +353,7 @@ async def test_a_caller_who_hangs_up_while_opening_leaves_no_lease(client, setti
     await client.open((await client.start()).token)  # from here on the store knows the script
     token = (await client.start()).token
     service = await open_service(settings)
-    assert await service.missing() == {}  # connected
+    assert await service.unready_dependencies() == {}  # connected
     opening_call = asyncio.create_task(service.servicer.OpenWindow(opening(token), None))
     for _ in range(3):
         await asyncio.sleep(0)

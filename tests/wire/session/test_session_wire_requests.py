@@ -209,7 +209,7 @@ async def test_sessions_can_be_kept_in_memory(settings):
     opened = await service.servicer.OpenWindow(opening(started.token), None)
     settled = await service.servicer.CommitWindow(settling(opened.window), None)
     replayed = await service.servicer.OpenWindow(opening(started.token), None)
-    missing = await service.missing()
+    missing = await service.unready_dependencies()
     await service.close()
 
     assert (settled.session_budget_micros, replayed.refusal.reason, missing) == (850_000, "TOKEN_REPLAYED", {})

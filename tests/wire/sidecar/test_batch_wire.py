@@ -12,7 +12,7 @@ from tests.support.sidecar.remedies import told
 from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Merger, budget, dag, onward
 
-running, provider, sidecar = answering.running, answering.provider, answering.sidecar
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 
 def body(question: str) -> dict:

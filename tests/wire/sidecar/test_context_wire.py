@@ -10,25 +10,13 @@ from tests.support.sidecar.remedies import fields_of, told
 from tests.support.sidecar.sidecar import DpeDouble, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Merger, budget, dag, fan_in, fan_out, onward, window_of
 
-running, provider = answering.running, answering.provider
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 LONG = " ".join(f"Sentence {number} says that revenue was {number} million." for number in range(60))
 FACTS = [
     {"id": "high", "content": "The audit of May found no error at all in the books.", "importance": 0.9},
     {"id": "low", "content": "The office has eleven rooms and one of them is blue.", "importance": 0.1},
 ]
-
-
-@pytest.fixture
-def dpe() -> Merger:
-    return Merger()
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider, dpe):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe) as one:
-        yield one
 
 
 async def second(sidecar, first, interlock, question: str = "And then?"):

@@ -19,7 +19,7 @@ from tests.support.sidecar.windows import (
     window_of,
 )
 
-running, provider, sidecar = answering.running, answering.provider, answering.sidecar
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 
 def lineage(response) -> str:

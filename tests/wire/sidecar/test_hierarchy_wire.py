@@ -10,7 +10,7 @@ from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import PLAN, Merger, budget, dag, onward
 from tests.support.sidecar.world import agents_file
 
-running, provider, sidecar = answering.running, answering.provider, answering.sidecar
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 HIERARCHICAL = {"crp-context-strategy": "hierarchical"}
 LAW, MONEY = "What of law?", "What of money?"

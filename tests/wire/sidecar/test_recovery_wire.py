@@ -15,7 +15,7 @@ from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Merger, budget, dag, delegated, fan_in, fan_out, onward
 
-running, provider = answering.running, answering.provider
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.stored_sidecar
 
 HIGH, MEDIUM = "It is HIGH.", "It is MEDIUM."
 
@@ -24,13 +24,6 @@ HIGH, MEDIUM = "It is HIGH.", "It is MEDIUM."
 def fail():
     yield failpoints.configure
     failpoints.configure("")
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider, redis_url):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger(), redis_url=redis_url) as one:
-        yield one
 
 
 async def trail(sidecar, response) -> list[str]:

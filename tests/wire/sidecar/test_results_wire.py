@@ -14,7 +14,7 @@ from tests.support.sidecar.remedies import fields_of, told
 from tests.support.sidecar.sidecar import reason_of, token_of
 from tests.support.sidecar.windows import dag, delegated, onward, report, result_of, window_of
 
-running, provider, sidecar = answering.running, answering.provider, answering.sidecar
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 
 async def made_from(sidecar, parent, *results, **more):

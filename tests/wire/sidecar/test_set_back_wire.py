@@ -6,19 +6,12 @@ import pytest
 
 from interlock.session.store.redis import key_of
 from tests.support.sidecar import answering
-from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
-from tests.support.sidecar.windows import Merger, budget, dag, delegated, onward
+from tests.support.sidecar.sidecar import reason_of, token_of
+from tests.support.sidecar.windows import budget, dag, delegated, onward
 
-running, provider = answering.running, answering.provider
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.stored_sidecar
 
 CRITICAL, HIGH = "It is CRITICAL.", "It is HIGH."
-
-
-@pytest.fixture
-async def sidecar(tmp_path, running, provider, redis_url):
-    del provider
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=Merger(), redis_url=redis_url) as one:
-        yield one
 
 
 class SetBack:

@@ -15,17 +15,13 @@ from interlock.domain.errors import unavailable
 from interlock.session.store.redis import key_of
 from interlock.sidecar.settlement import sweep
 from interlock.sidecar.settlement.recovery import restoring
-from tests.support.servers.provider import RunningProvider
+from tests.support.sidecar import answering
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
-from tests.support.sidecar.windows import Answering, Merger, budget, onward
+from tests.support.sidecar.windows import Merger, budget, onward
+
+running = answering.running
 
 COUNT = 5
-
-
-@pytest.fixture(scope="module")
-def running():
-    with RunningProvider(Answering()) as provider:
-        yield provider
 
 
 class Gate:

@@ -12,7 +12,7 @@ from tests.support.sidecar.remedies import told
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Merger, budget, dag, delegated, fan_in, fan_out, onward, window_of
 
-running, provider, sidecar = answering.running, answering.provider, answering.sidecar
+running, provider, dpe, sidecar = answering.running, answering.provider, answering.dpe, answering.sidecar
 
 
 @pytest.mark.req("DAG-9")

@@ -1,15 +1,14 @@
-"""Erasing a session: its data key is destroyed, and a signed entry of its chain says so (AUD-5, reliability.md A-44).
+"""Erasing a session: destroy its data key and record that in a signed entry of its chain (AUD-5, reliability.md A-44).
 
-What the chain itself holds stays: hashes, figures and who decided what. The event comes first and the deletion after it,
-in one transaction; the store itself refuses the deletion without the event.
+The chain itself stays: hashes, figures and who decided what. The event comes first and the deletion after it, in one
+transaction; the store refuses the deletion without the event.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any
 
 import structlog
 from prometheus_client import Counter
@@ -18,15 +17,14 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.requests import Note
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.seal import Sealer
-from interlock.audit.sealing.verify import require_valid_chain
-from interlock.audit.store.log import AuditLog, Chain, Erased, Writing
+from interlock.audit.sealing.verify import no_session, require_valid_chain
+from interlock.audit.store.log import Erased, Writing
 from interlock.domain import ids
 from interlock.domain.chain.chain import canonical_json
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED, runs
-from interlock.domain.errors import Refused, forbidden, invalid, not_found
+from interlock.domain.errors import forbidden, invalid
 from interlock.domain.merkle.entries import LOG_SESSION
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.errors import answers_refusals
 
 log = structlog.get_logger()
 
@@ -35,19 +33,17 @@ TRUNCATED_TOTAL = Counter("interlock_audit_sessions_truncated", "Sessions whose 
 
 RETENTION = "RETENTION"
 REASONS = frozenset({"ERASURE_REQUEST", "CONSENT_WITHDRAWN", "LEGAL_ORDER", "OPERATOR_DECISION"})
-"""Why a person may have a session erased; retention has its own reason."""
+"""Reasons that a person may give for erasing a session; retention has its own."""
 
 _NAME = re.compile(r"[A-Za-z0-9._@+:=/-]{1,256}", re.ASCII)
-
-T = TypeVar("T")
 
 
 def erase(
     writing: Writing, sealer: Sealer, session_id: str, *, reason: str, approval_id: str = "", reviewer_id: str = ""
 ) -> bool:
-    """Destroy a session's data key and return whether there was something to erase.
+    """Destroy a session's data key and return whether there was anything to erase.
 
-    A chain that does not verify is not erased: what is missing from it could no longer be told from what was erased.
+    A broken chain is not erased: its missing parts could no longer be told from the erased ones.
     """
     chain = writing.chain(session_id)
     if not chain.events and not chain.windows:
@@ -67,11 +63,11 @@ def erase(
 
 
 def truncate(writing: Writing, sealer: Sealer, session_id: str) -> int:
-    """Remove a session's events, windows and reports after a mark that names them, and return how many events.
+    """Remove a session's events, windows and reports after a mark that names them; return how many events went.
 
-    The mark is the next event of the session's own chain: its HMAC is chained to the last event that goes, and it names
-    the positions of all that go, so that an auditor of the Merkle log knows which leaves may be without bytes. It repeats
-    what the rest of the log needs: the charges, the tip, and the windows counted.
+    The mark is the next event of the session's own chain. Its HMAC is chained to the last removed event, and it names the
+    positions of all removed events, so that an auditor of the Merkle log knows which leaves may lack their bytes. It
+    repeats what the rest of the log needs: the charges, the tip and the number of windows.
     """
     chain = writing.chain(session_id)
     if not chain.events or session_id == LOG_SESSION or chain.events[-1].event_type == TRUNCATED:
@@ -97,39 +93,18 @@ def _mark(event_type: str, data: dict[str, Any]) -> Note:
     return Note(event_type, audit_pb2.SEVERITY_WARN, canonical_json(data), "")
 
 
-def no_session() -> Refused:
-    """Nothing is known of that session."""
-    return not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
+class Eraser:
+    """Erases a session on a reviewer's approval."""
 
+    def __init__(self, appender: Appender, sealer: Sealer) -> None:
+        self._appender, self._sealer = appender, sealer
 
-class ErasureHandlers:
-    """The RPC of erasure, a part of the audit servicer."""
-
-    _log: AuditLog
-    _appender: Appender
-    _sealer: Sealer
-
-    if TYPE_CHECKING:  # the servicer's own
-
-        async def read(self, reading: Callable[[], T]) -> T: ...
-        def _sound(self, session_id: str) -> Chain: ...
-
-    @answers_refusals(audit_pb2.EraseSessionResponse)
-    async def EraseSession(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.EraseSessionRequest, context: Any
-    ) -> audit_pb2.EraseSessionResponse:
-        """Destroy a session's data key, on an approval that the caller has verified: one person asks, another approves."""
-        del context
+    async def erase(self, request: audit_pb2.EraseSessionRequest) -> audit_pb2.EraseSessionResponse:
+        """Destroy a session's data key. The caller has verified the approval: one person asks, another approves."""
         session_id = ids.check("crp_sess_", request.session_id)
         if session_id == LOG_SESSION:
             raise forbidden("LOG_SESSION", "the entries about the log itself are never erased")
-        if not request.approval_id or not request.reviewer_id:
-            raise forbidden("APPROVAL_REQUIRED", "a session is erased on a reviewer's approval")
-        if not _NAME.fullmatch(request.approval_id) or not _NAME.fullmatch(request.reviewer_id):
-            raise invalid("INVALID_APPROVAL", "an approval id and a reviewer's name have 1 to 256 printable characters")
-        reason = request.reason or "ERASURE_REQUEST"
-        if reason not in REASONS:
-            raise invalid("INVALID_REASON", "a reason is one of " + ", ".join(sorted(REASONS)))
+        reason = _reason(request)
         work = partial(
             erase, sealer=self._sealer, session_id=session_id, reason=reason, approval_id=request.approval_id,
             reviewer_id=request.reviewer_id,
@@ -139,3 +114,15 @@ class ErasureHandlers:
         if erased:
             ERASED.labels(reason).inc()
         return audit_pb2.EraseSessionResponse(erased=erased)
+
+
+def _reason(request: audit_pb2.EraseSessionRequest) -> str:
+    """Return the reason of an erasure. Refused without an approval, or with a reason that is not on the list."""
+    if not request.approval_id or not request.reviewer_id:
+        raise forbidden("APPROVAL_REQUIRED", "a session is erased on a reviewer's approval")
+    if not _NAME.fullmatch(request.approval_id) or not _NAME.fullmatch(request.reviewer_id):
+        raise invalid("INVALID_APPROVAL", "an approval id and a reviewer's name have 1 to 256 printable characters")
+    reason = request.reason or "ERASURE_REQUEST"
+    if reason not in REASONS:
+        raise invalid("INVALID_REASON", "a reason is one of " + ", ".join(sorted(REASONS)))
+    return reason

@@ -1,6 +1,6 @@
-"""Retention: after so many days a session's contents are erased, after more its events are removed, each with a mark (AUD-5).
+"""Retention: erase a session's contents after some days, remove its events after more, each with a mark (AUD-5).
 
-One session is one transaction, so that a long backlog holds up nobody, and a crash leaves no session half removed.
+Each session is one transaction: a long backlog blocks no one, and a crash leaves no session half removed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _DAY = 86_400_000_000
 
 
 class Retention:
-    """The task of one audit process; of several on one database, the one that leads it runs it."""
+    """The retention task. Of several audit processes on one database, the leader of this task runs it."""
 
     def __init__(
         self, settings: Settings, audit_log: AuditLog, appender: Appender, sealer: Sealer, clock: Clock
@@ -42,12 +42,12 @@ class Retention:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Begin, where anything is to be retained for a time only."""
+        """Start the task, if the settings limit how long anything is kept."""
         if self._contents_days is not None or self._events_days is not None:
             self._task = asyncio.create_task(self._run(), name="audit-retention")
 
     async def close(self) -> None:
-        """End after the session that is being removed."""
+        """Stop; a session whose removal is under way is finished."""
         if self._task is not None:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -58,13 +58,13 @@ class Retention:
         while True:
             try:
                 await self.once()
-            except Exception as error:  # noqa: BLE001 - the next round tries again; nothing was removed unmarked
+            except Exception as error:  # noqa: BLE001 - the next round tries again; nothing is removed without its mark
                 reason = error.reason if isinstance(error, Refused) else type(error).__name__
                 log.warning("audit.retention.failed", reason=reason)
             await asyncio.sleep(PERIOD_S)
 
     async def once(self) -> tuple[int, int]:
-        """Remove what is past its time now, and return how many sessions were erased and truncated."""
+        """Remove everything that is due now; return how many sessions were erased and how many truncated."""
         if not await asyncio.to_thread(self._log.leads, TASK):
             return 0, 0
         truncated = await self._each(self._events_days, truncate, erasable=False)
@@ -95,7 +95,7 @@ class Retention:
         except Refused as refused:
             if refused.reason != "CHAIN_BROKEN":
                 raise
-            # A broken chain is evidence: nothing of it is removed, and the others are not held up.
+            # A broken chain is evidence: none of it is removed, and the other sessions continue.
             log.warning("audit.retention.kept", session_id=session_id, reason=refused.reason)
             return 0
         await failpoints.reached("audit.after_erase")

@@ -1,6 +1,6 @@
 """Audit events for a SIEM: OCSF 1.1.0, class API Activity (SPEC-011 §4.2; AUD-4).
 
-What OCSF has no field for is in ``unmapped``: an event can be read back from its line, and its HMAC checked.
+Data without an OCSF field goes into ``unmapped``: an event can be read back from its line, and its HMAC checked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ACTIVITIES: Mapping[str, int] = {
     ),
     **dict.fromkeys(("SESSION_TERMINATED", "CONTENT_DROPPED", "CONTENT_ERASED", "TRUNCATED"), DELETE),
 }  # fmt: skip
-"""What an event does to the session; of every other type the activity is Other, under its own name."""
+"""OCSF activity by event type. Every other type has the activity Other and its own name."""
 
 _SERVICE = {"name": "CRP Gateway", "uid": "interlock", "version": version("interlock")}
 _NAMES = {CREATE: "Create", READ: "Read", UPDATE: "Update", DELETE: "Delete"}
@@ -44,7 +44,7 @@ _FAILURES = frozenset({
 
 
 def lines(events: Iterable[EventRecord]) -> Iterator[str]:
-    """Yield an OCSF event for each event of one session; whose it is and who answers is told from when it was known."""
+    """Yield an OCSF event for each event of one session. Scope and endpoint are included once an event has named them."""
     scope = endpoint = ""
     for event in events:
         found = data_of(event.data_json)
@@ -61,7 +61,7 @@ def _endpoint(data: Mapping[str, Any]) -> str:
 
 
 def ocsf_of(event: EventRecord, data: Any, *, scope: str, endpoint: str) -> dict[str, Any]:
-    """Return one event as OCSF has it; fields that are not known are left out."""
+    """Return one event in OCSF; unknown fields are left out."""
     activity = ACTIVITIES.get(event.event_type, OTHER)
     severity, failed = _SEVERITIES.get(event.severity, 0), event.event_type in _FAILURES
     return {
@@ -117,7 +117,7 @@ def _unmapped(event: EventRecord, data: Any) -> dict[str, Any]:
 
 
 def _milliseconds(timestamp: str) -> int:
-    """Return milliseconds since the epoch; 0 for a stored time that is none, which is in ``original_time`` as it is."""
+    """Return milliseconds since the epoch; 0 for an unreadable time, which stays in ``original_time``."""
     try:
         return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
     except (ValueError, OverflowError):

@@ -1,7 +1,7 @@
-"""Responses that are held for a reviewer: decided once, handed out once, denied when time runs out (SPEC-012 §6; I12, A-30).
+"""Responses held for a reviewer: decided once, handed out once, denied when time runs out (SPEC-012 §6; I12, A-30).
 
-Each step is one transaction that writes its event into the session's chain and moves the row, so that neither is there
-without the other. Time is this service's; it is asked at every access, whatever the task that cleans up has come to.
+Each step is one transaction that writes its event into the session's chain and changes the row, so that neither exists
+without the other. The clock is this service's and is read at every access, however far the clean-up task has come.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import asyncio
 import json
 import re
 from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import structlog
 from prometheus_client import Counter
@@ -22,14 +20,15 @@ from interlock.api.common.v1 import common_pb2
 from interlock.audit.holds import rule
 from interlock.audit.holds.rule import Decision, ReleaseClaim, Released
 from interlock.audit.sealing.appender import Appender
-from interlock.audit.sealing.seal import Sealer
-from interlock.audit.store.log import AuditLog, Chain, HeldRow
+from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.seal import Head, Sealer
+from interlock.audit.store.log import AuditLog, HeldRow
 from interlock.domain import held, ids
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Refused, invalid
 from interlock.runtime import failpoints
 from interlock.runtime.clock import iso8601
-from interlock.runtime.rpc.errors import answers_refusals
 
 log = structlog.get_logger()
 
@@ -50,113 +49,98 @@ _STATUSES = {
 }
 _NUMBERS = {name: number for number, name in _STATUSES.items()}
 
-T = TypeVar("T")
 
+class HeldResponses:
+    """Lists, shows, decides and hands out held responses; ends those whose time is over."""
 
-class HeldHandlers:
-    """The RPCs of held responses, a part of the audit servicer."""
+    def __init__(
+        self, audit_log: AuditLog, readers: Readers, chains: VerifiedChains, appender: Appender, sealer: Sealer, *,
+        require_anchored: Callable[[], None],
+    ) -> None:  # fmt: skip
+        """*require_anchored* refuses a release while too much of the log is not anchored."""
+        self._log, self._readers, self._chains = audit_log, readers, chains
+        self._appender, self._sealer, self._require_anchored = appender, sealer, require_anchored
 
-    _log: AuditLog
-    _appender: Appender
-    _sealer: Sealer
-
-    if TYPE_CHECKING:  # the servicer's own
-
-        async def read(self, reading: Callable[[], T]) -> T: ...
-        def require_anchored(self) -> None: ...
-        def _sound(self, session_id: str) -> Chain: ...
-        def _noticing(self, session_id: str) -> AbstractAsyncContextManager[None]: ...
-
-    @answers_refusals(audit_pb2.ListHeldResponse)
-    async def ListHeld(self, request: audit_pb2.ListHeldRequest, context: Any) -> audit_pb2.ListHeldResponse:  # noqa: N802 - gRPC's name
-        """List a page of held responses, without their text."""
-        del context
+    async def list_held(self, request: audit_pb2.ListHeldRequest) -> audit_pb2.ListHeldResponse:
+        """Return a page of held responses, without their text."""
         limit = request.limit or PAGE
         if not 1 <= limit <= MOST:
             raise invalid("INVALID_LIMIT", f"a page has 1 to {MOST} items", field="limit")
         session_id = request.session_id and ids.check("crp_sess_", request.session_id)
         after = request.after and ids.check("crp_win_", request.after)
-        now = iso8601(self._sealer.clock())
-        rows = await self.read(
+        now = self._now()
+        rows = await self._readers.run(
             partial(self._log.held_list, _STATUSES.get(request.status), session_id, after, limit + 1, now)
         )
-        items = await self.read(lambda: [self._item(row, now) for row in rows[:limit]])
+        items = await self._readers.run(lambda: [self._item(row, now) for row in rows[:limit]])
         return audit_pb2.ListHeldResponse(items=items, more=len(rows) > limit)
 
-    @answers_refusals(audit_pb2.GetHeldResponse)
-    async def GetHeld(self, request: audit_pb2.GetHeldRequest, context: Any) -> audit_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
-        """Read a held response from a chain that verifies: nobody approves what may have been tampered with."""
-        del context
+    async def get(self, request: audit_pb2.GetHeldRequest) -> audit_pb2.GetHeldResponse:
+        """Return a held response from a chain that verifies: a reviewer must not see a response that was tampered with."""
         row = await self._row(request.window_id)
-        async with self._noticing(row.session_id):
-            chain = await self.read(partial(self._sound, row.session_id))
-        now = iso8601(self._sealer.clock())
-        item = await self.read(partial(self._item, row, now))
+        chain = await self._chains.read(row.session_id)
+        now = self._now()
+        item = await self._readers.run(partial(self._item, row, now))
         item.reason = _reason(chain.events, row.window_id)
         waiting = row.status(now) in {"PENDING", "APPROVED"}
-        if waiting and not row.sealed:  # erased: there is nothing left to decide about
+        if waiting and not row.sealed:  # erased: there is nothing left to decide
             item.status, item.token = audit_pb2.HELD_STATUS_EXPIRED, ""
         if request.state_only or not (waiting and row.sealed):
             return audit_pb2.GetHeldResponse(item=item)
-        return audit_pb2.GetHeldResponse(item=item, held=await self.read(partial(self._opened, row)))
+        return audit_pb2.GetHeldResponse(item=item, held=await self._readers.run(partial(self._opened, row)))
 
-    @answers_refusals(audit_pb2.DecideHeldResponse)
-    async def DecideHeld(self, request: audit_pb2.DecideHeldRequest, context: Any) -> audit_pb2.DecideHeldResponse:  # noqa: N802 - gRPC's name
-        """Write a decision down; of two at once the second finds the first."""
-        del context
+    async def decide(self, request: audit_pb2.DecideHeldRequest) -> audit_pb2.DecideHeldResponse:
+        """Record a decision; of two concurrent ones the second finds the first."""
         row = await self._row(request.window_id)
         decision = _decision(request)
-        head = await self._verified(row.session_id)
+        head = await self._verified_head(row.session_id)
         await failpoints.reached("audit.before_decision")
         decided: HeldRow = await self._appender.submit(
             partial(rule.decide, self._sealer, decision=decision, verified=head), size=request.ByteSize()
         )
         await failpoints.reached("audit.after_decision")
         DECISIONS.labels("approved" if decision.approved else "rejected").inc()
-        now = iso8601(self._sealer.clock())
-        return audit_pb2.DecideHeldResponse(item=await self.read(partial(self._item, decided, now)))
+        now = self._now()
+        return audit_pb2.DecideHeldResponse(item=await self._readers.run(partial(self._item, decided, now)))
 
-    @answers_refusals(audit_pb2.ReleaseHeldResponse)
-    async def ReleaseHeld(self, request: audit_pb2.ReleaseHeldRequest, context: Any) -> audit_pb2.ReleaseHeldResponse:  # noqa: N802 - gRPC's name
-        """Hand an approved response out, once, after its event is durable."""
-        del context
-        self.require_anchored()
+    async def release(self, request: audit_pb2.ReleaseHeldRequest) -> audit_pb2.ReleaseHeldResponse:
+        """Hand out an approved response once, after its event is durable."""
+        self._require_anchored()
         claim = _claim(request)
-        head = await self._verified(claim.session_id)
+        head = await self._verified_head(claim.session_id)
         await failpoints.reached("audit.before_handout")
         released: Released = await self._appender.submit(
             partial(rule.release, self._sealer, claim=claim, verified=head), size=request.ByteSize()
         )
         await failpoints.reached("audit.after_handout")
         DECISIONS.labels("repeated" if released.repeated else "released").inc()
-        now = iso8601(self._sealer.clock())
-        item = await self.read(partial(self._item, released.row, now))
+        now = self._now()
+        item = await self._readers.run(partial(self._item, released.row, now))
         return audit_pb2.ReleaseHeldResponse(held=released.held, item=item, sealed=released.sealed.message())
 
-    async def watch_holds(self) -> None:
-        """Deny what nobody decided in time and delete what is no longer needed, until cancelled."""
+    async def watch(self) -> None:
+        """Deny responses that were not decided in time and delete bytes no longer needed, until cancelled."""
         told = ""
         while True:
             await asyncio.sleep(PERIOD_S)
             try:
-                await self.end_holds()
+                await self.end_overdue()
                 told = ""
             except Refused as refused:
                 if told != refused.reason:  # once, not every second for as long as a disk is full
                     log.warning("held.cleanup_failed", reason=refused.reason)
                 told = refused.reason
-            except Exception:  # a defect here must not end the task: every access still looks at the time itself
+            except Exception:  # a defect here must not end the task; every access still checks the time itself
                 log.exception("held.cleanup_defect")
 
-    async def end_holds(self) -> int:
-        """Write OVERSIGHT_EXPIRED for each hold that ended, drop its bytes and those of answers long handed out.
+    async def end_overdue(self) -> int:
+        """Write OVERSIGHT_EXPIRED for each hold that ended; drop its bytes and those of responses handed out long ago.
 
-        Returns how many of them had something to end.
+        Returns how many rows it ended.
         """
-        if not await self.read(partial(self._log.leads, TASK)):
+        if not await self._readers.run(partial(self._log.leads, TASK)):
             return 0
-        now = iso8601(self._sealer.clock())
-        over = await self.read(partial(self._log.expired_unmarked, now, MOST))
+        over = await self._readers.run(partial(self._log.expired_unmarked, self._now(), MOST))
         ended = 0
         for row in over:
             work, outcome = (rule.clear, "cleared") if row.handed_out_at else (rule.expire, "expired")
@@ -164,26 +148,28 @@ class HeldHandlers:
                 done = bool(await self._appender.submit(partial(work, self._sealer, window_id=row.window_id)))
             except Refused:
                 raise
-            except Exception:  # one row that cannot be read must not keep the others
+            except Exception:  # one unreadable row must not hold up the others
                 log.exception("held.cleanup_defect", window_id=row.window_id)
                 continue
             DECISIONS.labels(outcome).inc(done)
             ended += done
         return ended
 
+    def _now(self) -> str:
+        return iso8601(self._sealer.clock())
+
     async def _row(self, window_id: str) -> HeldRow:
-        row = await self.read(partial(self._log.held, ids.check("crp_win_", window_id)))
+        row = await self._readers.run(partial(self._log.held, ids.check("crp_win_", window_id)))
         if row is None:
             raise rule.unknown()
         return row
 
-    async def _verified(self, session_id: str) -> tuple[int, str]:
-        """Return the head of a chain that verifies; nothing is decided or handed out on the strength of a broken one."""
-        async with self._noticing(session_id):
-            return (await self.read(partial(self._sound, session_id))).head
+    async def _verified_head(self, session_id: str) -> Head:
+        """Return the head of a chain that verifies; with a broken one nothing is decided or handed out."""
+        return (await self._chains.read(session_id)).head
 
     def _opened(self, row: HeldRow) -> bytes:
-        """Return the bytes of a held response. What was erased in between has no key any more."""
+        """Return the bytes of a held response. A session erased in the meantime has no key left."""
         key = self._log.contents(row.session_id).key
         if key is None:
             raise rule.unknown()
@@ -200,7 +186,7 @@ class HeldHandlers:
             status=_NUMBERS[row.status(now)],
             held_at=row.held_at,
             expires_at=row.expires_at,
-            risk_level=cast("Any", window.risk_level if window else common_pb2.RISK_LEVEL_UNSPECIFIED),
+            risk_level=common_pb2.RiskLevel.ValueType(window.risk_level if window else 0),
             response_hash=window.response_hash if window else "",
             policy_hash=row.policy_hash,
             reviewer_id=row.reviewer_id,

@@ -1,4 +1,4 @@
-"""The rule of a held response, as it runs inside the log's transaction: decide, release, expire (SPEC-012 §6.2; I12)."""
+"""The rules of a held response, inside the log's transaction: decide, release, expire (SPEC-012 §6.2; I12)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ RELEASED, REPEATED = "RESPONSE_RELEASED", "RESPONSE_REPEATED"
 
 @dataclass(frozen=True)
 class Decision:
-    """A reviewer's decision, verified already by whoever presents it."""
+    """A reviewer's decision. The caller has verified its signature."""
 
     window_id: str
     approved: bool
@@ -41,7 +41,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class ReleaseClaim:
-    """A client that presents an approval; *digest* stands for exactly what it presented."""
+    """A client's claim to a held response by an approval; ``digest`` is the hash of what it presented."""
 
     session_id: str
     window_id: str
@@ -53,7 +53,7 @@ class ReleaseClaim:
 
 @dataclass(frozen=True)
 class Released:
-    """What is handed out, with its row after that and its seal."""
+    """A response that is handed out, with its row afterwards and its seal."""
 
     row: HeldRow
     held: bytes
@@ -62,12 +62,12 @@ class Released:
 
 
 def decide(sealer: Sealer, writing: Writing, *, decision: Decision, verified: Head) -> HeldRow:
-    """Write a decision and its event. The same decision again, by its approval's id, is the one that stands.
+    """Write a decision and its event. A repeated decision, by its approval's id, returns the one that stands.
 
     Refused with HELD_ALREADY_DECIDED, HOLD_EXPIRED, RESPONSE_HASH_MISMATCH or APPROVAL_MISMATCH.
     """
     row, window = _found(writing, decision.window_id)
-    _sound(sealer, writing, row.session_id, verified)
+    _require_verified(sealer, writing, row.session_id, verified)
     now = iso8601(sealer.clock())
     if row.approved is not None:
         if row.approval_id == decision.approval_id and row.approved == decision.approved:
@@ -79,7 +79,7 @@ def decide(sealer: Sealer, writing: Writing, *, decision: Decision, verified: He
     signed = _stated(decision, row, window)
     kind = APPROVED if decision.approved else REJECTED
     severity = audit_pb2.SEVERITY_WARN if decision.approved else audit_pb2.SEVERITY_INFO
-    _record(sealer, writing, row, kind, severity, **_said(decision, signed))
+    _record(sealer, writing, row, kind, severity, **_event_data(decision, signed))
     writing.add_decision(
         row.window_id, approved=decision.approved, reviewer_id=decision.reviewer_id, approval_id=decision.approval_id,
         token=decision.token if decision.approved else "", decided_at=now, expires_at=decision.expires_at,
@@ -92,14 +92,14 @@ def decide(sealer: Sealer, writing: Writing, *, decision: Decision, verified: He
 def release(sealer: Sealer, writing: Writing, *, claim: ReleaseClaim, verified: Head) -> Released:
     """Mark an approved response as handed out, write that into the chain, and return it.
 
-    Once it is out, the same claim gets it again for a minute: a connection that broke loses no answer, and nobody else can
-    claim it. Refused with HELD_NOT_FOUND, HELD_REJECTED, HOLD_EXPIRED, HELD_NOT_APPROVED, APPROVAL_MISMATCH,
+    For a minute the same claim gets it again: a broken connection loses no answer, and no other claim succeeds.
+    Refused with HELD_NOT_FOUND, HELD_REJECTED, HOLD_EXPIRED, HELD_NOT_APPROVED, APPROVAL_MISMATCH,
     RESPONSE_HASH_MISMATCH or HELD_ALREADY_RELEASED.
     """
     row, window = _found(writing, claim.window_id)
     if row.session_id != claim.session_id:
         raise unknown()
-    _sound(sealer, writing, row.session_id, verified)
+    _require_verified(sealer, writing, row.session_id, verified)
     now_us = sealer.clock()
     status = row.status(iso8601(now_us))
     repeated = status == "RELEASED"
@@ -109,12 +109,12 @@ def release(sealer: Sealer, writing: Writing, *, claim: ReleaseClaim, verified: 
             HandedOut
             if repeated
             else unauthenticated(
-                "APPROVAL_MISMATCH", "another approval than this one was given for the response", field="approval"
+                "APPROVAL_MISMATCH", "the response was approved by another approval than this one", field="approval"
             )
         )
     _same_response(window, claim.response_hash)
     _require_on_record(writing, row, now_us)
-    left = bool(_told(writing, row, RELEASED))  # by the chain: whoever deletes the row undoes nothing
+    left = bool(_events(writing, row, RELEASED))  # the chain decides: deleting the row undoes nothing
     if left and not (repeated and _may_repeat(writing, row, claim, now_us)):
         raise HandedOut
     plain = _opened(sealer, writing, row, window)
@@ -128,9 +128,9 @@ def release(sealer: Sealer, writing: Writing, *, claim: ReleaseClaim, verified: 
 
 
 def expire(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
-    """Deny a response whose time is over, and say so in the chain; ``False`` when there is nothing to deny."""
+    """Deny a response whose time is over and record it in the chain; return ``False`` if there is nothing to deny."""
     row = writing.held(window_id)
-    if row is None or row.status(iso8601(sealer.clock())) != "EXPIRED" or _told(writing, row, EXPIRED):
+    if row is None or row.status(iso8601(sealer.clock())) != "EXPIRED" or _events(writing, row, EXPIRED):
         return False
     _record(
         sealer, writing, row, EXPIRED, audit_pb2.SEVERITY_WARN, held_at=row.held_at, expires_at=row.expires_at,
@@ -141,9 +141,9 @@ def expire(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
 
 
 def clear(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
-    """Delete the bytes of a response that was handed out more than a minute ago; its content stays, for it was said.
+    """Delete the bytes of a response that was handed out more than a minute ago; return whether they were there.
 
-    Returns whether they were there.
+    The window's content stays: the client was given it, so later answers are compared with it.
     """
     row = writing.held(window_id)
     if row is None or not row.handed_out_at or _age_s(row.handed_out_at, sealer.clock()) <= held.REPEAT_S:
@@ -152,7 +152,7 @@ def clear(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:
 
 
 def unknown() -> Refused:
-    """Return the refusal of a window that holds nothing, for this caller."""
+    """Return the refusal of a window that holds no response for this caller."""
     return not_found("HELD_NOT_FOUND", "there is no held response of that window")
 
 
@@ -163,7 +163,7 @@ def _found(writing: Writing, window_id: str) -> tuple[HeldRow, WindowRecord]:
     return row, window
 
 
-def _sound(sealer: Sealer, writing: Writing, session_id: str, verified: Head) -> None:
+def _require_verified(sealer: Sealer, writing: Writing, session_id: str, verified: Head) -> None:
     if writing.head(session_id) != verified:
         require_valid_chain(writing.chain(session_id), session_id, sealer.keyring)
 
@@ -178,8 +178,8 @@ def _require_approved(writing: Writing, row: HeldRow, status: str) -> None:
 
 
 def _require_on_record(writing: Writing, row: HeldRow, now_us: int) -> None:
-    """Refuse an approval that the chain does not hold: whoever can write to the tables cannot approve, or prolong, by that."""
-    for data in _told(writing, row, APPROVED):
+    """Refuse an approval that is not in the chain: write access to the tables must not allow to approve or to prolong."""
+    for data in _events(writing, row, APPROVED):
         if data["approval_id"] == row.approval_id:
             if not row.handed_out_at and now_us >= cast("int", data["approval_expires"]) * 1_000_000:
                 raise _over(writing, row)
@@ -187,24 +187,24 @@ def _require_on_record(writing: Writing, row: HeldRow, now_us: int) -> None:
     raise conflict("APPROVAL_NOT_ON_RECORD", "the session's chain holds no such approval")
 
 
-def _told(writing: Writing, row: HeldRow, kind: str) -> list[dict[str, object]]:
+def _events(writing: Writing, row: HeldRow, kind: str) -> list[dict[str, object]]:
     events = writing.chain(row.session_id).events
     return [json.loads(e.data_json) for e in events if (e.window_id, e.event_type) == (row.window_id, kind)]
 
 
 def _over(writing: Writing, row: HeldRow) -> Refused:
     if writing.holds(row.session_id, CONTENT_ERASED):
-        return conflict("CONTENT_ERASED", "the session was erased, and what it held with it")
-    return forbidden("HOLD_EXPIRED", "the response was held for as long as it may be; it is denied and deleted")
+        return conflict("CONTENT_ERASED", "the session was erased, together with its held responses")
+    return forbidden("HOLD_EXPIRED", "the hold has ended; the response is denied and deleted")
 
 
 def _same_response(window: WindowRecord, response_hash: str) -> None:
     if response_hash != window.response_hash:
-        raise conflict("RESPONSE_HASH_MISMATCH", "the hash is not that of the response that is held")
+        raise conflict("RESPONSE_HASH_MISMATCH", "the hash is not that of the held response")
 
 
 def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.ApprovalToken:
-    """Return what the decision's token says, when that is this decision; whether it is signed was checked before."""
+    """Return the decision's token if it states this decision. Its signature was checked before."""
     signed = approval.read(decision.token)
     said, action = signed.approval, approval.RELEASE if decision.approved else approval.REJECT
     scope = {
@@ -212,12 +212,12 @@ def _stated(decision: Decision, row: HeldRow, window: WindowRecord) -> approval.
     }  # fmt: skip
     stated = (said.action, said.approval_id, said.reviewer, dict(said.scope))
     if stated != (action, decision.approval_id, decision.reviewer_id, scope):
-        raise unauthenticated("APPROVAL_MISMATCH", "the approval is for something else", field="scope")
+        raise unauthenticated("APPROVAL_MISMATCH", "the approval does not state this decision", field="scope")
     return signed
 
 
-def _said(decision: Decision, signed: approval.ApprovalToken) -> Mapping[str, object]:
-    """Return what the event says: all that an auditor needs to check the reviewer's signature without us."""
+def _event_data(decision: Decision, signed: approval.ApprovalToken) -> Mapping[str, object]:
+    """Return the event's data: everything an auditor needs to check the reviewer's signature without this service."""
     said = signed.approval
     return {
         "approval_id": said.approval_id, "reviewer_id": said.reviewer, "response_hash": said.scope["response"],
@@ -227,10 +227,10 @@ def _said(decision: Decision, signed: approval.ApprovalToken) -> Mapping[str, ob
 
 
 def _may_repeat(writing: Writing, row: HeldRow, claim: ReleaseClaim, now_us: int) -> bool:
-    """Tell whether this is the claim that a response was handed out to, asked again at once."""
+    """Return whether this claim was served within the last minute and may be served again."""
     if not row.sealed or _age_s(row.handed_out_at, now_us) > held.REPEAT_S:
         return False
-    return [data["claim"] for data in _told(writing, row, RELEASED)] == [claim.digest]
+    return [data["claim"] for data in _events(writing, row, RELEASED)] == [claim.digest]
 
 
 def _age_s(since: str, now_us: int) -> float:
@@ -238,7 +238,7 @@ def _age_s(since: str, now_us: int) -> float:
 
 
 def _opened(sealer: Sealer, writing: Writing, row: HeldRow, window: WindowRecord) -> bytes:
-    """Return the bytes, when they are the response that was sealed."""
+    """Return the bytes, if they are the sealed response."""
     key = writing.content_key(row.session_id)
     if key is None:
         raise unknown()
@@ -248,7 +248,7 @@ def _opened(sealer: Sealer, writing: Writing, row: HeldRow, window: WindowRecord
     except ValueError:
         matches = False
     if not matches:
-        raise unavailable("HELD_UNREADABLE", "what is held is not the response that was sealed", retry_after_ms=0)
+        raise unavailable("HELD_UNREADABLE", "the held bytes are not the sealed response", retry_after_ms=0)
     return plain
 
 
@@ -260,7 +260,7 @@ def _record(
 
 
 def _forget(sealer: Sealer, writing: Writing, row: HeldRow) -> None:
-    """Delete what nobody will be told: the response, and its text that later windows would be compared with."""
+    """Delete a response that no one will be given, and its text, which later windows would be compared with."""
     writing.drop_held(row.window_id)
     if writing.has_content(row.session_id, row.window_id):
         note = Note(CONTENT_DROPPED, audit_pb2.SEVERITY_INFO, "{}", "")

@@ -1,8 +1,8 @@
-"""The second place of trust: what the log said is published to a folder that somebody else keeps (AUD-6, A-27).
+"""The second place of trust: checkpoints are published to a folder that another party keeps (AUD-6, A-27).
 
-The anchor is read before anything is written to it: what is published extends what is there, or is not published (I6). Leaf
-hashes come first, then the history, then the name of the newest checkpoint; each is on the disk before the next, so that a
-crash leaves an anchor that is whole up to an earlier checkpoint, and the same is published again.
+The anchor is read before it is written: a checkpoint that does not extend the published ones is not published (I6). Leaf
+hashes are written first, then the history, then the newest checkpoint, each durably before the next. A crash therefore
+leaves an anchor that is complete up to an earlier checkpoint, and the next round publishes the rest again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from interlock.audit.store.fence import CHAIN_TRUNCATED, LOG_FORKED, Lost, gener
 from interlock.audit.store.log import AuditLog
 from interlock.domain.merkle.entries import LOG_SESSION, Losses
 from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint
-from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, folder_of, tile_path, tiles_between
+from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, generation_folder, tile_path, tiles_between
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_HEIGHT, TILE_WIDTH, StoredTree, tree_root
 
 LOCK = ".lock"
@@ -47,13 +47,13 @@ class Newest:
 
 
 class Anchor:
-    """An anchor in a folder. Every method raises ``AnchorFailedError`` where it cannot be used; one may also hang."""
+    """An anchor in a folder. Every method may raise ``AnchorFailedError``, and may hang with the folder's medium."""
 
     def __init__(self, path: Path, key: CheckpointKey) -> None:
         self.path, self._key, self._folder = path, key, LogFolder(path)
 
     def newest(self) -> Newest | None:
-        """Return the newest checkpoint, whatever the file of that name says; ``None`` in an anchor that has none."""
+        """Return the newest checkpoint, by the history as well as the file of that name; ``None`` if there is none."""
         with self._failing():
             generations = self._folder.generations()
             if not generations:
@@ -61,7 +61,7 @@ class Anchor:
             return self._newest_of(generations[-1])
 
     def publish(self, audit_log: AuditLog, size: int, note: str) -> None:
-        """Publish a checkpoint of *audit_log*. Raises ``LostError`` when it does not extend what is there."""
+        """Publish a checkpoint of *audit_log*. Raises ``LostError`` if it does not extend the published ones."""
         with self._failing(), self._locked():
             before = self.newest()
             lost = missing(audit_log, before, self)
@@ -71,16 +71,16 @@ class Anchor:
             here = before if before is not None and before.generation == generation else None
             if here is None or size > here.size:
                 self._write_tiles(audit_log, generation, here.size if here else 0, size)
-                name = (*folder_of(generation), HISTORY, str(size))
+                name = (*generation_folder(generation), HISTORY, str(size))
                 self._folder.write(name, note.encode(), replace=False)
             elif here.note != self._folder.latest(generation):
-                note = here.note  # a crash came between the history and its newest
+                note = here.note  # a crash came between the history and the newest checkpoint
             else:
                 return
-            self._folder.write((*folder_of(generation), CHECKPOINT), note.encode(), replace=True)
+            self._folder.write((*generation_folder(generation), CHECKPOINT), note.encode(), replace=True)
 
     def leaves(self, newest: Newest) -> Iterator[bytes]:
-        """Return the published leaf hashes, as far as they are there."""
+        """Yield the published leaf hashes up to the first that is missing."""
         with self._failing():
             yield from self._folder.leaves(newest.generation, newest.size)
 
@@ -110,13 +110,15 @@ class Anchor:
                 hashes = [tree.node(level * TILE_HEIGHT, at) for at in range(first, first + width)]
             content = b"".join(hashes)
             assert len(content) == width * HASH_BYTES
-            self._folder.write((*folder_of(generation), *tile_path(level, index, width)), content, replace=False)
+            self._folder.write(
+                (*generation_folder(generation), *tile_path(level, index, width)), content, replace=False
+            )
             if width == TILE_WIDTH:
                 self._folder.drop_partial(generation, level, index)
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        """Keep other processes from publishing in between; a medium without locks has to have one writer."""
+        """Keep other processes from publishing meanwhile. A medium without locks must have a single writer."""
         descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
         try:
             try:
@@ -143,7 +145,7 @@ class Anchor:
 
 
 class LostError(Exception):
-    """The anchor has what the log has not."""
+    """The anchor holds entries that the log does not."""
 
     def __init__(self, lost: Lost) -> None:
         super().__init__(lost.cause)
@@ -151,7 +153,7 @@ class LostError(Exception):
 
 
 def missing(audit_log: AuditLog, newest: Newest | None, anchor: Anchor) -> Lost | None:
-    """Return what the log lacks of what was published; ``None`` when it extends that."""
+    """Return the published entries that the log lacks; ``None`` if the log extends the anchor."""
     if newest is None:
         return None
     size = audit_log.log_size()
@@ -168,12 +170,12 @@ def missing(audit_log: AuditLog, newest: Newest | None, anchor: Anchor) -> Lost 
 
 
 def _is_that(newest: Newest, loss: Losses.Loss) -> bool:
-    """Whether a reviewer acknowledged that exactly what was published there is lost."""
+    """Return whether a reviewer acknowledged the loss of exactly this published checkpoint."""
     return newest.size == loss.anchored_size and loss.anchored_root in {"", newest.root.hex()}
 
 
 def _kept(audit_log: AuditLog, size: int, newest: Newest, anchor: Anchor) -> int:
-    """Return up to which position the log's leaf hashes are those that were published."""
+    """Return the position up to which the log's leaf hashes equal the published ones."""
     position = 0
     with contextlib.suppress(AnchorFailedError):
         own: list[bytes] = []
@@ -190,7 +192,7 @@ def _root(audit_log: AuditLog, size: int) -> bytes:
     try:
         return tree_root(size, StoredTree(lambda level, start, end: _stored(audit_log, level, start, end)).node)
     except LookupError:
-        return b""  # what is stored of the tree is not whole: it is no root at all
+        return b""  # the stored tree is incomplete, so it has no root
 
 
 def _stored(audit_log: AuditLog, level: int, start: int, end: int) -> list[bytes]:

@@ -1,7 +1,7 @@
-"""A log in a folder for an auditor: its entries, their hashes, its checkpoints, its reports if wanted (docs/audit.md).
+"""A log in a folder for an auditor: its entries, their hashes, its checkpoints and, on request, its reports (docs/audit.md).
 
-It is written page by page, so that its size does not matter, and goes on where an earlier, broken export ended. What is read
-from a folder is read as if an enemy had written it: bounded lines, regular files, nothing but what the layout names.
+The export is written page by page, so that memory does not grow with the log, and continues where an interrupted one ended.
+A folder is read as if an attacker had written it: bounded lines, regular files, only the names of the layout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 from interlock.audit.merkle.folder import LogFolder, UnusableError
 from interlock.audit.store.log import LogReader, StoredReport
 from interlock.domain.errors import Refused, conflict
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.note import checkpoint_in, verifier_key
 from interlock.domain.merkle.tiles import (
     CHECKPOINT,
@@ -28,11 +28,11 @@ from interlock.domain.merkle.tiles import (
     MANIFEST,
     REPORTS,
     Line,
-    folder_of,
-    generation_of,
-    line_of,
+    format_line,
+    generation_folder,
+    parse_generation,
+    parse_line,
     tile_path,
-    written,
 )
 from interlock.domain.merkle.tree import TILE_WIDTH
 
@@ -43,11 +43,11 @@ LONGEST_REPORT = 67_108_864
 WINDOW_NAME = re.compile(r"crp_win_[0-9a-f]{32}", re.ASCII)
 
 Page = list[tuple[bytes, bytes]]
-"""Entries, empty where their bytes are gone, each with its leaf hash as stored."""
+"""Entries with their stored leaf hashes; an entry is empty if its bytes are gone."""
 
 
 class LogSource(Protocol):
-    """Where a log is exported from."""
+    """A source of a log to export."""
 
     async def checkpoints(self) -> tuple[str, Sequence[str]]:
         """Return the verifier key's text, and the notes."""
@@ -61,14 +61,14 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True)
 class BundleManifest:
-    """What a bundle says of itself; nothing of it is believed beyond where to look."""
+    """A bundle's own description. It is trusted only to find the parts of the bundle."""
 
     size: int
     reports: bool
 
 
 class LocalSource:
-    """The database itself. ``opened`` returns the canonical JSON of a stored report."""
+    """The database as a source. ``opened`` returns the canonical JSON of a stored report."""
 
     def __init__(self, log: LogReader, verifier: str, opened: Callable[[StoredReport], bytes] | None = None) -> None:
         self._log, self._verifier, self._opened = log, verifier, opened
@@ -91,13 +91,13 @@ class LocalSource:
 
 def page_of(log: LogReader, start: int, end: int) -> Page:
     """Return entries of the database, re-encoded from what is stored."""
-    return [(entry_of(one.event) if one.event else b"", one.leaf_hash) for one in log.entries(start, end)]
+    return [(encode_entry(one.event) if one.event else b"", one.leaf_hash) for one in log.entries(start, end)]
 
 
 async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManifest:
-    """Write the log of *source* to the folder *out*, from where an earlier export of it ended.
+    """Write the log of *source* to the folder *out*, starting where an earlier export of it ended.
 
-    Refused with BUNDLE_OF_ANOTHER_LOG when that one was of another log, or of what this log no longer is.
+    Refused with BUNDLE_OF_ANOTHER_LOG if the folder holds another log, or an earlier state that this log no longer extends.
     """
     await asyncio.to_thread(out.mkdir, parents=True, exist_ok=True)
     folder = LogFolder(out)
@@ -114,7 +114,7 @@ async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManife
                     last = b""
                     continue
                 await _write_report(source, folder, entry, reports)
-                file.write(written(entry, leaf) + b"\n")
+                file.write(format_line(entry, leaf) + b"\n")
                 tiles.add(leaf)
         if last:
             raise _another()
@@ -144,7 +144,7 @@ async def _write_checkpoints(source: LogSource, folder: LogFolder, size: int) ->
     name = verifier_key(key).name
     for note in notes:
         checkpoint = checkpoint_in(note)
-        home = folder_of(generation_of(name, checkpoint.origin) or 1)
+        home = generation_folder(parse_generation(name, checkpoint.origin) or 1)
         if checkpoint.size <= size:
             folder.write((*home, HISTORY, str(checkpoint.size)), note.encode(), replace=False)
             folder.write((*home, CHECKPOINT), note.encode(), replace=True)
@@ -163,7 +163,7 @@ async def _write_report(source: LogSource, folder: LogFolder, entry: bytes, want
 
 
 class _Tiles:
-    """Writes level-0 tiles of a bundle as hashes come."""
+    """Writes the level-0 tiles of a bundle from hashes in order."""
 
     def __init__(self, folder: LogFolder) -> None:
         self._folder, self._hashes, self._last = folder, b"", b""
@@ -190,7 +190,7 @@ class _Tiles:
 
 
 def manifest_in(folder: LogFolder) -> BundleManifest:
-    """Return what a bundle says of itself. Raises ``UnusableError``."""
+    """Return a bundle's description. Raises ``UnusableError``."""
     text = folder.read((MANIFEST,), LONGEST_MANIFEST)
     try:
         found: Any = json.loads(text or b"")
@@ -204,16 +204,16 @@ def manifest_in(folder: LogFolder) -> BundleManifest:
 
 
 def lines_in(file: BinaryIO) -> Iterator[Line]:
-    """Yield the entries of a file from where it stands. Raises ``UnusableError`` for a line that is too long."""
+    """Yield the entries of a file from its current position. Raises ``UnusableError`` for a line that is too long."""
     read = file.readline
     while text := read(LONGEST_LINE + 2):
         if len(text) > LONGEST_LINE + 1:
             raise UnusableError(f"{ENTRIES}: a line of more than {LONGEST_LINE} bytes")
-        yield line_of(text[:-1] if text.endswith(b"\n") else text)
+        yield parse_line(text[:-1] if text.endswith(b"\n") else text)
 
 
 def _appending(path: Path) -> BinaryIO:
-    """Open the entries of an export, cut back to the last whole line, and stand at the start."""
+    """Open the entries of an export at their start, cut back to the last complete line."""
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     file = os.fdopen(descriptor, "r+b")
     file.truncate(_whole(file))

@@ -1,4 +1,4 @@
-"""The Ed25519 key of the log's checkpoints: its file, and the one place where such a signature is checked."""
+"""The Ed25519 key of the log's checkpoints: its file, and the only place that verifies such signatures."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives.serialization import (
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.merkle import note
 from interlock.domain.merkle.note import Checkpoint, VerifiedCheckpoint, VerifierKey
-from interlock.domain.merkle.tiles import origin_of
+from interlock.domain.merkle.tiles import generation_origin
 from interlock.runtime.settings.model import Settings
 
 OWN_KEY = "checkpoint.key"
@@ -36,8 +36,8 @@ class CheckpointKey:
     private: Ed25519PrivateKey = field(repr=False)
 
     def verifier(self, generation: int = 1) -> VerifierKey:
-        """Return what checks the checkpoints of a generation."""
-        return VerifierKey(origin_of(self.name, generation), self.private.public_key().public_bytes_raw())
+        """Return the public key that verifies the checkpoints of a generation."""
+        return VerifierKey(generation_origin(self.name, generation), self.private.public_key().public_bytes_raw())
 
     def sign(self, size: int, root: bytes, *, generation: int, now_s: int) -> str:
         """Return a signed checkpoint."""
@@ -45,12 +45,12 @@ class CheckpointKey:
         return note.sign(Checkpoint(key.name, size, root), key, self.private.sign, now_s=now_s)
 
     def open(self, text: str, generation: int) -> VerifiedCheckpoint:
-        """Return what a checkpoint of that generation says. Raises ``MalformedNoteError`` for one that this key did not sign."""
+        """Return a checkpoint of that generation. Raises ``MalformedNoteError`` unless this key signed it."""
         return note.open_note(text, self.verifier(generation), holds)
 
 
 def holds(public_key: bytes, signature: bytes, message: bytes) -> bool:
-    """Return whether an Ed25519 signature holds."""
+    """Return whether an Ed25519 signature is valid."""
     try:
         Ed25519PublicKey.from_public_bytes(public_key).verify(signature, message)
     except (InvalidSignature, ValueError):
@@ -59,9 +59,9 @@ def holds(public_key: bytes, signature: bytes, message: bytes) -> bool:
 
 
 def load_checkpoint_key(settings: Settings) -> CheckpointKey:
-    """Return the key of the settings, making one below ``state_dir`` when none is given.
+    """Return the key that the settings name; without one, the key in ``state_dir``, which is made if missing.
 
-    Refused with CHECKPOINT_KEY_UNREADABLE. The public half is written beside a key that was made here.
+    Refused with CHECKPOINT_KEY_UNREADABLE. The public half of a key made here is written next to it.
     """
     path = settings.checkpoint_key_file
     try:
@@ -94,7 +94,7 @@ def _unreadable(path: Path | None, why: str, **metadata: str) -> Refused:
 
 
 def _create(path: Path, name: str) -> None:
-    """Make a key where there is none; of two processes that try at once, the first wins and both read the same."""
+    """Make a key if there is none. Of two processes that try at once the first wins, and both read its key."""
     if path.exists():
         return
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

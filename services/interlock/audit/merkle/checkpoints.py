@@ -1,8 +1,8 @@
-"""Signing what the log is, again and again, and telling the anchor (AUD-6): a task of the audit service.
+"""Signing checkpoints of the log and publishing them to the anchor (AUD-6): a task of the audit service.
 
-A checkpoint is signed when enough entries are new or enough time has passed, and once more at the end. It is in the log before
-it is published, so that a crash in between loses nothing: the next round publishes it. A hanging anchor holds up nothing but its
-own thread; whether sealing goes on while it hangs is a setting.
+A checkpoint is signed after enough new entries or enough time, and once more at the end. It is stored in the log before it is
+published, so that a crash in between loses nothing: the next round publishes it. A hanging anchor blocks only its own thread;
+a setting decides whether sealing continues while it hangs.
 """
 
 from __future__ import annotations
@@ -57,40 +57,40 @@ class Notary:
         self._anchor = Anchor(settings.audit_anchor, key) if settings.audit_anchor else None
         self._anchored: int | None = None
         self._signed = 0
-        self._looked = False  # a database that was not there at the start is compared as soon as it is
+        self._looked = False  # a database that was missing at the start is compared with the anchor once it is there
         self.trouble = ""
-        """Why the anchor could not be used in the last round; empty when it could."""
+        """Why the anchor could not be used in the last round; empty after a good round."""
         self._busy: threading.Event | None = None
         self._task: asyncio.Task[None] | None = None
         self._new = asyncio.Event()
         self._loop = asyncio.get_running_loop()
-        fence.told = self._appended
+        fence.on_durable = self._appended
 
     async def open(self) -> None:
-        """Look once whether the log is what was published, as long as that takes no longer than it may; then go on by itself."""
+        """Compare the log with the anchor once, for ``OPENING_S`` seconds at most; then start the task."""
         with contextlib.suppress(StoreFailed, TimeoutError):
             self.fence.start(await asyncio.to_thread(generation_in, self._log))
             end = await asyncio.to_thread(_end, self._log)
             self._looked = True
-            self.fence.saw(*end)
+            self.fence.record_end(*end)
             async with asyncio.timeout(OPENING_S):
                 await self._look()
         self._tell()
         self._task = asyncio.create_task(self._run(), name="audit-checkpoints")
 
     async def close(self) -> None:
-        """Sign and publish what is new, if that can be done soon, and end."""
+        """Sign and publish the new entries, for ``LAST_ROUND_S`` seconds at most, and end the task."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
         with contextlib.suppress(TimeoutError, Refused):
             async with asyncio.timeout(LAST_ROUND_S):
-                if self._busy is not None:  # what was being published when the task ended
+                if self._busy is not None:  # a publication that was under way when the task ended
                     await asyncio.to_thread(self._busy.wait, LAST_ROUND_S / 2)
                 await self.round()
 
     def _appended(self) -> None:
-        """Take note that a transaction is durable; called by the writer's thread."""
+        """Start a round if enough entries are new. The writer's thread calls this after each durable transaction."""
         due = self.fence.size - self._signed >= self._settings.checkpoint_entries or not self._looked
         if due and not self._new.is_set():
             self._looked = True
@@ -99,23 +99,23 @@ class Notary:
 
     @property
     def unanchored(self) -> int:
-        """Entries that the anchor has not, as far as is known here."""
+        """Entries that the anchor lacks, as far as this process knows."""
         return max(0, self.fence.size - (self._anchored or 0))
 
     @property
     def stuck(self) -> bool:
-        """Whether the anchor's thread has not come back yet."""
+        """Whether the anchor's thread is still waiting for the anchor."""
         return self._busy is not None and not self._busy.is_set()
 
     def require_anchored(self) -> None:
-        """Refuse with AUDIT_ANCHOR_LAG what would let more go out than may wait to be published."""
+        """Refuse with AUDIT_ANCHOR_LAG while more entries wait for publication than the settings allow."""
         if not self._settings.audit_anchor_required:
             return
         if self._anchored is None or self.unanchored > self._settings.audit_anchor_max_lag:
-            raise unavailable("AUDIT_ANCHOR_LAG", "too much of the audit log is not published to its second place yet")
+            raise unavailable("AUDIT_ANCHOR_LAG", "too much of the audit log is not yet published to the anchor")
 
-    def missing(self) -> Mapping[str, str]:
-        """Return what readiness says: what was lost, or that the anchor is behind."""
+    def unready_dependencies(self) -> Mapping[str, str]:
+        """Return the anchor's part of readiness: a loss, or an anchor that is behind."""
         lost = self.fence.lost
         if lost is not None:
             return {DEPENDENCY: f"{lost.cause}: {lost.failure().hint}"}
@@ -126,16 +126,16 @@ class Notary:
         return {}
 
     async def round(self) -> None:
-        """Sign what is new and publish it. Refused when the log cannot be written."""
+        """Sign the new entries and publish the checkpoint. Refused if the log cannot be written."""
         self._new.clear()
         if self.fence.lost is not None and await self._look():
-            await asyncio.to_thread(self.fence.look_again, self._log)
+            await asyncio.to_thread(self.fence.recheck, self._log)
         if await asyncio.to_thread(self._log.leads, TASK):
             sign = partial(sign_checkpoint, key=self.key, now_s=self._clock() // 1_000_000)
             try:
                 self._signed = await self._appender.submit(sign)
             except StoreFailed:
-                await self._look()  # what can be signed no more may be another log than the one that was published
+                await self._look()  # a log that cannot be signed may no longer be the published one
                 raise
             await self._use(self._publish)
         else:
@@ -152,12 +152,12 @@ class Notary:
             except Refused as refused:
                 log.warning("audit.checkpoint.failed", reason=refused.reason)
                 await asyncio.sleep(min(1.0, self._settings.checkpoint_s))
-            except Exception as error:  # noqa: BLE001 - a defect costs a round, never the task
+            except Exception as error:  # noqa: BLE001 - a defect costs a round, not the task
                 log.error("audit.checkpoint.failed", error=type(error).__name__)  # noqa: TRY400 - no text of exceptions
                 await asyncio.sleep(min(1.0, self._settings.checkpoint_s))
 
     async def _look(self) -> bool:
-        """Compare the log with the anchor, without writing, and return whether it was seen to hold."""
+        """Compare the log with the anchor, without writing; return whether that succeeded without a loss."""
         return await self._use(self._compare)
 
     def _compare(self, anchor: Anchor) -> Newest | None:
@@ -173,14 +173,14 @@ class Notary:
             checkpoint is None
             or checkpoint_in(checkpoint[1]).origin != self.key.verifier(generation_in(self._log)).name
         ):
-            return self._compare(anchor)  # nothing was signed since the log goes on
+            return self._compare(anchor)  # nothing is signed yet in this generation
         failpoints.reached_sync("audit.before_anchor")
         anchor.publish(self._log, *checkpoint)
         failpoints.reached_sync("audit.after_anchor")
         return anchor.newest()
 
     async def _use(self, work: Callable[[Anchor], Newest | None]) -> bool:
-        """Do *work* with the anchor in a thread of its own, one at a time: it may hang as long as it likes."""
+        """Do *work* with the anchor in a thread of its own, one at a time: it may hang for any time."""
         if self._anchor is None:
             return True
         if self.stuck:
@@ -210,9 +210,9 @@ class Notary:
         def run() -> None:
             try:
                 value, error = work(), None
-            except Exception as failed:  # noqa: BLE001 - it is raised where it is waited for
+            except Exception as failed:  # noqa: BLE001 - raised again in the waiting task
                 value, error = None, failed
-            back.set()  # before anybody is told: whoever is told may ask at once
+            back.set()  # before the result: the waiting task may start the next work at once
             with contextlib.suppress(RuntimeError):  # the loop has ended
                 self._loop.call_soon_threadsafe(_resolve, future, value, error)
 
@@ -239,9 +239,9 @@ def _resolve(future: asyncio.Future[Any], value: Any, error: Exception | None) -
 
 
 def sign_checkpoint(writing: Writing, key: CheckpointKey, now_s: int) -> int:
-    """Sign the log as it is inside this transaction, unless that was done, and return the size that is signed.
+    """Sign the log as this transaction sees it, unless that size is signed already; return the signed size.
 
-    Refused with LOG_FORKED when it does not extend what was signed last: nothing is signed that contradicts that (I6).
+    Refused with LOG_FORKED if it does not extend the last checkpoint: no signature contradicts an earlier one (I6).
     """
     size, last = writing.log_size(), writing.checkpoint()
     loss = last_loss(writing.chain(LOG_SESSION).events)
@@ -258,14 +258,19 @@ def sign_checkpoint(writing: Writing, key: CheckpointKey, now_s: int) -> int:
 
 
 def _require_extended(note: str, size: int, node: NodeOf) -> int:
-    """Refuse a log that does not begin with what *note* signed; return the size that this was."""
+    """Refuse a log that does not begin with the one *note* signed; return the size that *note* signed."""
     try:
         before = checkpoint_in(note)
         if before.size <= size and tree_root(before.size, node) == before.root:
             return before.size
     except (MalformedNoteError, LookupError):
         pass
-    raise StoreFailed(LOG_FORKED, "the log is not what was signed", hint="run `interlock audit fsck`", cause=LOG_FORKED)
+    raise StoreFailed(
+        LOG_FORKED,
+        "the log does not extend the one that was signed",
+        hint="run `interlock audit fsck`",
+        cause=LOG_FORKED,
+    )
 
 
 def _end(audit_log: AuditLog) -> tuple[int, bytes]:

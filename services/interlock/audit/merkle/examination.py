@@ -1,4 +1,4 @@
-"""Running the examination of a log: over a bundle with or without an anchor, and over the database itself (AUD-6)."""
+"""Examining a log: a bundle with or without an anchor, or the database itself (AUD-6)."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from interlock.audit.merkle.folder import LogFolder, UnusableError
 from interlock.audit.store.log import LogReader
 from interlock.domain.chain.chain import content_hash
 from interlock.domain.merkle.bundle import Examined, Examiner, Finding, Head
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.note import MalformedNoteError, VerifiedCheckpoint, VerifierKey, checkpoint_in, open_note
-from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_of, line_of, origin_of
+from interlock.domain.merkle.tiles import ENTRIES, REPORTS, Line, generation_origin, parse_generation, parse_line
 from interlock.domain.merkle.tree import HASH_BYTES, STORED_LEVELS, TILE_WIDTH, complete_root
 
 Tell = Callable[[Finding], None]
 
 
 def examine_bundle(path: Path, key: VerifierKey, anchor_path: Path | None) -> Examined:
-    """Examine a bundle. Raises ``OSError`` or ``UnusableError`` where it cannot be read at all."""
+    """Examine a bundle. Raises ``OSError`` or ``UnusableError`` if it cannot be read at all."""
     bundle, anchor = LogFolder(path), LogFolder(anchor_path) if anchor_path else None
     manifest = manifest_in(bundle)
     told: list[Finding] = []
@@ -40,9 +40,9 @@ def examine_bundle(path: Path, key: VerifierKey, anchor_path: Path | None) -> Ex
 
 
 def examine_log(log: LogReader, key: VerifierKey, anchor_path: Path | None) -> Examined:
-    """Examine a database: every entry as it is stored against its leaf, the stored tree, its checkpoints, its anchor.
+    """Examine a database: every stored entry against its leaf, the stored tree, its checkpoints, its anchor.
 
-    The leaves that were published stand above those that are stored.
+    Published leaves take precedence over stored ones.
     """
     told: list[Finding] = []
     heads = [*_opened_heads(((size, note) for size, note in log.checkpoints()), key, told.append)]
@@ -58,7 +58,7 @@ def examine_log(log: LogReader, key: VerifierKey, anchor_path: Path | None) -> E
 
 
 def heads_in(folder: LogFolder, key: VerifierKey, tell: Tell, *, anchored: bool) -> Iterator[Head]:
-    """Yield the checkpoints of a folder whose signatures hold, and tell of the others."""
+    """Yield the checkpoints of a folder with valid signatures; report the others to *tell*."""
     where = "anchor" if anchored else "bundle"
     for generation in folder.generations():
         sizes = folder.sizes(generation)
@@ -78,8 +78,8 @@ def heads_in(folder: LogFolder, key: VerifierKey, tell: Tell, *, anchored: bool)
 def _opened(  # noqa: PLR0917 - what it looks for, and where
     folder: LogFolder, generation: int, size: int | None, key: VerifierKey, tell: Tell, where: str
 ) -> VerifiedCheckpoint | None:
-    """Return a checkpoint; of the latest, *size* is ``None``."""
-    named = key.named(origin_of(key.name, generation))
+    """Return a checkpoint; *size* ``None`` means the latest. A faulty one is reported and gives ``None``."""
+    named = key.named(generation_origin(key.name, generation))
     try:
         note = folder.latest(generation) if size is None else folder.checkpoint(generation, size)
         if not note:
@@ -99,8 +99,8 @@ def _opened(  # noqa: PLR0917 - what it looks for, and where
 def _opened_heads(notes: Iterable[tuple[int, str]], key: VerifierKey, tell: Tell) -> Iterator[Head]:
     for size, note in notes:
         try:
-            generation = generation_of(key.name, checkpoint_in(note).origin)
-            opened = open_note(note, key.named(origin_of(key.name, generation or 1)), holds)
+            generation = parse_generation(key.name, checkpoint_in(note).origin)
+            opened = open_note(note, key.named(generation_origin(key.name, generation or 1)), holds)
         except MalformedNoteError as error:
             tell(Finding("checkpoint", size, "SIGNATURE_INVALID", f"log: {error}"))
             continue
@@ -109,13 +109,13 @@ def _opened_heads(notes: Iterable[tuple[int, str]], key: VerifierKey, tell: Tell
         yield _head(opened, generation, anchored=False)
 
 
-def _head(opened: VerifiedCheckpoint, generation: int, anchored: bool) -> Head:  # noqa: FBT001 - told by its name at every call
+def _head(opened: VerifiedCheckpoint, generation: int, anchored: bool) -> Head:  # noqa: FBT001 - every call names it
     checkpoint = opened.checkpoint
     return Head(checkpoint.size, checkpoint.root, anchored, generation, opened.signed_at)
 
 
 class _Own:
-    """The leaf hashes of a database, read as those of a folder."""
+    """The leaf hashes of a database, with the interface of a folder."""
 
     def __init__(self, log: LogReader) -> None:
         self._log = log
@@ -131,7 +131,7 @@ class _Own:
 
 
 class _Leaves:
-    """What is known of each position's hash: the anchor's word, as far as it goes, and then the log's own."""
+    """The known leaf hash of each position: from the anchor as far as it reaches, then from the log itself."""
 
     def __init__(
         self, own: LogFolder | _Own, size: int, anchor: LogFolder | None, heads: Iterable[Head], tell: Tell
@@ -141,7 +141,7 @@ class _Leaves:
         newest = max((head.generation for head in heads), default=1)
         anchored = [head for head in heads if head.anchored and head.generation == newest]
         best = max(anchored, key=lambda head: head.size, default=None)
-        # An anchor of an earlier generation has hashes of entries that were lost; its checkpoints are looked at all the same.
+        # An anchor of an earlier generation holds hashes of lost entries; only its checkpoints are examined.
         self._anchor = anchor if best is not None else None
         self._anchored, self._generation = (best.size, best.generation) if best else (0, 1)
         self.whole = self._reaches()
@@ -162,7 +162,7 @@ class _Leaves:
         yield from own
 
     def _reaches(self) -> bool:
-        """Tell of hashes that are not there; then entries behind them are compared with checkpoints alone."""
+        """Return whether every hash is there. Report the first missing tile: later entries are then checked by checkpoints alone."""
         if isinstance(self._own, _Own):
             return True
         for folder, generation, size, where in (
@@ -184,26 +184,26 @@ class _Leaves:
 
 
 def _readable(leaves: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield hashes up to the first that cannot be read; which that is was told before."""
+    """Yield hashes up to the first unreadable one, which has been reported before."""
     with contextlib.suppress(UnusableError):
         yield from leaves
 
 
 def _stored_lines(log: LogReader, size: int) -> Iterator[Line]:
-    """Yield entries as the database has them now: hashed anew from their fields, wherever the fields are there."""
+    """Yield the stored entries, hashed anew from their fields if these are there."""
     for start in range(0, size, PAGE):
         end = min(start + PAGE, size)
         found = {entry.position: entry for entry in log.entries(start, end)}
         for position in range(start, end):
             entry = found.get(position)
             if entry is not None and entry.event is not None:
-                yield line_of(entry_of(entry.event))
+                yield parse_line(encode_entry(entry.event))
             else:
                 yield b"", entry.leaf_hash if entry is not None else bytes(HASH_BYTES)
 
 
 def _node_faults(log: LogReader) -> Iterator[Finding]:
-    """Derive the stored inner nodes anew from what lies below them."""
+    """Yield a finding for each stored inner node that differs from the hash of the nodes below it."""
     size = log.log_size()
     for level in STORED_LEVELS:
         for index in range(size >> level):
@@ -218,7 +218,7 @@ def _node_faults(log: LogReader) -> Iterator[Finding]:
 def _reports(folder: LogFolder) -> Callable[[str], str | None]:
     def report_hash(window_id: str) -> str | None:
         if not WINDOW_NAME.fullmatch(window_id):
-            return None  # an enemy's entry names what it likes; no file is looked for by that
+            return None  # a forged entry may name anything; it must not choose a file
         found = folder.read((REPORTS, f"{window_id}.json"), LONGEST_REPORT)
         return None if found is None else content_hash(found)
 
@@ -226,7 +226,7 @@ def _reports(folder: LogFolder) -> Callable[[str], str | None]:
 
 
 def _regular(path: Path) -> BinaryIO:
-    """Open the entries; not through a link, and not what is no file and might never end."""
+    """Open a regular file, not through a link: other kinds of file might never end."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""A log's checkpoints and tiles in a folder, read and written so that nothing in it can lead elsewhere (C2SP tlog-tiles).
+"""A log's checkpoints and tiles in a folder, read and written so that no content of it can lead outside (C2SP tlog-tiles).
 
-Every name is derived, never taken from a file; no symbolic link is followed below the folder, nothing but a regular file is
-read, and never more than such a file can hold. What is written is on the disk before anything that names it.
+Every name is derived, never taken from a file. No symbolic link is followed below the folder, only regular files are read,
+and never beyond the size that such a file can have. Each file is on the disk before any file that names it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from interlock.domain.merkle.note import LONGEST_NOTE
-from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, MOST_GENERATIONS, folder_of, hashes_in, tile_path
+from interlock.domain.merkle.tiles import CHECKPOINT, HISTORY, MOST_GENERATIONS, generation_folder, hashes_in, tile_path
 from interlock.domain.merkle.tree import HASH_BYTES, TILE_WIDTH
 
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
@@ -23,40 +23,40 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class UnusableError(Exception):
-    """Something in the folder is not what the layout has there: a link, no file, too large, no UTF-8."""
+    """A part of the folder breaks the layout: a link, not a regular file, too large, or not UTF-8."""
 
 
 class LogFolder:
-    """One folder with all generations of a log. Every method may raise ``OSError`` or ``UnusableError``."""
+    """A folder with all generations of a log. Every method may raise ``OSError`` or ``UnusableError``."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def generations(self) -> list[int]:
-        """Return the generations that have checkpoints here."""
+        """Return the generations that have checkpoints in the folder."""
         with self._folder(()) as top:
             names = os.listdir(top) if top is not None else []  # noqa: PTH208 - of a descriptor
         later = sorted(int(name) for name in names if _NUMBER.fullmatch(name) and 1 < int(name) <= MOST_GENERATIONS)
         return [number for number in (1, *later) if self.sizes(number) or self.latest(number)]
 
     def latest(self, generation: int) -> str:
-        """Return the newest checkpoint; empty when there is none."""
-        return self._note((*folder_of(generation), CHECKPOINT))
+        """Return the newest checkpoint; empty if there is none."""
+        return self._note((*generation_folder(generation), CHECKPOINT))
 
     def sizes(self, generation: int) -> list[int]:
         """Return the sizes of all checkpoints of the history, the smallest first."""
-        with self._folder((*folder_of(generation), HISTORY)) as history:
+        with self._folder((*generation_folder(generation), HISTORY)) as history:
             names = os.listdir(history) if history is not None else []  # noqa: PTH208 - of a descriptor
         return sorted(int(name) for name in names if _NUMBER.fullmatch(name))
 
     def checkpoint(self, generation: int, size: int) -> str:
-        """Return the checkpoint of that size; empty when there is none."""
-        return self._note((*folder_of(generation), HISTORY, str(size)))
+        """Return the checkpoint of that size; empty if there is none."""
+        return self._note((*generation_folder(generation), HISTORY, str(size)))
 
     def hashes(self, generation: int, level: int, index: int, width: int) -> list[bytes]:
-        """Return the hashes of a tile; of the full one, where the partial one is gone. Empty when it is not there."""
+        """Return the hashes of a tile, from the full tile if the partial one is gone; empty if there is neither."""
         for wide in dict.fromkeys((width, TILE_WIDTH)):
-            found = self.read((*folder_of(generation), *tile_path(level, index, wide)), TILE_WIDTH * HASH_BYTES)
+            found = self.read((*generation_folder(generation), *tile_path(level, index, wide)), TILE_WIDTH * HASH_BYTES)
             if found is not None:
                 if len(found) != wide * HASH_BYTES:
                     raise UnusableError(f"tile {level}/{index}: {len(found)} bytes")
@@ -64,7 +64,7 @@ class LogFolder:
         return []
 
     def leaves(self, generation: int, size: int) -> Iterator[bytes]:
-        """Return the leaf hashes of the first *size* entries, as far as their tiles are there."""
+        """Yield the leaf hashes of the first *size* entries, up to the first missing tile."""
         for start in range(0, size, TILE_WIDTH):
             tile = self.hashes(generation, 0, start // TILE_WIDTH, min(TILE_WIDTH, size - start))
             yield from tile
@@ -72,7 +72,7 @@ class LogFolder:
                 return
 
     def read(self, parts: Sequence[str], limit: int) -> bytes | None:
-        """Return a file's bytes; ``None`` when there is none."""
+        """Return a file's bytes; ``None`` if there is no such file."""
         with self._folder(parts[:-1]) as folder:
             if folder is None:
                 return None
@@ -80,7 +80,7 @@ class LogFolder:
                 return None if descriptor is None else _content(descriptor, parts, limit)
 
     def write(self, parts: Sequence[str], content: bytes, *, replace: bool) -> None:
-        """Write a file durably and at once. Unless *replace*, one of other content is ``FileExistsError``."""
+        """Write a file durably and atomically. Unless *replace*, a file with other content raises ``FileExistsError``."""
         folder = self._made(parts[:-1])
         try:
             scratch = f".{parts[-1]}.{os.getpid()}.{os.urandom(4).hex()}"
@@ -101,8 +101,8 @@ class LogFolder:
             os.close(folder)
 
     def drop_partial(self, generation: int, level: int, index: int) -> None:
-        """Delete the partial tiles of a tile that is full now, as far as the medium lets us."""
-        *parts, _ = (*folder_of(generation), *tile_path(level, index, 1))
+        """Delete the partial tiles of a full tile, if the medium allows it."""
+        *parts, _ = (*generation_folder(generation), *tile_path(level, index, 1))
         with contextlib.suppress(OSError), self._folder(parts) as folder:
             if folder is not None:
                 for name in os.listdir(folder):  # noqa: PTH208 - of a descriptor
@@ -119,7 +119,7 @@ class LogFolder:
 
     @contextlib.contextmanager
     def _folder(self, parts: Sequence[str]) -> Iterator[int | None]:
-        """Lend a descriptor of a folder below the path, reached without following links; ``None`` when it is not there."""
+        """Lend a descriptor of a folder below the path, opened without following links; ``None`` if it is missing."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in parts:

@@ -1,6 +1,6 @@
-"""The RPCs of the Merkle log: checkpoints, proofs, entries, and the acknowledgement of a loss (AUD-6).
+"""Checkpoints, proofs and entries of the Merkle log, and the acknowledgement of a loss (AUD-6).
 
-Proofs are made from stored hashes and checked before they are answered: what does not hold is a refusal, never an answer.
+Proofs are made from stored hashes and checked before they are returned: a proof that does not hold is refused.
 """
 
 from __future__ import annotations
@@ -8,10 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TypeVar
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.audit.merkle.checkpoints import Notary
 from interlock.audit.requests import Note
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.seal import Sealer
 from interlock.audit.store.fence import Acknowledging, Lost
 from interlock.audit.store.log import AuditLog, Entry, StoreFailed, Writing
 from interlock.domain import ids
@@ -20,7 +24,7 @@ from interlock.domain.chain.chain import canonical_json
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.errors import Refused, conflict, invalid, not_found
 from interlock.domain.merkle.entries import LOG_SESSION
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import (
     StoredTree,
     consistency_proof,
@@ -30,12 +34,6 @@ from interlock.domain.merkle.tree import (
     verify_consistency,
     verify_inclusion,
 )
-from interlock.runtime.rpc.errors import answers_refusals
-
-if TYPE_CHECKING:
-    from interlock.audit.merkle.checkpoints import Notary
-    from interlock.audit.sealing.appender import Appender
-    from interlock.audit.sealing.seal import Sealer
 
 PAGE = 512
 _APPROVAL = re.compile(r"crp_appr_[0-9a-f]{32}", re.ASCII)
@@ -43,87 +41,66 @@ _APPROVAL = re.compile(r"crp_appr_[0-9a-f]{32}", re.ASCII)
 T = TypeVar("T")
 
 
-class ProofHandlers:
-    """A part of ``AuditServicer``."""
+class LogProofs:
+    """Proves what the Merkle log holds, and accepts a loss on a reviewer's approval."""
 
-    _log: AuditLog
-    _appender: Appender
-    _sealer: Sealer
-    notary: Notary | None = None
-    """What signs checkpoints; without one there are none to be had, and nothing is fenced."""
+    def __init__(
+        self, audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer, notary: Notary | None
+    ) -> None:
+        """Without a *notary* there is no verifier key and nothing is fenced."""
+        self._log, self._readers, self._appender, self._sealer = audit_log, readers, appender, sealer
+        self._notary = notary
 
-    async def read(self, reading: Callable[[], T]) -> T:
-        """Run *reading* in a reader thread."""
-        raise NotImplementedError
-
-    def require_anchored(self) -> None:
-        """Refuse with AUDIT_ANCHOR_LAG what would let an answer out while too much is not published."""
-        if self.notary is not None:
-            self.notary.require_anchored()
-
-    @answers_refusals(audit_pb2.GetCheckpointResponse)
-    async def GetCheckpoint(self, request: Any, context: Any) -> audit_pb2.GetCheckpointResponse:  # noqa: N802 - gRPC's name
-        """Answer the checkpoint that was signed last."""
-        del request, context
-        size, note = await self.read(self._checkpoint)
+    async def checkpoint(self) -> audit_pb2.GetCheckpointResponse:
+        """Return the checkpoint that was signed last. Refused with NO_CHECKPOINT before the first."""
+        size, note = await self._readers.run(self._checkpoint)
         return audit_pb2.GetCheckpointResponse(
             note=note,
             size=size,
-            log_size=await self.read(self._log.log_size),
-            verifier_key=str(self.notary.key.verifier()) if self.notary else "",
+            log_size=await self._readers.run(self._log.log_size),
+            verifier_key=str(self._notary.key.verifier()) if self._notary else "",
         )
 
-    @answers_refusals(audit_pb2.ProveInclusionResponse)
-    async def ProveInclusion(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ProveInclusionRequest, context: Any
-    ) -> audit_pb2.ProveInclusionResponse:
-        """Prove that an entry is in the log of a size."""
-        del context
-        return await self.read(partial(self._prove_inclusion, request))
+    async def inclusion(self, request: audit_pb2.ProveInclusionRequest) -> audit_pb2.ProveInclusionResponse:
+        """Prove that an entry is in the log of a given size."""
+        return await self._readers.run(partial(self._prove_inclusion, request))
 
-    @answers_refusals(audit_pb2.ProveConsistencyResponse)
-    async def ProveConsistency(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ProveConsistencyRequest, context: Any
-    ) -> audit_pb2.ProveConsistencyResponse:
-        """Prove that the log of one size begins with that of an earlier one."""
-        del context
-        return await self.read(partial(self._prove_consistency, request.old_size, request.new_size))
+    async def consistency(self, request: audit_pb2.ProveConsistencyRequest) -> audit_pb2.ProveConsistencyResponse:
+        """Prove that the log of one size begins with the log of an earlier one."""
+        return await self._readers.run(partial(self._prove_consistency, request.old_size, request.new_size))
 
-    async def ListEntries(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.ListEntriesRequest, context: Any
-    ) -> AsyncIterator[audit_pb2.ListEntriesResponse]:
-        """Stream entries as they are hashed, a page at a time."""
-        del context
-        end = min(request.end or 2**63, await self.read(self._log.log_size))
+    async def entries(self, request: audit_pb2.ListEntriesRequest) -> AsyncIterator[audit_pb2.ListEntriesResponse]:
+        """Yield entries as they are hashed, read a page at a time."""
+        end = min(request.end or 2**63, await self._readers.run(self._log.log_size))
         if request.start < 0 or request.end < 0:
             raise invalid("INVALID_RANGE", "entries have positions from 0 up")
         for start in range(request.start, end, PAGE):
-            for entry in await self.read(partial(self._log.entries, start, min(start + PAGE, end))):
+            for entry in await self._readers.run(partial(self._log.entries, start, min(start + PAGE, end))):
                 yield audit_pb2.ListEntriesResponse(
                     position=entry.position, entry=_bytes(entry), leaf_hash=entry.leaf_hash
                 )
 
-    @answers_refusals(audit_pb2.AcknowledgeTruncationResponse)
-    async def AcknowledgeTruncation(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.AcknowledgeTruncationRequest, context: Any
+    async def acknowledge(
+        self, request: audit_pb2.AcknowledgeTruncationRequest
     ) -> audit_pb2.AcknowledgeTruncationResponse:
-        """Write down that a reviewer accepts a loss; from then on the log goes on, as its next generation."""
-        del context
+        """Record that a reviewer accepts a loss; the log then continues as its next generation."""
         if not _APPROVAL.fullmatch(request.approval_id) or not REVIEWER.fullmatch(request.reviewer_id):
             raise invalid("INVALID_APPROVAL", "a loss is acknowledged with the verified approval of a reviewer")
-        lost = self.notary.fence.lost if self.notary else None
+        lost = self._notary.fence.lost if self._notary else None
         if lost is None:
-            raise conflict("NOTHING_MISSING", "the log is not shorter than what was anchored, nor other")
+            raise conflict("NOTHING_MISSING", "the log is neither shorter than the anchored one nor different from it")
         if request.anchored_size != lost.size:
-            raise conflict("OTHER_LOSS", "another loss is to be acknowledged", anchored_size=str(lost.size))
+            raise conflict("OTHER_LOSS", "the loss to acknowledge is another one", anchored_size=str(lost.size))
         work = partial(self._acknowledge, lost=lost, approval_id=request.approval_id, reviewer_id=request.reviewer_id)
         size = await self._appender.submit(Acknowledging(work))
-        await self._appender.submit(lambda writing: writing.touch())  # the fence sees it, and that writing works again
+        await self._appender.submit(
+            lambda writing: writing.touch()
+        )  # passes the fence and shows that writing works again
         return audit_pb2.AcknowledgeTruncationResponse(size=size)
 
     def _acknowledge(self, writing: Writing, lost: Lost, approval_id: str, reviewer_id: str) -> int:
         if any(approval_id in event.data_json for event in writing.chain(LOG_SESSION).events):
-            raise conflict("APPROVAL_USED", "this approval was used already")
+            raise conflict("APPROVAL_USED", "this approval is used already")
         size = writing.log_size()
         data = {
             "generation": lost.generation + 1, "kept": lost.kept, "anchored_size": lost.size,
@@ -137,7 +114,7 @@ class ProofHandlers:
     def _checkpoint(self) -> tuple[int, str]:
         found = self._log.checkpoint()
         if found is None:
-            raise not_found("NO_CHECKPOINT", "nothing was signed yet; a checkpoint comes with the next entries")
+            raise not_found("NO_CHECKPOINT", "nothing is signed yet; the next entries bring a checkpoint")
         return found
 
     def _prove_inclusion(self, request: audit_pb2.ProveInclusionRequest) -> audit_pb2.ProveInclusionResponse:
@@ -175,12 +152,12 @@ class ProofHandlers:
         return positions[request.sequence]
 
     def _size(self, size: int) -> int:
-        """Return the size that is asked for; that of the latest checkpoint where none is."""
+        """Return the requested size, or the size of the latest checkpoint for 0."""
         if size < 0:
             raise invalid("INVALID_RANGE", "a size is from 0 up")
         now = self._log.log_size()
         if size > now:
-            raise not_found("SIZE_NOT_REACHED", "the log is not that large", size=str(now))
+            raise not_found("SIZE_NOT_REACHED", "the log is smaller than that", size=str(now))
         return size or self._checkpoint()[0]
 
     def _tree(self) -> StoredTree:
@@ -199,11 +176,11 @@ class ProofHandlers:
 
 
 def _bytes(entry: Entry) -> bytes:
-    return entry_of(entry.event) if entry.event is not None else b""
+    return encode_entry(entry.event) if entry.event is not None else b""
 
 
 def _inconsistent() -> Refused:
     return StoreFailed(
-        "LOG_INCONSISTENT", "the stored tree does not hold together; nothing can be proved from it",
+        "LOG_INCONSISTENT", "the stored tree is inconsistent; nothing can be proved from it",
         hint="run `interlock audit fsck`", cause="LOG_INCONSISTENT",
     )  # fmt: skip

@@ -1,7 +1,7 @@
 """Group commit: requests that wait at the same time share one transaction and one fsync (performance.md §3).
 
-Nothing is dropped: a request is acknowledged after its commit, refused, or never accepted. There is no timer; while one
-transaction is on its way to the disk, the next one gathers.
+No accepted request is dropped: it is acknowledged after its commit, or refused. There is no timer: while one transaction is
+being written to the disk, the requests of the next one gather.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import structlog
 from prometheus_client import Histogram
 
-from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work
+from interlock.audit.store.log import LogWriter, RequestOutcome, StoreFailed, Work
 from interlock.domain.errors import exhausted, unavailable
 
 log = structlog.get_logger()
@@ -40,46 +40,46 @@ class _Waiting:
 
 
 class Appender:
-    """The one writer of a log, in a thread of its own. The event loop never waits for the disk."""
+    """The only writer of a log, in a thread of its own. The event loop never waits for the disk."""
 
-    def __init__(self, audit_log: AuditLog, *, queue_limit: int = QUEUE_LIMIT, batch_limit: int = BATCH_LIMIT) -> None:
+    def __init__(self, audit_log: LogWriter, *, queue_limit: int = QUEUE_LIMIT, batch_limit: int = BATCH_LIMIT) -> None:
         self._log, self._queue_limit, self._batch_limit = audit_log, queue_limit, batch_limit
         self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
         self._closing = False
         self._changed = threading.Condition()
         self.failure: StoreFailed | None = None
-        """Why the last transaction was not kept; ``None`` after one that was."""
+        """Why the last transaction failed; ``None`` after a successful one."""
         self._thread = threading.Thread(target=self._run, name="audit-writer", daemon=True)
         self._thread.start()
 
     async def submit(self, work: Work, *, size: int = 0) -> Any:
-        """Run *work* in a transaction and return its value once that is durable.
+        """Run *work* in a transaction and return its value once it is durable.
 
-        *size* is what the request holds in memory, bytes. Refused with AUDIT_QUEUE_FULL rather than dropped. A caller that
-        stops waiting may still have been served.
+        *size* is the memory that the request holds, bytes. Refused with AUDIT_QUEUE_FULL or AUDIT_CLOSING, never dropped.
+        The work of a caller that stops waiting may still be done.
         """
         loop = asyncio.get_running_loop()
         request = _Waiting(work, size, loop.create_future(), loop)
         with self._changed:
             if self._closing:
-                raise unavailable("AUDIT_CLOSING", "the audit service is ending")
+                raise unavailable("AUDIT_CLOSING", "the audit service is shutting down")
             if len(self._waiting) >= self._queue_limit or self._bytes + size > QUEUE_BYTES:
-                raise exhausted("AUDIT_QUEUE_FULL", "too much waits to be written; try again")
+                raise exhausted("AUDIT_QUEUE_FULL", "too many writes are waiting; try again")
             self._waiting.append(request)
             self._bytes += size
             self._changed.notify()
         return await request.future
 
     async def probe(self) -> StoreFailed | None:
-        """Return why writing fails, trying again if it failed last time; ``None`` when it works."""
+        """Return why writing fails; ``None`` when it works. If the last write failed, try again first."""
         if self.failure is not None:
             with contextlib.suppress(StoreFailed):
                 await self.submit(lambda writing: writing.touch())
         return self.failure
 
     async def close(self) -> None:
-        """Write what waits, accept nothing more, close the log."""
+        """Accept no more requests, write those that wait, close the log."""
         with self._changed:
             self._closing = True
             self._changed.notify()
@@ -92,7 +92,7 @@ class Appender:
         self._log.close()
 
     def _next_batch(self) -> list[_Waiting]:
-        """Wait for requests and return those that still have a caller; empty when it is time to end."""
+        """Wait for requests and return those that still have a caller; an empty list means: end."""
         with self._changed:
             while True:
                 batch: list[_Waiting] = []
@@ -114,7 +114,7 @@ class Appender:
                 log.warning("audit.store.failed", reason=failed.reason, hint=failed.hint)
             self.failure = failed
             return [RequestOutcome(error=failed)] * len(batch)
-        except Exception as error:  # noqa: BLE001 - a defect fails its callers, never the writer for good
+        except Exception as error:  # noqa: BLE001 - a defect fails its callers; the writer continues
             return [RequestOutcome(error=error)] * len(batch)
         if self.failure is not None:
             log.info("audit.store.recovered")
@@ -128,7 +128,7 @@ def _deliver(done: Iterable[tuple[_Waiting, RequestOutcome]]) -> None:
     for request, outcome in done:
         by_loop.setdefault(request.loop, []).append((request.future, outcome))
     for loop, outcomes in by_loop.items():
-        with contextlib.suppress(RuntimeError):  # that loop has ended, and its callers with it
+        with contextlib.suppress(RuntimeError):  # the loop has ended together with its callers
             loop.call_soon_threadsafe(_resolve, outcomes)
 
 

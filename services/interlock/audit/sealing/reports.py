@@ -19,12 +19,15 @@ def open_report(stored: StoredReport, keyring: Keyring) -> bytes:
 
 
 def is_sealed(stored: StoredReport) -> bool:
-    """Return whether the stored bytes are the ones that were sealed."""
+    """Return whether the stored bytes are the sealed ones."""
     return content_hash(stored.body) == (stored.window.sealed_report_hash or stored.window.report_hash)
 
 
 def report_message(stored: StoredReport, log: AuditLog, keyring: Keyring) -> audit_pb2.GetReportResponse:
-    """Return a report, if its bytes are the ones that were sealed. Refused with CONTENT_ERASED on the chain's word."""
+    """Return a report whose bytes are the sealed ones. Refused with CONTENT_ERASED if the chain records the erasure.
+
+    Raises ``ChainBroken`` for other bytes, and for a missing report that no event explains.
+    """
     window = stored.window
     if not is_sealed(stored):
         if not stored.body:

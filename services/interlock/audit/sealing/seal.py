@@ -1,12 +1,12 @@
-"""Sealing windows and recording events: what happens inside the log's transaction (SPEC-011 §2, I4, I5)."""
+"""Sealing windows and recording events, inside the log's transaction (SPEC-011 §2, I4, I5)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
 
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.audit.requests import Draft, Hold, Note
 from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
 from interlock.audit.store.contents import CONTENT_DROPPED, HELD, Vault
@@ -35,7 +35,7 @@ from interlock.runtime.keys.derivation import HMAC, Keyring
 
 
 def standing_message(standing: ChainState) -> audit_pb2.Standing:
-    """Return what a chain says of its session, as it is told."""
+    """Return the state of a session according to its chain, as a message."""
     return audit_pb2.Standing(
         session_budget_micros=standing.budget, sealed_windows=standing.sealed, started_sessions=standing.started
     )
@@ -47,7 +47,7 @@ Head = tuple[int, str]
 
 @dataclass(frozen=True)
 class Sealed:
-    """A window as the log holds it now."""
+    """A window as the log holds it after sealing."""
 
     window: WindowRecord
     unchained_hmac: str
@@ -56,7 +56,7 @@ class Sealed:
     duplicate: bool
 
     def message(self, standing: ChainState | None = None) -> audit_pb2.AppendResponse:
-        """Return what a caller learns of a seal, and of the session when it is to be settled."""
+        """Return the answer to an append: the seal, and with *standing* the state of the session for its settlement."""
         window = self.window
         return audit_pb2.AppendResponse(
             hmac=window.hmac,
@@ -64,7 +64,7 @@ class Sealed:
             timestamp=window.timestamp,
             report_hash=window.report_hash,
             trail_id=window.trail_id,
-            integrity=cast("Any", int(self.integrity)),
+            integrity=common_pb2.ChainIntegrity.ValueType(int(self.integrity)),
             duplicate=self.duplicate,
             root_window_id=self.root_window_id,
             standing=standing_message(standing) if standing else None,
@@ -73,7 +73,7 @@ class Sealed:
 
 @dataclass(frozen=True)
 class Sealer:
-    """Makes the records. ``entropy`` draws random bytes."""
+    """Makes the records of the log. ``entropy`` returns that many random bytes."""
 
     keyring: Keyring
     clock: Clock
@@ -81,20 +81,20 @@ class Sealer:
 
     @property
     def vault(self) -> Vault:
-        """What keeps contents."""
+        """Encrypts and opens contents with this deployment's keys."""
         return Vault(self.keyring, self.entropy)
 
     def seal(self, writing: Writing, draft: Draft, *, verified: Head) -> Sealed:
-        """Seal a window after the chain that was verified up to *verified*, once per window id.
+        """Seal a window on a chain that was verified up to the head *verified*, once per window id.
 
-        The head is compared inside the transaction; if another request came in between, all is verified again here.
+        The head is compared inside the transaction. If another request was committed in between, the chain is verified again.
         """
         if writing.head(draft.session_id) != verified:
             require_valid_chain(writing.chain(draft.session_id), draft.session_id, self.keyring)
         before = writing.window(draft.window_id)
         if before is not None:
             if before.request_hash != draft.request_hash:
-                raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is sealed with other content")
+                raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is already sealed with other content")
             return self.sealed(writing, before, duplicate=True)
         _check_kept(writing, draft.session_id)
         _check_not_failed(writing, draft)
@@ -132,9 +132,9 @@ class Sealer:
         return sequence + len(events)
 
     def drop(self, writing: Writing, session_id: str, window_id: str) -> bool:
-        """Delete what a window said, and say so in the chain, or its absence would look like a theft.
+        """Delete a window's text and record the deletion in the chain; without the record it would look like a theft.
 
-        Of a window that is held nothing is deleted so: a reviewer's decision or the end of the hold sees to it.
+        The text of a held window stays: a reviewer's decision or the end of the hold deletes it.
         """
         window = writing.window(window_id)
         if window is not None and window.status == HELD:
@@ -150,7 +150,7 @@ class Sealer:
         return self.vault.seal(writing, draft.session_id, draft.window_id, draft.content)
 
     def _hold(self, writing: Writing, draft: Draft, hold: Hold) -> None:
-        """Keep what the window would be released as, encrypted, with the seal and never without it."""
+        """Store the bytes that the window would be released as, encrypted, in the transaction that seals it."""
         kept = self.vault.lock_held(writing, draft.session_id, draft.window_id, hold.held)
         expires_at = iso8601(self.clock() + hold.seconds * 1_000_000)
         writing.add_held(draft.window_id, draft.session_id, kept, expires_at=expires_at, policy_hash=hold.policy_hash)
@@ -158,7 +158,7 @@ class Sealer:
     def incident(self, writing: Writing, session_id: str, broken: ChainBroken) -> None:
         """Append one CHAIN_BROKEN event per session (SPEC-004 §16.4).
 
-        It mends nothing: what does not verify before it goes on not verifying. It says when the break was noticed.
+        It repairs nothing: the records before it still do not verify. It shows when the break was noticed.
         """
         if not writing.holds(session_id, CHAIN_BROKEN):
             data = canonical_json({**broken.metadata, "index": broken.fault.index, "faults": broken.faults})
@@ -195,7 +195,7 @@ class Sealer:
         )
 
     def sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
-        """Return a window of the log as its caller learns of it."""
+        """Return a window of the log with the HMACs and the integrity that its caller is given."""
         key = self.keyring.derive(window.key_version, window.session_id, HMAC)
         if key is None:
             raise ChainBroken(Fault("window", window.window_number, "KEY_UNKNOWN"))
@@ -222,32 +222,32 @@ class Sealer:
 
 
 def _integrity(writing: Writing, window: WindowRecord) -> Integrity:
-    """Return the state of a chain that was verified: one window alone has nothing to chain from."""
+    """Return the integrity of a verified chain: a single window has nothing to chain from."""
     if writing.holds(window.session_id, CONTENT_ERASED):
         return Integrity.TRUNCATED
     return Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED
 
 
 def _check_kept(writing: Writing, session_id: str) -> None:
-    """Refuse to continue a session whose contents or events are gone: no answer could be compared with what it said."""
+    """Refuse to continue a session whose contents or events are gone: no answer could be compared with them."""
     if writing.holds(session_id, CONTENT_ERASED) or writing.holds(session_id, TRUNCATED):
         raise conflict("CONTENT_ERASED", "the contents of this session were erased; it cannot be continued")
 
 
 def _check_not_failed(writing: Writing, draft: Draft) -> None:
-    """Refuse a part of a fan-out that is on record as failed: whoever waited for it went on without it."""
+    """Refuse a part of a fan-out that is recorded as failed: its fan-in may have continued without it."""
     if draft.pattern != "FAN_OUT" or not writing.holds(draft.session_id, WINDOW_FAILED):
         return
     events = writing.chain(draft.session_id).events
     if any(event.event_type == WINDOW_FAILED and event.window_id == draft.window_id for event in events):
-        raise conflict("WINDOW_FAILED", "this window is on record as failed; it cannot be sealed any more")
+        raise conflict("WINDOW_FAILED", "this window is recorded as failed; it can no longer be sealed")
 
 
 def _check_place(writing: Writing, draft: Draft) -> None:
     """Refuse a window that does not follow sealed windows of its session (SPEC-004 §9).
 
-    A linear window must be the first that continues its parent: of two concurrent seals the first wins. Fan-outs and
-    branches share a parent, and a fan-in has several.
+    A linear window must be the first to continue its parent: of two concurrent seals the first wins. Fan-outs and
+    branches share a parent; a fan-in has several.
     """
     parents = [_parent(writing, draft, parent_id) for parent_id in draft.parent_ids]
     if not parents and writing.root_id(draft.session_id):
@@ -262,7 +262,7 @@ def _check_place(writing: Writing, draft: Draft) -> None:
 
 
 def _parent(writing: Writing, draft: Draft, parent_id: str) -> WindowRecord:
-    """Return a parent; one that is not there is a lost record, for the session's state names only what was acknowledged."""
+    """Return a parent. A missing one is a lost record: the session's state names only acknowledged windows."""
     parent = writing.window(parent_id)
     if parent is None or parent.session_id != draft.session_id:
         raise ChainBroken(Fault("window", draft.window_number - 1, "MISSING_PARENT"))

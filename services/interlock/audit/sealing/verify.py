@@ -1,4 +1,4 @@
-"""Checking a stored chain with the keys of this deployment (PRV-2)."""
+"""Verifying a stored chain with this deployment's keys (PRV-2)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from functools import partial
 
 from interlock.audit.store.log import Chain
 from interlock.domain.chain.chain import CHAIN_BROKEN, Fault, KeyOf, Verification, verify_chain
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import Kind, Refused, not_found
 from interlock.runtime.keys.derivation import HMAC, Keyring
 
 
 class ChainBroken(Refused):
-    """The chain does not verify, so nothing more is said on its strength (SPEC-004 §16.4)."""
+    """The chain does not verify, so no answer may rely on it (SPEC-004 §16.4)."""
 
     def __init__(self, fault: Fault, *, faults: int = 1) -> None:
         super().__init__(
@@ -24,7 +24,7 @@ class ChainBroken(Refused):
 
 
 def key_of(keyring: Keyring, session_id: str) -> KeyOf:
-    """Return how to find a session's HMAC key for a key version."""
+    """Return a function that maps a key version to a session's HMAC key, ``None`` for an unknown version."""
     return partial(_derive, keyring, session_id)
 
 
@@ -33,14 +33,14 @@ def _derive(keyring: Keyring, session_id: str, version: int) -> bytes | None:
 
 
 def examine(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
-    """Return what checking *chain* finds."""
+    """Return the verdict on *chain*, with every fault."""
     return verify_chain(chain.windows, chain.events, key_of(keyring, session_id))
 
 
 def require_valid_chain(chain: Chain, session_id: str, keyring: Keyring) -> Verification:
-    """Return what checking *chain* finds, or raise ``ChainBroken``.
+    """Return the verdict on a chain without faults, or raise ``ChainBroken``.
 
-    A session with a recorded break stays refused even if its bytes are put back: it cannot be continued.
+    A session with a recorded break stays refused even if its bytes are restored: it cannot be continued.
     """
     found = examine(chain, session_id, keyring)
     if found.faults:
@@ -49,3 +49,8 @@ def require_valid_chain(chain: Chain, session_id: str, keyring: Keyring) -> Veri
         if event.event_type == CHAIN_BROKEN:
             raise ChainBroken(Fault("event", event.sequence, "BROKEN_BEFORE"))
     return found
+
+
+def no_session() -> Refused:
+    """Return the refusal of a session that the log does not know."""
+    return not_found("SESSION_NOT_FOUND", "the audit log has no record of that session")

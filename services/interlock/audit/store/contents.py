@@ -1,8 +1,8 @@
-"""What windows said, their reports and what is held, kept encrypted beside the chain (SPEC-011 §6, SPEC-015 §4).
+"""Window texts, reports and held responses, stored encrypted next to the chain (SPEC-011 §6, SPEC-015 §4).
 
 AES-256-GCM under a random data key per session, which is wrapped under a key derived from the master key. The additional
-data name session and window, so that no content can stand for another. The window's seal holds the hash of the encrypted
-bytes: a content that was swapped, edited or taken away is noticed, and the hash tells nothing once the data key is gone.
+data names session and window, so that no content can stand for another. The window's seal holds the hash of the encrypted
+bytes: a swapped, edited or removed content is noticed, and the hash reveals nothing once the data key is destroyed.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ WRAP = b"interlock-content-wrap-v1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12
 _REPORT, _HELD = "report", "held"
 _ENCRYPTED = b"\xfe"
-"""Begins an encrypted report: no JSON text begins so."""
+"""First byte of an encrypted report; no JSON text starts with it."""
 _WITH_FACTS = b"\xff"
-"""Begins what is more than a text: no UTF-8 text begins so, and a text alone is kept as it always was."""
+"""First byte of a content with facts; no UTF-8 text starts with it. A text alone is stored as in every version."""
 
 
 @dataclass(frozen=True)
 class WindowContent:
-    """What is kept of a window: its text, and each fact that did not fit as it was sent, in order."""
+    """The stored content of a window: its text, and its deferred facts as serialised messages, in order."""
 
     text: str
     facts: tuple[bytes, ...]
@@ -46,12 +46,12 @@ class WindowContent:
 
     @property
     def facts_hash(self) -> str:
-        """Hash over the facts, each by its own, so that their boundaries count."""
+        """Hash over the hashes of the facts, so that their boundaries count."""
         return content_hash("|".join(map(content_hash, self.facts)).encode())
 
 
-def said(text: str, facts: Iterable[common_pb2.Fact]) -> WindowContent:
-    """Return what is kept of a window that says *text* and defers *facts* (SPEC-004 §5.2)."""
+def window_content(text: str, facts: Iterable[common_pb2.Fact]) -> WindowContent:
+    """Return the content of a window with this *text* and these deferred *facts* (SPEC-004 §5.2)."""
     return WindowContent(text, tuple(fact.SerializeToString(deterministic=True) for fact in facts))
 
 
@@ -69,7 +69,7 @@ def _unpacked(plain: bytes, window_id: str) -> audit_pb2.Content:
         found = audit_pb2.Content.FromString(plain.removeprefix(_WITH_FACTS))
     except (UnicodeDecodeError, DecodeError):
         raise _lost(
-            "CONTENT_UNREADABLE", "what an earlier window said is in a form that this version cannot read"
+            "CONTENT_UNREADABLE", "the content of an earlier window has a format that this version cannot read"
         ) from None
     found.window_id = window_id
     return found
@@ -77,17 +77,17 @@ def _unpacked(plain: bytes, window_id: str) -> audit_pb2.Content:
 
 @dataclass(frozen=True)
 class Vault:
-    """Encrypts and opens contents. ``entropy`` draws random bytes."""
+    """Encrypts and opens contents. ``entropy`` returns that many random bytes."""
 
     keyring: Keyring
     entropy: Callable[[int], bytes]
 
     def seal(self, writing: Writing, session_id: str, window_id: str, kept: WindowContent) -> bytes:
-        """Return *kept* encrypted under the session's data key, which is made at its first use."""
+        """Return *kept*, encrypted under the session's data key."""
         return self._locked(self._key(writing, session_id), _packed(kept), f"{session_id}|{window_id}")
 
     def seal_report(self, writing: Writing, session_id: str, window_id: str, report: bytes) -> bytes:
-        """Return a report as it is stored: its first byte tells it from one that was stored before reports were encrypted."""
+        """Return a report, encrypted. Its first byte distinguishes it from reports stored before they were encrypted."""
         name = f"{_REPORT}|{session_id}|{window_id}"
         return _ENCRYPTED + self._locked(self._key(writing, session_id), report, name)
 
@@ -102,17 +102,17 @@ class Vault:
         return _unlocked(self._unwrapped(session_id, *stored.key), stored.body.removeprefix(_ENCRYPTED), name)
 
     def lock_held(self, writing: Writing, session_id: str, window_id: str, held: bytes) -> bytes:
-        """Return encrypted what a held window would be released as."""
+        """Return the bytes that a held window would be released as, encrypted."""
         return self._locked(self._key(writing, session_id), held, f"{_HELD}|{session_id}|{window_id}")
 
     def open_held(self, session_id: str, window_id: str, sealed: bytes, key: ContentKey | None) -> bytes:
-        """Return what a held window would be released as. Refused with CONTENT_UNREADABLE for bytes that no key opens."""
+        """Return the bytes that a held window would be released as. Refused with CONTENT_UNREADABLE if no key opens them."""
         if key is None:
             raise _lost("CONTENT_UNREADABLE", "the data key of that session is gone")
         return _unlocked(self._unwrapped(session_id, *key), sealed, f"{_HELD}|{session_id}|{window_id}")
 
     def _key(self, writing: Writing, session_id: str) -> bytes:
-        """Return the session's data key, which is made at its first use."""
+        """Return the session's data key; make and store one at the first use."""
         held = writing.content_key(session_id)
         if held is not None:
             return self._unwrapped(session_id, *held)
@@ -124,14 +124,14 @@ class Vault:
         self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
         events: Iterable[EventRecord], held: Contents,
     ) -> Iterator[audit_pb2.Content]:  # fmt: skip
-        """Yield the contents of those windows of a verified chain that said something, in the order asked for.
+        """Yield the contents of *window_ids* from a verified chain, in that order. Windows without content are left out.
 
-        Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE, for what is not compared must not count as compared.
+        Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE: a content that was not compared must not count as
+        compared.
         """
         events = tuple(events)
         require_kept(events)
         known = {window.window_id: window for window in windows}
-        events = list(events)
         dropped = {event.window_id for event in events if event.event_type == CONTENT_DROPPED}
         released = {event.window_id for event in events if event.event_type == RESPONSE_RELEASED}
         for window_id in window_ids:
@@ -139,19 +139,19 @@ class Vault:
             if window is None or not window.content_hash or window_id in dropped:
                 continue
             if window.status == HELD and window_id not in released:
-                continue  # nobody was told: it can be neither repeated nor contradicted
+                continue  # no one was given it: an answer can neither repeat nor contradict it
             sealed = held.sealed.get(window_id)
             if sealed is None or held.key is None:
-                raise _lost("CONTENT_MISSING", "what an earlier window said is gone")
+                raise _lost("CONTENT_MISSING", "the content of an earlier window is gone")
             if content_hash(sealed) != window.content_hash:
-                raise _lost("CONTENT_UNREADABLE", "what an earlier window said is not what was sealed")
+                raise _lost("CONTENT_UNREADABLE", "the content of an earlier window is not the sealed one")
             key = self._unwrapped(session_id, *held.key)
             yield _unpacked(_unlocked(key, sealed, f"{session_id}|{window_id}"), window_id)
 
     def _wrapping(self, version: int, session_id: str) -> bytes:
         key = self.keyring.derive(version, session_id, WRAP)
         if key is None:
-            raise _lost("CONTENT_UNREADABLE", "the master key of that version is not here")
+            raise _lost("CONTENT_UNREADABLE", "this deployment does not have the master key of that version")
         return key
 
     def _unwrapped(self, session_id: str, version: int, wrapped: bytes) -> bytes:
@@ -163,16 +163,16 @@ class Vault:
 
 
 def require_kept(events: Iterable[EventRecord]) -> None:
-    """Refuse with CONTENT_ERASED a session whose contents are gone for good, on the word of its own chain."""
+    """Refuse with CONTENT_ERASED a session whose own chain records that its contents are erased."""
     if any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in events):
-        raise conflict("CONTENT_ERASED", "the contents of this session were erased; its chain says so")
+        raise conflict("CONTENT_ERASED", "the contents of this session were erased, as its chain records")
 
 
 def _unlocked(key: bytes, sealed: bytes, name: str) -> bytes:
     try:
         return AESGCM(key).decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], name.encode())
     except (InvalidTag, ValueError):
-        raise _lost("CONTENT_UNREADABLE", "what an earlier window said cannot be decrypted") from None
+        raise _lost("CONTENT_UNREADABLE", "the content of an earlier window cannot be decrypted") from None
 
 
 def _lost(reason: str, message: str) -> Refused:

@@ -1,4 +1,4 @@
-"""SQLite connections of the audit log: durability, migrations, and what their failures mean."""
+"""SQLite connections of the audit log: durability, migrations, and the meaning of failures."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlock.runtime.clock import Clock, iso8601
 log = structlog.get_logger()
 
 READ_TIMEOUT_S = 5.0
-"""Readers hardly ever wait: only while a writer recovers its log."""
+"""Readers wait only while a writer recovers its write-ahead log."""
 
 _MIGRATIONS = importlib.resources.files("interlock.audit") / "sql" / "sqlite"
 _BOOTSTRAP = (
@@ -29,13 +29,13 @@ _BOOTSTRAP = (
 
 
 def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float) -> sqlite3.Connection:
-    """Open the one connection that writes, on the newest schema that this code knows.
+    """Open the writing connection and migrate to the newest schema that this code knows.
 
-    WAL with synchronous FULL: a commit returns after the log file is on the disk (AUD-3). What is deleted is overwritten. *busy_timeout_s* is how long a
-    transaction waits for another process's.
+    WAL with synchronous FULL: a commit returns once the log file is on the disk (AUD-3). Deleted data is overwritten.
+    *busy_timeout_s* is how long a transaction waits for one of another process.
     """
     if create:
-        # Before SQLite makes it with the process's mask: reports hold what users asked and models said.
+        # Before SQLite creates it with the process's umask: reports quote users and models.
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     connection = _connect(path, "rw", busy_timeout_s)
     try:
@@ -53,7 +53,7 @@ def open_writer(path: Path, *, create: bool, clock: Clock, busy_timeout_s: float
 
 
 def open_reader(path: Path) -> sqlite3.Connection:
-    """Open a connection that cannot write, beside a running service or on a file at rest, even on a read-only medium."""
+    """Open a connection that cannot write; the service may run or not, and the medium may be read-only."""
     connection = _connect(path, "ro", READ_TIMEOUT_S)
     try:
         connection.execute("SELECT count(*) FROM sqlite_schema").fetchone()
@@ -61,7 +61,7 @@ def open_reader(path: Path) -> sqlite3.Connection:
         connection.close()
         if not path.is_file() or _has_log(path):
             raise
-        # Reading a WAL database needs a -shm file beside it, unless nobody can be writing.
+        # Reading a WAL database needs a -shm file next to it, unless no process can be writing.
         return _connect(path, "ro&immutable=1", READ_TIMEOUT_S)
     except BaseException:
         connection.close()
@@ -75,7 +75,7 @@ def _has_log(path: Path) -> bool:
 
 
 def _use_wal(connection: sqlite3.Connection, limit_s: float) -> None:
-    """Switch to WAL; of two processes that do so at once SQLite fails one without waiting, so wait here."""
+    """Switch to WAL. If two processes do so at once, SQLite fails one without waiting, so wait here."""
     for attempts_left in reversed(range(max(1, int(limit_s / 0.05)))):
         try:
             connection.execute("PRAGMA journal_mode = WAL")
@@ -88,9 +88,9 @@ def _use_wal(connection: sqlite3.Connection, limit_s: float) -> None:
 
 
 def forget(connection: sqlite3.Connection, busy_timeout_s: float) -> None:
-    """Empty the write-ahead log, which holds pages as they were: what was erased is then in none of the log's files.
+    """Empty the write-ahead log, which still holds old pages: no file of the log then contains the erased data.
 
-    A reader in the middle of something holds it up; then the next time, or closing, does it. What was committed stays so.
+    A reader with an open transaction prevents that; the next erasure, or closing, repeats it. Commits are not affected.
     """
     connection.execute("PRAGMA busy_timeout = 250")
     with contextlib.suppress(sqlite3.Error):
@@ -106,13 +106,13 @@ def _connect(path: Path, mode: str, timeout_s: float) -> sqlite3.Connection:
         timeout=timeout_s,
         check_same_thread=False,
     )
-    # What an attacker wrote need not be UTF-8; it must come out as something that does not verify.
+    # An attacker may write other bytes than UTF-8; they must be read as a text that does not verify.
     connection.text_factory = partial(str, encoding="utf-8", errors="surrogateescape")
     return connection
 
 
 def _migrate(connection: sqlite3.Connection, clock: Clock) -> None:
-    """Apply what is missing, each migration in a transaction of its own; a newer schema is left as it is."""
+    """Apply the missing migrations, each in a transaction of its own; a newer schema is left as it is."""
     connection.execute(_BOOTSTRAP)
     for version, name, text in _migrations():
         connection.execute("BEGIN IMMEDIATE")
@@ -140,7 +140,7 @@ def _migrations() -> Iterator[tuple[int, str, str]]:
 
 
 def _statements(text: str) -> Iterator[str]:
-    """Cut a script into statements; ``executescript`` would end our transaction first."""
+    """Split a script into statements; ``executescript`` would commit the open transaction first."""
     statement = ""
     for line in text.splitlines(keepends=True):
         statement += line
@@ -150,7 +150,7 @@ def _statements(text: str) -> Iterator[str]:
 
 
 def _sync_folder(folder: Path) -> None:
-    """Make the name of a new file durable too; SQLite does so for its log, not for the database."""
+    """Make the name of a new file durable; SQLite does that for its write-ahead log, not for the database."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -159,14 +159,14 @@ def _sync_folder(folder: Path) -> None:
 
 
 def store_failed(error: sqlite3.Error | OSError, path: Path) -> StoreFailed:
-    """Return what a failure of the database means to callers, with a hint for the operator."""
+    """Return the refusal for a failure of the database, with a hint for the operator."""
     name = getattr(error, "sqlite_errorname", None) or type(error).__name__
     match getattr(error, "sqlite_errorcode", 0) & 0xFF:
         case sqlite3.SQLITE_FULL:
             return StoreFailed(
                 "AUDIT_STORE_FULL",
-                "the audit log has no room left",
-                hint=f"free space where {path} is; nothing that was acknowledged is lost",
+                "the audit log has no space left",
+                hint=f"free space where {path} is; every acknowledged write is safe",
                 cause=name,
             )
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
@@ -178,7 +178,7 @@ def store_failed(error: sqlite3.Error | OSError, path: Path) -> StoreFailed:
             )
     return StoreFailed(
         "AUDIT_STORE_UNAVAILABLE",
-        "the audit log cannot be used now",
+        "the audit log is unavailable",
         hint=f"check that {path} exists and can be written ({name})",
         cause=name,
     )

@@ -1,4 +1,4 @@
-"""PostgreSQL connections of the audit log: durability, roles, migrations, time limits, and what failures mean."""
+"""PostgreSQL connections of the audit log: durability, roles, migrations, time limits, the meaning of failures."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from psycopg import sql
 
 from interlock.audit.store.log import StoreFailed
 from interlock.runtime.clock import Clock, iso8601
-from interlock.runtime.settings.model import without_password
+from interlock.runtime.settings.values import without_password
 
 log = structlog.get_logger()
 
@@ -25,7 +25,7 @@ _FOLDER = importlib.resources.files("interlock.audit") / "sql" / "postgres"
 
 
 class Timed(psycopg.Connection[Any]):
-    """A connection whose statements end at a deadline, whether or not the server says anything."""
+    """A connection whose statements end at a deadline, even if the server does not respond."""
 
     deadline: float | None = None
 
@@ -38,7 +38,7 @@ class Timed(psycopg.Connection[Any]):
 
     @contextlib.contextmanager
     def within(self, limit_s: float) -> Iterator[None]:
-        """Let what is done inside take *limit_s* together."""
+        """Limit all statements of the block together to *limit_s*."""
         self.deadline = time.monotonic() + limit_s
         try:
             yield
@@ -47,9 +47,9 @@ class Timed(psycopg.Connection[Any]):
 
 
 def connect(url: str, *, limit_s: float, read_only: bool = False) -> Timed:
-    """Open a connection that finds the log's tables and whose statements end in time.
+    """Open a connection to the log's schema, with a time limit on every statement.
 
-    Refused when the server would acknowledge what it could lose: ``fsync`` or ``synchronous_commit`` off (AUD-3).
+    Refused if the server may lose acknowledged writes: ``fsync`` or ``synchronous_commit`` off (AUD-3).
     """
     connection = Timed.connect(
         url, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name="interlock-audit",
@@ -87,16 +87,16 @@ def _require_durable(connection: Timed) -> None:
         if not wanted:
             raise StoreFailed(
                 "AUDIT_STORE_UNAVAILABLE",
-                "the audit log's database does not keep what it acknowledges",
+                "the audit log's database may lose acknowledged writes",
                 hint=f"the server has {name} = {found}; the audit log is refused on it",
                 cause=name,
             )
 
 
 def migrate(connection: Timed, clock: Clock) -> int:
-    """Apply what is missing, each migration in a transaction of its own, and return how many; a newer schema stays as it is.
+    """Apply the missing migrations, each in a transaction of its own; return how many. A newer schema stays as it is.
 
-    Several processes that begin at once take turns.
+    Processes that start at the same time take turns.
     """
     applied = 0
     for version, name, text in _migrations():
@@ -121,14 +121,14 @@ def migrate(connection: Timed, clock: Clock) -> int:
 
 
 def grant(connection: Timed, role: str) -> None:
-    """Give the service's role what it needs, and take from it what it does not."""
+    """Grant the service's role the rights it needs and revoke all others."""
     text = (_FOLDER / "grants.sql").read_text(encoding="utf-8")
     with connection.transaction():
         connection.execute(sql.SQL(text).format(role=sql.Identifier(role)))
 
 
 def ensure_schema(connection: Timed, clock: Clock) -> None:
-    """Bring the schema up to date where this role owns it; refuse where it is older and belongs to another."""
+    """Bring the schema up to date if this role owns it; refuse an older schema that belongs to another role."""
     newest = max(version for version, _, _ in _migrations())
     found = connection.execute(
         "SELECT n.nspowner = (SELECT oid FROM pg_roles WHERE rolname = current_user) FROM pg_namespace AS n"
@@ -142,7 +142,7 @@ def ensure_schema(connection: Timed, clock: Clock) -> None:
     try:
         migrate(connection, clock)
     except psycopg.errors.InsufficientPrivilege:
-        raise _not_migrated("there is no schema, and this role may not make one") from None
+        raise _not_migrated("there is no schema, and this role may not create one") from None
 
 
 def _not_migrated(why: str) -> StoreFailed:
@@ -162,14 +162,14 @@ def _migrations() -> Iterator[tuple[int, str, str]]:
 
 
 def store_failed(error: psycopg.Error | OSError, url: str) -> StoreFailed:
-    """Return what a failure of the database means to callers, with a hint for the operator that holds no password."""
+    """Return the refusal for a failure of the database, with a hint for the operator that contains no password."""
     code = getattr(error, "sqlstate", None) or ""
     name, where = code or type(error).__name__.lstrip("_"), without_password(url)
     if code == "53100":
         return StoreFailed(
             "AUDIT_STORE_FULL",
-            "the audit log has no room left",
-            hint=f"free space on the server of {where}; nothing that was acknowledged is lost",
+            "the audit log has no space left",
+            hint=f"free space on the server of {where}; every acknowledged write is safe",
             cause=name,
         )
     if code in {"XX001", "XX002"}:
@@ -181,7 +181,7 @@ def store_failed(error: psycopg.Error | OSError, url: str) -> StoreFailed:
         )
     hints = {
         "42501": "its role may not do that: run interlock audit migrate --owner-url",
-        "42P01": "its tables are not there, or not for this role: run interlock audit migrate --owner-url",
+        "42P01": "its tables are missing, or not for this role: run interlock audit migrate --owner-url",
         "53300": "the server has no connection left",
         "28P01": "the server refuses the password",
         "28000": "the server refuses the role",
@@ -190,7 +190,7 @@ def store_failed(error: psycopg.Error | OSError, url: str) -> StoreFailed:
     }
     return StoreFailed(
         "AUDIT_STORE_UNAVAILABLE",
-        "the audit log cannot be used now",
+        "the audit log is unavailable",
         hint=f"check {where}: {hints.get(code, 'does the server answer?')} ({name})",
         cause=name,
     )

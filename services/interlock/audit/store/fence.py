@@ -1,8 +1,8 @@
-"""Nothing is added to a log that lost its end: each transaction first looks whether what this process saw last is still there.
+"""The fence: no write to a log that lost its end. Each transaction first checks that the last entry seen is still there.
 
-A database that came back from a backup, or a standby that was promoted before it had everything, is shorter than what was
-acknowledged, or goes on differently. Within a process the last position and its leaf hash tell; beyond it, the anchor does.
-What was lost stays refused until a reviewer's acknowledgement is in the log itself, which every process reads there.
+A database restored from a backup, or a standby promoted before it had everything, is shorter than the acknowledged log or
+continues differently. Within a process the last position and its leaf hash reveal that; across processes the anchor does.
+Writes stay refused until a reviewer's acknowledgement of the loss is in the log itself, where every process reads it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import Any
 
 import structlog
 
-from interlock.audit.store.log import AuditLog, RequestOutcome, StoreFailed, Work, Writing
+from interlock.audit.store.log import AuditLog, LogWriter, RequestOutcome, StoreFailed, Work, Writing
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.chain.marks import TRUNCATED
-from interlock.domain.merkle.entries import LOG_SESSION, Losses, loss_of
+from interlock.domain.merkle.entries import LOG_SESSION, Losses, read_loss
 
 log = structlog.get_logger()
 
@@ -27,7 +27,7 @@ LOG_FORKED = "LOG_FORKED"
 
 @dataclass(frozen=True)
 class Lost:
-    """What is missing: entries [kept, size) that were anchored, or that this process had seen. ``root`` where it is known."""
+    """A loss: the entries [kept, size) that were anchored or seen by this process. ``root`` is empty if unknown."""
 
     cause: str
     size: int
@@ -36,10 +36,10 @@ class Lost:
     generation: int = 1
 
     def failure(self) -> StoreFailed:
-        """Return what writers are told."""
+        """Return the refusal of every write."""
         failed = StoreFailed(
             self.cause,
-            "the audit log is not what was acknowledged; nothing is written until that is decided",
+            "the audit log is not the acknowledged one; nothing is written until the loss is resolved",
             hint=f"entries {self.kept} to {self.size - 1} are missing or differ. Restore the database, or accept the loss "
             f"with `interlock audit acknowledge-truncation` for size {self.size}",
             cause=self.cause,
@@ -50,7 +50,7 @@ class Lost:
 
 
 class Acknowledging:
-    """A work that may run although something is lost: the acknowledgement itself."""
+    """A work that may run despite a loss: its acknowledgement."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
@@ -60,21 +60,22 @@ class Acknowledging:
 
 
 class Fence:
-    """What this process knows the log to hold. Written by the writer's thread, read by any."""
+    """What this process knows of the log's end. The writer's thread changes it, any thread reads it."""
 
     def __init__(self) -> None:
         self.generation = 1
         self.size = 0
         self.lost: Lost | None = None
-        self.told: Callable[[], None] = _nobody
+        self.on_durable: Callable[[], None] = _ignore
         """Called after every durable transaction, by the writer's thread."""
         self._leaf = b""
         self._lock = threading.Lock()
 
     def admit(self, writing: Writing) -> Losses.Loss | None:
-        """Raise ``StoreFailed`` when the log is shorter than, or other than, what was seen of it, or is known to be.
+        """Raise ``StoreFailed`` if the log is shorter than this process saw it, differs from that, or has a known loss.
 
-        Returns the acknowledgement that lets the transaction through, for ``go_on`` once that is durable; mostly ``None``.
+        Returns the acknowledgement that lets the transaction through, to pass to ``accept_loss`` once the transaction is durable;
+        ``None`` if nothing is lost.
         """
         with self._lock:
             lost = self.lost or self._missing(writing)
@@ -87,34 +88,34 @@ class Fence:
                 self._lose(lost)
         raise lost.failure()
 
-    def go_on(self, loss: Losses.Loss) -> None:
-        """Note that a loss is accepted, in the log itself."""
+    def accept_loss(self, loss: Losses.Loss) -> None:
+        """Accept a loss whose acknowledgement is in the log."""
         with self._lock:
             self.lost, self.generation = None, loss.generation
         log.warning("audit.log.goes_on", number=loss.generation)
 
-    def saw(self, size: int, leaf: bytes) -> None:
-        """Note what a durable transaction left."""
+    def record_end(self, size: int, leaf: bytes) -> None:
+        """Remember the end of the log after a durable transaction."""
         self.size, self._leaf = size, leaf
-        self.told()
+        self.on_durable()
 
     def lose(self, lost: Lost) -> None:
-        """Note what the anchor has and the log has not."""
+        """Remember a loss that the comparison with the anchor found."""
         with self._lock:
             if lost.generation < self.generation:
-                return  # it was acknowledged while the two were compared
+                return  # it was acknowledged during the comparison
             if self.lost is None or lost.size > self.lost.size:
                 self._lose(lost)
 
-    def look_again(self, audit_log: AuditLog) -> None:
-        """Let writing go on where what was lost is back, because somebody restored it."""
+    def recheck(self, audit_log: AuditLog) -> None:
+        """Lift the fence if the lost entries have been restored."""
         with self._lock:
             if self.lost is not None and self._missing(audit_log) is None:
                 log.warning("audit.log.restored", size=self.lost.size)
                 self.lost = None
 
     def start(self, generation: int) -> None:
-        """Note the generation that the log is of."""
+        """Set the generation of the log, if it is later than the known one."""
         self.generation = max(self.generation, generation)
 
     def _lose(self, lost: Lost) -> None:
@@ -130,35 +131,36 @@ class Fence:
 
 
 class Fenced:
-    """An audit log whose every transaction passes the fence; reading is not held up."""
+    """The writing side of a log whose every transaction passes the fence. Reads do not pass it."""
 
-    def __init__(self, audit_log: AuditLog, fence: Fence) -> None:
+    def __init__(self, audit_log: LogWriter, fence: Fence) -> None:
         self._log, self._fence = audit_log, fence
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._log, name)
+    def close(self) -> None:
+        """Close the log."""
+        self._log.close()
 
     def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
-        """Run *works* in one transaction; each is refused when the log lost its end."""
+        """Run *works* in one transaction; each is refused if the log lost its end."""
         passing = _Passing(self._fence)
         outcomes = self._log.commit([*map(passing.admitted, works), _last])
         seen = outcomes.pop()
-        if passing.passed and seen.error is None:  # of what was refused, the end is not the one that was acknowledged
+        if passing.passed and seen.error is None:  # after a refusal the end is not the acknowledged one
             if passing.acknowledged is not None:
-                self._fence.go_on(passing.acknowledged)
-            self._fence.saw(*seen.value)
+                self._fence.accept_loss(passing.acknowledged)
+            self._fence.record_end(*seen.value)
         return outcomes
 
 
 class _Passing:
-    """One transaction on its way through the fence, which is looked at once."""
+    """One transaction on its way through the fence; the check runs once."""
 
     def __init__(self, fence: Fence) -> None:
         self._fence, self.passed = fence, False
         self.acknowledged: Losses.Loss | None = None
 
     def admitted(self, work: Work) -> Work:
-        """Return *work* as it runs after the fence let the transaction through."""
+        """Return *work* so that it runs after the fence has admitted the transaction."""
 
         def run(writing: Writing) -> Any:
             if not self.passed and not isinstance(work, Acknowledging):
@@ -169,8 +171,8 @@ class _Passing:
         return run
 
 
-def _nobody() -> None:
-    """Nobody is told."""
+def _ignore() -> None:
+    """Do nothing."""
 
 
 def _last(writing: Writing) -> tuple[int, bytes]:
@@ -179,12 +181,12 @@ def _last(writing: Writing) -> tuple[int, bytes]:
 
 
 def last_loss(events: Sequence[EventRecord]) -> Losses.Loss | None:
-    """Return the last loss that was acknowledged, from the events of ``LOG_SESSION``."""
-    found = [loss_of(0, event) for event in events if event.event_type == TRUNCATED]
+    """Return the last acknowledged loss, from the events of ``LOG_SESSION``."""
+    found = [read_loss(0, event) for event in events if event.event_type == TRUNCATED]
     return max((loss for loss in found if loss), key=lambda loss: loss.generation, default=None)
 
 
 def generation_in(audit_log: AuditLog) -> int:
-    """Return which generation the log is of."""
+    """Return the generation of the log."""
     loss = last_loss(audit_log.events(LOG_SESSION, after=0, limit=10_000))
     return loss.generation if loss else 1

@@ -1,8 +1,8 @@
 """The port of the audit log.
 
-A log is written by one thread, in transactions of many requests, and read by any thread. It keeps what it is given; what
-may be written is decided in ``seal.py``, inside the transaction. Every event has a position, 0, 1, 2 and so on over all
-sessions, in the order in which they were committed: the Merkle log (AUD-6).
+One thread writes a log, in transactions of many requests; any thread reads it. The log stores what it is given: ``seal.py``
+decides inside the transaction what may be written. Every event has a position, 0, 1, 2 and so on over all sessions, in the
+order of commit: the Merkle log (AUD-6).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Kind, Refused
 
 HELD_STATUSES = frozenset({"PENDING", "APPROVED", "REJECTED", "EXPIRED", "RELEASED"})
-"""States of a held response; which one it is in follows from its decision, its hand-out and the time."""
+"""States of a held response. Its decision, its hand-out and the time determine which one it is in."""
 
 
 class StoreFailed(Refused):
@@ -24,21 +24,23 @@ class StoreFailed(Refused):
     def __init__(self, reason: str, message: str, *, hint: str, cause: str) -> None:
         super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
         self.hint = hint
-        """What the operator may do; it may name a path, so it goes to logs and readiness, not to callers."""
+        """What the operator can do. It may name a path, so it goes to logs and readiness, not to callers."""
 
 
 class Decided(Refused):
-    """A held response is decided once, and an approval decides once; of two at the same time one wins."""
+    """A held response is decided once and an approval decides once; of two concurrent decisions one wins."""
 
     def __init__(self) -> None:
-        super().__init__(Kind.CONFLICT, "HELD_ALREADY_DECIDED", "this response, or this approval, is decided already")
+        super().__init__(
+            Kind.CONFLICT, "HELD_ALREADY_DECIDED", "this response is already decided, or this approval already used"
+        )
 
 
 class HandedOut(Refused):
-    """A held response leaves once."""
+    """A held response is handed out once."""
 
     def __init__(self) -> None:
-        super().__init__(Kind.CONFLICT, "HELD_ALREADY_RELEASED", "this response was handed out already")
+        super().__init__(Kind.CONFLICT, "HELD_ALREADY_RELEASED", "this response is already handed out")
 
 
 @dataclass(frozen=True)
@@ -55,12 +57,12 @@ class Chain:
 
 
 ContentKey = tuple[int, bytes]
-"""Version of the master key, and the data key wrapped under it."""
+"""Version of the master key, and the data key wrapped under that master key."""
 
 
 @dataclass(frozen=True)
 class Contents:
-    """What is kept of a session's contents, encrypted, by window id."""
+    """A session's encrypted contents by window id, and the key that opens them."""
 
     key: ContentKey | None
     sealed: Mapping[str, bytes]
@@ -68,7 +70,7 @@ class Contents:
 
 @dataclass(frozen=True)
 class StoredReport:
-    """A report as it lies there, with the seal that vouches for it and the key that may open it; read by ``reports.py``."""
+    """A report as stored, with the seal that covers it and the key that may open it; ``reports.py`` reads it."""
 
     window: WindowRecord
     body: bytes
@@ -77,7 +79,7 @@ class StoredReport:
 
 @dataclass(frozen=True)
 class Entry:
-    """One entry of the Merkle log; its event is gone when retention truncated its session."""
+    """One entry of the Merkle log. ``event`` is ``None`` if retention truncated its session."""
 
     position: int
     event: EventRecord | None
@@ -86,7 +88,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class HeldRow:
-    """A response that is or was held. ``sealed`` is empty once it was dropped; ``approved`` is None before a decision."""
+    """A response that is or was held. ``sealed`` is empty once dropped; ``approved`` is ``None`` before a decision."""
 
     window_id: str
     session_id: str
@@ -103,7 +105,7 @@ class HeldRow:
     handed_out_at: str = ""
 
     def status(self, now: str) -> str:
-        """Return which of ``HELD_STATUSES`` it is in at *now*; an approval ends with the hold, or by itself before."""
+        """Return which of ``HELD_STATUSES`` it is in at *now*. An approval ends with the hold, or earlier by its own expiry."""
         if self.handed_out_at:
             return "RELEASED"
         if self.approved is False:
@@ -115,7 +117,7 @@ class HeldRow:
 
 @dataclass(frozen=True)
 class DeadLetter:
-    """Events that a receiver would not take, by position, both ends included."""
+    """Events that a receiver refused, by position, both ends included."""
 
     sink: str
     first: int
@@ -125,12 +127,12 @@ class DeadLetter:
 
 
 Checkpoint = tuple[int, str]
-"""Size of the log that it covers, and the signed note."""
+"""Size of the log that the checkpoint covers, and the signed note."""
 
 
 @dataclass(frozen=True)
 class Erased:
-    """How much a session's erasure deleted."""
+    """How many rows the erasure of a session deleted."""
 
     keys: int
     contents: int
@@ -142,7 +144,7 @@ class Erased:
 
 
 class Writing(Protocol):
-    """What a request may do inside a transaction; it sees what earlier requests of the same transaction wrote."""
+    """The operations of a request inside a transaction. It sees the writes of earlier requests of the same transaction."""
 
     def head(self, session_id: str) -> tuple[int, str]:
         """Return sequence and HMAC of a session's last event; (0, "") before the first."""
@@ -160,7 +162,7 @@ class Writing(Protocol):
         """Return whether a session has an event of that type."""
 
     def has_event(self, session_id: str, window_id: str, event_type: str, data_json: str) -> bool:
-        """Return whether exactly that event is in a session."""
+        """Return whether a session has an event with exactly these values."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""
@@ -184,7 +186,7 @@ class Writing(Protocol):
         """Return whether a window's content is there."""
 
     def drop_content(self, session_id: str, window_id: str) -> bool:
-        """Delete a window's content, and return whether there was one; its CONTENT_DROPPED event comes first."""
+        """Delete a window's content and return whether there was one. Its CONTENT_DROPPED event comes first."""
 
     def log_size(self) -> int:
         """Return how many entries the log has."""
@@ -196,9 +198,9 @@ class Writing(Protocol):
         """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
 
     def adopt_unlogged(self) -> int:
-        """Give positions to events that code without a Merkle log wrote, in their order, and return how many.
+        """Give positions to events that code without a Merkle log wrote, in their order; return how many.
 
-        Done at the start of every transaction, so that an older process may go on beside this one.
+        Done at the start of every transaction, so that an older process can run alongside this one.
         """
 
     def add_checkpoint(self, size: int, note: str) -> None:
@@ -210,7 +212,7 @@ class Writing(Protocol):
     def add_held(
         self, window_id: str, session_id: str, sealed: bytes, *, expires_at: str, policy_hash: str
     ) -> None:  # fmt: skip
-        """Add what a sealed window would be released as; once."""
+        """Add the encrypted bytes that a sealed window would be released as; once."""
 
     def held(self, window_id: str) -> HeldRow | None:
         """Return a held response."""
@@ -219,40 +221,40 @@ class Writing(Protocol):
         self, window_id: str, *, approved: bool, reviewer_id: str, approval_id: str, token: str, decided_at: str,
         expires_at: str,
     ) -> None:  # fmt: skip
-        """Add a reviewer's decision. Raises ``Decided`` for a second one, and for an approval that was used."""
+        """Add a reviewer's decision. Raises ``Decided`` for a second one, and for an approval already used."""
 
     def add_handout(self, window_id: str, at: str) -> None:
-        """Note that a held response leaves. Raises ``HandedOut`` the second time."""
+        """Record that a held response is handed out. Raises ``HandedOut`` the second time."""
 
     def drop_held(self, window_id: str) -> bool:
-        """Delete the bytes of a held response, and return whether they were there."""
+        """Delete the bytes of a held response and return whether they were there."""
 
     def destroy_key(self, session_id: str) -> Erased:
-        """Delete a session's data key and all that it opens: contents, held responses, reports.
+        """Delete a session's data key and everything it opens: contents, held responses, reports.
 
-        Refused by the store itself while the session has no CONTENT_ERASED event.
+        The store refuses this while the session has no CONTENT_ERASED event.
         """
 
     def truncate(self, session_id: str, up_to_sequence: int) -> int:
         """Delete a session's events up to a sequence and its windows, reports and holds; return the events deleted.
 
-        Refused by the store itself without a later TRUNCATED event of the session. The leaf hashes stay.
+        The store refuses this without a later TRUNCATED event of the session. The leaf hashes stay.
         """
 
     def positions(self, session_id: str) -> dict[int, int]:
         """Return the position of each of a session's events by sequence, of truncated ones too."""
 
     def set_cursor(self, sink: str, position: int) -> None:
-        """Note the position that a receiver is sent next."""
+        """Store the position that a receiver is sent next."""
 
     def add_dead_letter(self, sink: str, first: int, last: int, reason: str, at: str) -> None:
-        """Note that a receiver would not take the entries from *first* to *last*."""
+        """Record that a receiver refused the entries from *first* to *last*."""
 
     def drop_dead_letter(self, sink: str, first: int) -> bool:
-        """Forget a dead letter, and return whether there was one."""
+        """Delete a dead letter and return whether there was one."""
 
     def touch(self) -> None:
-        """Make the transaction write something that means nothing, so that its commit shows whether writing works."""
+        """Write something without meaning, so that the commit shows whether writing works."""
 
 
 Work = Callable[[Writing], Any]
@@ -260,14 +262,14 @@ Work = Callable[[Writing], Any]
 
 @dataclass(frozen=True)
 class RequestOutcome:
-    """What became of one request of a transaction: its value, or why it alone was undone."""
+    """The result of one request of a transaction: its value, or the error for which it alone was rolled back."""
 
     value: Any = None
     error: Exception | None = None
 
 
 class LogReader(Protocol):
-    """What any thread, and any process beside the service, may read of a log."""
+    """The reading side of a log, for any thread and for other processes than the service."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session, with report hashes taken from the stored bytes."""
@@ -309,24 +311,24 @@ class LogReader(Protocol):
         """Return a held response."""
 
     def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
-        """Return up to *limit* held responses behind the window *after*, the oldest first, without their bytes.
+        """Return up to *limit* held responses after the window *after*, oldest first, without their bytes.
 
-        *status* is one of ``HELD_STATUSES`` at *now*; None: all. An empty *session_id*: of all sessions.
+        *status* is one of ``HELD_STATUSES`` at *now*; ``None`` means all. An empty *session_id* means all sessions.
         """
 
     def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
-        """Return responses that are neither pending nor approved any more at *now* and whose bytes are still there."""
+        """Return responses that are no longer pending or approved at *now* but still have their bytes."""
 
     def cursor(self, sink: str) -> int:
         """Return the position that a receiver is sent next; 0 at first."""
 
     def dead_letters(self, sink: str) -> list[DeadLetter]:
-        """Return what a receiver would not take, in order."""
+        """Return the entries that a receiver refused, in order."""
 
     def session_ids(self, before: str, limit: int, *, after: str = "", erasable: bool) -> list[str]:
         """Return up to *limit* sessions above *after*, by name, whose last event is older than *before*.
 
-        Those that are truncated are left out, with *erasable* those that are erased, and the log's own session.
+        Truncated sessions and the log's own session are left out; with *erasable*, erased sessions too.
         """
 
     def key_versions(self) -> set[int]:
@@ -336,17 +338,24 @@ class LogReader(Protocol):
         """Read something. Raises ``StoreFailed``."""
 
     def close(self) -> None:
-        """Let go of everything; a later call opens again."""
+        """Release every connection; a later call opens again."""
 
 
-class AuditLog(LogReader, Protocol):
-    """A durable, append-only log."""
+class LogWriter(Protocol):
+    """The writing side of a log; one thread uses it."""
 
     def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
         """Run *works* in one transaction and return after it is durable.
 
-        A work that raises is undone alone. Raises ``StoreFailed`` when nothing at all was kept.
+        A work that raises is rolled back alone. Raises ``StoreFailed`` when nothing was kept.
         """
+
+    def close(self) -> None:
+        """Release every connection; a later call opens again."""
+
+
+class AuditLog(LogReader, LogWriter, Protocol):
+    """A durable, append-only log."""
 
     def leads(self, task: str) -> bool:
         """Return whether this process is the one that may run a background task now."""

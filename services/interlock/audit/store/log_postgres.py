@@ -1,7 +1,7 @@
-"""The audit log on PostgreSQL: one writing connection, and as many reading ones as there are readers at a time.
+"""The audit log on PostgreSQL: one writing connection, and one reading connection per concurrent reader.
 
-Several audit processes may share a database: writers take turns by an advisory lock that a transaction holds to its end,
-so that positions have no gaps and each transaction sees all that were committed before it.
+Several audit processes may share a database. Writers take turns by an advisory lock that a transaction holds to its end, so
+that positions have no gaps and each transaction sees everything committed before it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BEGIN = f"BEGIN; SELECT pg_advisory_xact_lock({_WRITERS})"
 
 
 class _Lent:
-    """psycopg's connection as the shared code sees it."""
+    """psycopg's connection behind the shared ``SqlConnection``."""
 
     def __init__(self, connection: Timed) -> None:
         self.connection = connection
@@ -54,7 +54,7 @@ class _Lent:
         return int(row[0])
 
     def touch(self) -> None:
-        # One row of ours that means nothing; its commit goes to the disk like any other.
+        # A row without meaning; its commit goes to the disk like any other.
         self.execute(statements.SET_CURSOR, ("", 0))
 
 
@@ -64,14 +64,14 @@ def _with_percents(statement: str) -> bytes:
 
 
 class PostgresReader(SqlReader):
-    """Reads the log; cannot write. Several threads may use it at a time."""
+    """Reads the log; cannot write. Threads may share it."""
 
     def __init__(self, url: str, *, limit_s: float = READ_LIMIT_S) -> None:
         self.url, self._limit_s = url, limit_s
         self._idle: list[Timed] = []
 
     def leads(self, task: str) -> bool:
-        """Return False: who only reads runs no task."""
+        """Return False: a reader runs no background task."""
         del task
         return False
 
@@ -94,7 +94,7 @@ class PostgresReader(SqlReader):
 
     @contextlib.contextmanager
     def _borrowed(self) -> Iterator[Timed]:
-        """Lend a connection; one that failed is closed. An idle one may have died unseen: then another is opened, once."""
+        """Lend a connection and close it if it failed. A dead idle connection is replaced by a new one."""
         connection: Timed | None = None
         try:
             connection = self._alive() or connect(self.url, limit_s=self._limit_s, read_only=True)
@@ -119,7 +119,7 @@ class PostgresReader(SqlReader):
 
 
 def is_alive(connection: Timed) -> bool:
-    """Return whether the server has not hung up: what it said while nobody listened is the end of the connection."""
+    """Return whether the connection is still up; reading the pending input reveals that the server closed it."""
     if connection.closed:
         return False
     try:
@@ -130,7 +130,7 @@ def is_alive(connection: Timed) -> bool:
 
 
 class PostgresLog(PostgresReader):
-    """The log of the service: what the reader can, and ``commit`` for the one writing thread."""
+    """The service's log: the reader, and ``commit`` for the one writing thread."""
 
     def __init__(
         self, url: str, *, clock: Clock = system_clock, write_limit_s: float = WRITE_LIMIT_S,
@@ -144,7 +144,7 @@ class PostgresLog(PostgresReader):
         self._lock = threading.Lock()
 
     def commit(self, works: Sequence[Work]) -> list[RequestOutcome]:
-        """Run *works* in one transaction and return after the server has it on its disk. Raises ``StoreFailed``."""
+        """Run *works* in one transaction and return once the server has it on its disk. Raises ``StoreFailed``."""
         try:
             connection = self._writing()
             with connection.within(self._write_limit_s):
@@ -157,7 +157,7 @@ class PostgresLog(PostgresReader):
             raise
 
     def leads(self, task: str) -> bool:
-        """Return whether this process runs a task: the one whose connection holds the task's lock."""
+        """Return whether this process runs a task: its connection holds the task's lock."""
         with self._lock:
             try:
                 return self._leads(task)
@@ -231,7 +231,7 @@ def _transaction(connection: Timed, works: Iterable[Work]) -> list[RequestOutcom
 
 
 def _in_savepoint(connection: _Lent, work: Work) -> RequestOutcome:
-    """Run a work; the savepoint before it is there, and the one for the next is made in the same round trip."""
+    """Run a work after its savepoint; the next work's savepoint is set in the round trip that releases this one."""
     try:
         outcome = RequestOutcome(work(SqlWriting(connection)))
     except (psycopg.IntegrityError, psycopg.DataError) as error:

@@ -1,4 +1,4 @@
-"""The audit log on SQLite: one writing connection, as many reading ones as there are readers at a time."""
+"""The audit log on SQLite: one writing connection, and one reading connection per concurrent reader."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interlock.runtime.clock import Clock, system_clock
 
 
 class _Lent:
-    """SQLite's connection as the shared code sees it."""
+    """SQLite's connection behind the shared ``SqlConnection``."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
@@ -34,20 +34,20 @@ class _Lent:
         return dropped
 
     def touch(self) -> None:
-        # The value stays, but the page goes through the log and to the disk like any other.
+        # The value stays the same, but its page goes through the write-ahead log to the disk like any other.
         (version,) = self.connection.execute("PRAGMA user_version").fetchone()
         self.connection.execute(f"PRAGMA user_version = {int(version)}")
 
 
 class SqliteReader(SqlReader):
-    """Reads the log; cannot write. Several threads may use it at a time."""
+    """Reads the log; cannot write. Threads may share it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self._idle: list[tuple[tuple[int, int], sqlite3.Connection]] = []
 
     def leads(self, task: str) -> bool:
-        """Return True: one process serves a file."""
+        """Return True: a file has one serving process."""
         del task
         return True
 
@@ -67,7 +67,7 @@ class SqliteReader(SqlReader):
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[SqlConnection]:
-        """Lend a connection; one that failed, or whose file is no longer the one of that name, is closed."""
+        """Lend a connection. It is closed if it failed, or if another file has taken the name of its own."""
         connection: sqlite3.Connection | None = None
         try:
             identity = _identity(self.path)
@@ -97,7 +97,7 @@ def _identity(path: Path) -> tuple[int, int]:
 
 
 class SqliteLog(SqliteReader):
-    """The log of the service: what the reader can, and ``commit`` for the one writing thread."""
+    """The service's log: the reader, and ``commit`` for the one writing thread."""
 
     def __init__(self, path: Path, *, clock: Clock = system_clock, busy_timeout_s: float = 5.0) -> None:
         super().__init__(path)
@@ -130,7 +130,7 @@ class SqliteLog(SqliteReader):
     def _writing(self) -> sqlite3.Connection:
         """Return the open connection, or open it.
 
-        Only a first opening may make the file: one that vanishes later held records, and an empty successor would hide it.
+        Only the first opening may create the file: one that vanishes later held records, and an empty new one would hide that.
         """
         if self._writer is None:
             self._writer = open_writer(
@@ -140,7 +140,7 @@ class SqliteLog(SqliteReader):
         return self._writer
 
     def _check_file(self) -> None:
-        """Refuse what was written to a file that no longer has its name: it would be lost with this process."""
+        """Refuse a transaction in a file that lost its name: the writes would be lost with this process."""
         if _identity(self.path) != self._opened_on:
             raise FileNotFoundError(self.path)
 

@@ -1,4 +1,4 @@
-"""Which audit log the settings name: a SQLite file, or a PostgreSQL database (AUD-2)."""
+"""Opening the audit log that the settings name: a SQLite file or a PostgreSQL database (AUD-2)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from interlock.audit.store.log_sql import SqliteLog, SqliteReader
 from interlock.audit.store.reading import SqlReader
 from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.runtime.clock import Clock, system_clock
-from interlock.runtime.settings.model import Settings, without_password
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 
 
 def is_postgres(settings: Settings) -> bool:
@@ -18,12 +19,12 @@ def is_postgres(settings: Settings) -> bool:
 
 
 def place(settings: Settings) -> str:
-    """Return where the audit log is, as it may be shown."""
+    """Return the location of the audit log, without a password."""
     return without_password(settings.audit_url) if is_postgres(settings) else str(database_path(settings))
 
 
 def database_path(settings: Settings) -> Path:
-    """Return the file of the audit log: that of ``audit_url``, or audit.db below ``state_dir``."""
+    """Return the file of the audit log: the one in ``audit_url``, or audit.db in ``state_dir``."""
     if not settings.audit_url:
         return settings.state_dir / "audit.db"
     name = settings.audit_url.removeprefix("sqlite:///")
@@ -33,7 +34,7 @@ def database_path(settings: Settings) -> Path:
 
 
 def open_log(settings: Settings, *, clock: Clock = system_clock) -> AuditLog:
-    """Return the log that the service writes; its database is opened at the first use."""
+    """Return the log for the service. Its database is opened at the first use."""
     if not is_postgres(settings):
         return SqliteLog(database_path(settings), clock=clock)
     _require_driver()
@@ -43,7 +44,7 @@ def open_log(settings: Settings, *, clock: Clock = system_clock) -> AuditLog:
 
 
 def open_reader(settings: Settings) -> SqlReader:
-    """Return a reader beside a running service, or on a log at rest. Refused with AUDIT_LOG_NOT_FOUND for a missing file."""
+    """Return a reader for other processes; the service may run or not. Refused with AUDIT_LOG_NOT_FOUND."""
     if is_postgres(settings):
         _require_driver()
         from interlock.audit.store.log_postgres import PostgresReader
@@ -54,7 +55,7 @@ def open_reader(settings: Settings) -> SqlReader:
         raise not_found(
             "AUDIT_LOG_NOT_FOUND",
             f"there is no audit log at {path}",
-            hint="say where it is with INTERLOCK_AUDIT_URL or INTERLOCK_STATE_DIR",
+            hint="set INTERLOCK_AUDIT_URL or INTERLOCK_STATE_DIR to its location",
         )
     return SqliteReader(path)
 

@@ -1,7 +1,8 @@
-"""Reading the audit log from a SQL database, whichever it is; what differs is how a connection is lent."""
+"""Reading the audit log from a SQL database. Subclasses lend the connections."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
@@ -20,19 +21,19 @@ from interlock.audit.store.writing import SqlConnection
 from interlock.domain.chain.chain import EventRecord
 
 SESSIONS_AT_ONCE = 5_000
-"""Sessions that one statement looks at: a log of millions must not end at a statement's time limit."""
+"""Sessions per statement: with millions of them a single statement would exceed its time limit."""
 
 
-class SqlReader:
+class SqlReader(ABC):
     """Reads the log; cannot write. Several threads may use it at a time."""
 
+    @abstractmethod
     def _reading(self) -> AbstractContextManager[SqlConnection]:
         """Lend a connection for one statement. Raises ``StoreFailed``."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _snapshot(self) -> AbstractContextManager[SqlConnection]:
-        """Lend a connection for several statements that see one state."""
-        raise NotImplementedError
+        """Lend a connection for several statements that see one state. Raises ``StoreFailed``."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session, with report hashes taken from the stored bytes."""
@@ -95,13 +96,13 @@ class SqlReader:
             return writing.held(connection, window_id)
 
     def held_list(self, status: str | None, session_id: str, after: str, limit: int, now: str) -> list[HeldRow]:
-        """Return up to *limit* held responses behind the window *after*, the oldest first, without their bytes."""
+        """Return up to *limit* held responses after the window *after*, oldest first, without their bytes."""
         wanted = status or ""
         names = (session_id, session_id, wanted, now, now, wanted, after, after, limit)
         return [rows.held(row) for row in self._all(statements.HELD_LIST, *names)]
 
     def expired_unmarked(self, now: str, limit: int) -> list[HeldRow]:
-        """Return responses that are neither pending nor approved any more at *now* and whose bytes are still there."""
+        """Return responses that are no longer pending or approved at *now* but still have their bytes."""
         return [rows.held(row) for row in self._all(statements.EXPIRED_UNMARKED, now, now, limit)]
 
     def cursor(self, sink: str) -> int:
@@ -110,7 +111,7 @@ class SqlReader:
         return rows.number(row[0]) if row else 0
 
     def dead_letters(self, sink: str) -> list[DeadLetter]:
-        """Return what a receiver would not take, in order."""
+        """Return the entries that a receiver refused, in order."""
         return [rows.dead_letter(row) for row in self._all(statements.DEAD_LETTERS, sink)]
 
     def session_ids(self, before: str, limit: int, *, after: str = "", erasable: bool) -> list[str]:
@@ -128,9 +129,9 @@ class SqlReader:
         """Return the versions of the master key that events, windows and data keys name."""
         return {rows.number(row[0]) for row in self._all(statements.KEY_VERSIONS)}
 
+    @abstractmethod
     def close(self) -> None:
-        """Let go of everything; a later call opens again."""
-        raise NotImplementedError
+        """Close the idle connections; a later call opens again."""
 
     def ping(self) -> None:
         """Read something. Raises ``StoreFailed``."""

@@ -1,6 +1,6 @@
 """Rows of the audit database and the records they stand for.
 
-What is read need not be what was written: a value of the wrong type becomes one that equals nothing that was sealed.
+A stored value may have been tampered with: one of the wrong type becomes a value that equals nothing that was sealed.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def stored_report(row: Row) -> StoredReport:
 
 
 def entry(row: Row) -> Entry:
-    """Return the entry in a row of position, leaf hash and an event that may be gone."""
+    """Return the entry in a row of position, leaf hash and event; the event may be gone."""
     return Entry(number(row[0]), event(row[2:]) if row[2] is not None else None, blob(row[1]))
 
 

@@ -1,7 +1,7 @@
-"""What the audit log asks its database, in the SQL that SQLite and PostgreSQL share.
+"""The statements of the audit log, in the SQL that SQLite and PostgreSQL share.
 
-Placeholders are ``?``; ``log_postgres.py`` writes them its own way. ``instr(text, part)`` is SQLite's; PostgreSQL is given it
-by a migration. Event types stand in the text where an index of that type alone is used.
+Placeholders are ``?``; ``log_postgres.py`` translates them. ``instr(text, part)`` is SQLite's; a migration adds it to
+PostgreSQL. An event type is written into the text where a partial index of that type is used.
 """
 
 # ruff: noqa: S608 - the columns are constants of this module
@@ -28,7 +28,7 @@ NAMING = "SELECT session_id FROM events WHERE event_type = 'SESSION_CREATED' AND
 HAS_EVENT = "SELECT 1 FROM events WHERE session_id = ? AND window_id = ? AND event_type = ? AND data_json = ? LIMIT 1"
 HOLDS = "SELECT 1 FROM events WHERE session_id = ? AND event_type = ? LIMIT 1"
 SEAL_BY_ID = f"SELECT {WINDOW}, NULL FROM windows AS w WHERE w.window_id = ?"
-# Ids have one shape, so that a list of them holds one exactly where its text does. A child's number is above its parent's.
+# Ids have one shape, so a list holds an id exactly if its text contains it. A child's number is above its parent's.
 CONTINUED = "SELECT 1 FROM windows WHERE session_id = ? AND window_number > ? AND instr(parent_ids, ?) > 0 LIMIT 1"
 REPORT_BY_WINDOW = f"{_WITH_KEY} WHERE w.window_id = ?"
 REPORT_BY_TRAIL = f"{_WITH_KEY} WHERE w.trail_id = ?"
@@ -92,7 +92,7 @@ HELD = (
     f"SELECT {_HELD}, c.sealed{_HELD_FROM} LEFT JOIN held_contents AS c ON c.window_id = h.window_id"
     " WHERE h.window_id = ?"
 )
-# The same rule as HeldRow.status.
+# The same rule as in HeldRow.status.
 _STATUS = (
     "CASE WHEN o.handed_out_at IS NOT NULL THEN 'RELEASED' WHEN d.approved = 0 THEN 'REJECTED'"
     " WHEN h.expires_at <= ? OR (d.approved = 1 AND d.expires_at <= ?) THEN 'EXPIRED' WHEN d.approved = 1 THEN 'APPROVED'"
@@ -126,8 +126,8 @@ ADD_DEAD_LETTER = (
 DEAD_LETTERS = "SELECT sink, first, last, reason, at FROM dead_letters WHERE sink = ? ORDER BY first"
 DROP_DEAD_LETTER = "DELETE FROM dead_letters WHERE sink = ? AND first = ?"
 
-# One look per session, by the index of its leaves: how many events there are does not matter. Sessions are never fewer, so a
-# statement looks at some of them and says of each whether it is due; who asks goes on behind the last one.
+# One index look-up per session, whatever its number of events. Sessions only grow in number, so a statement reads a page of
+# them and returns for each whether it is due; the caller continues after the last one.
 _EACH_SESSION = (
     "WITH RECURSIVE each_session (id) AS (SELECT MIN(session_id) FROM leaves WHERE session_id > ? UNION ALL"
     " SELECT (SELECT MIN(l.session_id) FROM leaves AS l WHERE l.session_id > each_session.id) FROM each_session"
@@ -142,7 +142,7 @@ ERASABLE = (
     f" (SELECT 1 FROM events AS t WHERE t.session_id = id AND t.event_type = 'CONTENT_ERASED'){_OF_SESSIONS}"
 )
 
-# What may be deleted; PostgreSQL does each by a function of that name.
+# Every permitted deletion. PostgreSQL runs each as a function of that name.
 DROPS = {
     "drop_content": ("DELETE FROM contents WHERE session_id = ? AND window_id = ?",),
     "drop_held": ("DELETE FROM held_contents WHERE window_id = ?",),

@@ -1,4 +1,4 @@
-"""What a request may do inside a transaction of a SQL database, whichever it is."""
+"""Writing the audit log inside a transaction of a SQL database."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from typing import Any, Protocol
 from interlock.audit.store import rows, statements
 from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow
 from interlock.domain.chain.chain import EventRecord, WindowRecord
-from interlock.domain.merkle.entry import entry_of
+from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
 
 ADOPT_AT_ONCE = 1_000
 
 
 class SqlConnection(Protocol):
-    """A connection to a database, as SQLite's and psycopg's are."""
+    """A database connection, as SQLite and psycopg offer it."""
 
     size: int | None
-    """Size of the log inside this transaction, where it is known: asking again for every request costs more than it tells."""
+    """Size of the log inside this transaction, ``None`` if unknown: kept to spare a query per request."""
 
     def execute(self, statement: str, names: Sequence[Any] = ()) -> Any:
         """Run a statement and return a cursor over its rows."""
 
     def executemany(self, statement: str, names: Iterable[Sequence[Any]]) -> Any:
-        """Run a statement once for each."""
+        """Run a statement once for each row of *names*."""
 
     def drop(self, what: str, *names: Any) -> int:
-        """Delete what ``statements.DROPS`` says, and return the rows of the last of its statements."""
+        """Run the deletion *what* of ``statements.DROPS``; return the number of rows of its last statement."""
 
     def touch(self) -> None:
-        """Write something that means nothing."""
+        """Write something without meaning."""
 
 
 def chain(connection: SqlConnection, session_id: str) -> Chain:
@@ -88,7 +88,7 @@ class SqlWriting:
         return chain(self._connection, session_id)
 
     def add_events(self, events: Sequence[EventRecord]) -> None:
-        """Add events, each after its leaf: an event without one is taken for an older version's."""
+        """Add events, each after its leaf: an event without a leaf counts as written by an older version."""
         self._add_leaves(events)
         self._connection.executemany(statements.ADD_EVENT, map(rows.event_row, events))
 
@@ -132,7 +132,7 @@ class SqlWriting:
             self._add_leaves([rows.event(row) for row in found])
             adopted += len(found)
             if not self._connection.drop("drop_unlogged"):
-                break  # what is noted there has no event; it is left where it is
+                break  # the rows left have no event; they stay
         return adopted
 
     def add_checkpoint(self, size: int, note: str) -> None:
@@ -154,7 +154,9 @@ class SqlWriting:
         self, window_id: str, *, approved: bool, reviewer_id: str, approval_id: str, token: str, decided_at: str,
         expires_at: str,
     ) -> None:  # fmt: skip
-        if self._any(statements.DECIDED, window_id, approval_id):  # writers take turns: nobody comes in between
+        if self._any(
+            statements.DECIDED, window_id, approval_id
+        ):  # writers take turns: no other decision can come in between
             raise Decided
         names = (window_id, int(approved), reviewer_id, approval_id, token, decided_at, expires_at)
         self._connection.execute(statements.ADD_DECISION, names)
@@ -197,7 +199,7 @@ class SqlWriting:
         self._connection.executemany(
             statements.ADD_LEAF,
             [
-                (position, event.session_id, event.sequence, leaf_hash(entry_of(event)))
+                (position, event.session_id, event.sequence, leaf_hash(encode_entry(event)))
                 for position, event in enumerate(events, size)
             ],
         )
@@ -205,7 +207,7 @@ class SqlWriting:
         self._add_nodes(size, size + len(events))
 
     def _add_nodes(self, before: int, now: int) -> None:
-        """Store the complete subtrees that end between two sizes: of leaves, then of those."""
+        """Store the subtrees that became complete between two sizes: first of leaves, then of subtrees."""
         width = TILE_WIDTH
         for level in STORED_LEVELS:
             for number in range(before // width, now // width):

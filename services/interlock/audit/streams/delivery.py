@@ -1,7 +1,7 @@
-"""What is posted to a sink, how it is signed, and what its answer means (Standard Webhooks, CloudEvents 1.0; AUD-4).
+"""Posts to a sink: their content, their signature, the meaning of the answer (Standard Webhooks, CloudEvents 1.0; AUD-4).
 
-A post is made from entries of the Merkle log. Its id depends on the sink and on the events alone, so that a repeated delivery
-is recognised; every event carries its position, which is unique and rising.
+A post is made from entries of the Merkle log. Its id depends only on the sink and the events, so that a receiver recognises a
+repeated delivery. Every event carries its position, which is unique and increasing.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from interlock.domain.merkle.entries import LOG_SESSION
 from interlock.domain.policy.directives import DIRECTIVES
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
-from interlock.runtime.egress.addresses import host_of
+from interlock.runtime.egress.addresses import url_host
 from interlock.runtime.egress.fetch import Egress
 
 MOST_BYTES = 1_048_576
-"""Of one post, unless a single event is larger."""
+"""Size of one post, bytes, unless a single event is larger."""
 
 Positioned = tuple[int, EventRecord]
 """An event with its position in the Merkle log."""
 
 _UNTOLD = STREAM_TYPES | {TRUNCATED}
-"""Events whose delivery alone is not told: there would be no end, or a session that was removed would begin again."""
+"""Events whose delivery is not recorded: the records would never end, or a removed session would begin again."""
 _TRAIL = re.compile(r"crp_trail_[0-9a-f]{32}", re.ASCII)
 _FOR_GOOD = frozenset({400, 411, 413, 414, 415, 422, 431})
-"""Answers that the same message will get again."""
+"""Statuses that the same message would get again."""
 _LATER = frozenset({408, 425, 429})
 
 
 @dataclass(frozen=True)
 class Post:
-    """One message, and the events that tell of it once it was accepted."""
+    """One message, and the events that record it once it is accepted."""
 
     id: str
     url: str
@@ -57,8 +57,8 @@ class Post:
     """Session id and event."""
 
 
-class Undelivered(Exception):  # noqa: N818 - an answer about one attempt, not a defect
-    """A post was not accepted. ``for_good``: the same message never will be; ``gone``: the receiver wants no more."""
+class Undelivered(Exception):  # noqa: N818 - the outcome of one attempt, not a defect
+    """A post was not accepted. ``for_good``: the same message never will be. ``gone``: the receiver wants no more."""
 
     def __init__(self, reason: str, *, for_good: bool = False, gone: bool = False, after_s: float = 0.0) -> None:
         super().__init__(reason)
@@ -74,7 +74,7 @@ class Courier:
     source: str
 
     def posts(self, sink: Sink, events: Sequence[Positioned]) -> list[Post]:
-        """Return the messages for *events*, all of which the sink takes, in their order."""
+        """Return the messages for *events*, in order. The sink takes all of these events."""
         if not events:
             return []
         if sink.format == REPORT:
@@ -86,7 +86,7 @@ class Courier:
         return [_cloudevents(sink, events, self.source)]
 
     async def send(self, sink: Sink, post: Post) -> None:
-        """Post once. Raises ``Undelivered`` for everything but a 2xx."""
+        """Post once. Raises ``Undelivered`` unless the answer is a 2xx."""
         at = str(self.clock() // 1_000_000)
         headers = {
             "content-type": post.content_type,
@@ -109,14 +109,14 @@ class Courier:
 
 
 def _undelivered(sink: Sink, status: int, after_s: float) -> Undelivered:
-    """Say what an answer means. Who chose a report's address chose its answers too: what is refused is not asked again."""
+    """Return the meaning of a failed status. The policy's author chose a report's address: a refusal there is final."""
     refused = 400 <= status < 500 and status not in _LATER
     for_good = status in _FOR_GOOD or (sink.format == REPORT and refused)
     return Undelivered(f"HTTP_{status}", for_good=for_good, gone=status == 410 and not for_good, after_s=after_s)
 
 
 def signature(key: bytes, message_id: str, timestamp: str, body: bytes) -> str:
-    """Return one signature of Standard Webhooks."""
+    """Return a signature of a message, as Standard Webhooks defines it."""
     signed = b".".join((message_id.encode(), timestamp.encode(), body))
     return "v1," + base64.b64encode(hmac.digest(key, signed, "sha256")).decode()
 
@@ -158,7 +158,7 @@ def _comply(sink: Sink, events: Sequence[Positioned]) -> Post:
 
 
 def _exported(sink: Sink, name: str, events: Sequence[Positioned]) -> Iterator[tuple[str, Note]]:
-    """Yield one COMPLY_EXPORT for each session. Of deliveries alone no delivery is told, or there would be no end."""
+    """Yield one COMPLY_EXPORT per session. A delivery of delivery records alone is not recorded: it would never end."""
     by_session: dict[str, list[EventRecord]] = {}
     for _, event in events:
         by_session.setdefault(event.session_id, []).append(event)
@@ -194,11 +194,11 @@ def _destinations(sink: Sink, data: Mapping[str, Any]) -> Iterator[tuple[str, st
         if sink.name in _texts(data.get("report_to")):
             yield sink.url, sink.name
         return
-    yield from ((url, sink.host) for url in _texts(data.get("report_uri")) if host_of(url) == sink.host)
+    yield from ((url, sink.host) for url in _texts(data.get("report_uri")) if url_host(url) == sink.host)
 
 
 def addresses(data: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """Return where an event wants to be reported to: URLs and groups."""
+    """Return the URLs and the groups that an event is to be reported to."""
     return _texts(data.get("report_uri")), _texts(data.get("report_to"))
 
 
@@ -221,7 +221,7 @@ _URI = re.compile(r"https?://[A-Za-z0-9._~:/?#\[\]!$&'()*+=%-]{1,512}", re.ASCII
 
 
 def report_of(event: EventRecord, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a violation report: ids, scores and words of the policy's grammar, and nothing else (SPEC-006 §3.16; A-19)."""
+    """Return a violation report: only ids, scores and words of the policy's grammar (SPEC-006 §3.16; A-19)."""
     details = data.get("violation_details")
     kind = details.get("type") if isinstance(details, dict) else None
     return {

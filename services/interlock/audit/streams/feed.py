@@ -1,4 +1,4 @@
-"""One sink and its place in the log: batches are cut, sent, and written down with the cursor in one transaction (AUD-4)."""
+"""One sink and its cursor in the log: cut batches, send them, record each with the cursor in one transaction (AUD-4)."""
 
 from __future__ import annotations
 
@@ -34,25 +34,25 @@ GONE = Counter(
 DEAD = Counter("interlock_audit_stream_dead_letters", "Batches that were given up and kept, by sink.", ["sink"])
 
 PAGE = 512
-"""Entries read at once."""
+"""Entries per read."""
 MOST_WAIT_S = 3600.0
 MOST_TEXT = 1_048_576
-"""Bytes of event data in one batch, unless a single event is larger."""
+"""Characters of event data in one batch, unless a single event is larger."""
 LEAST_ATTEMPTS = 3
-"""Before a batch is given up for the age of its events: after a long stop all are old."""
+"""Attempts before a batch is given up because its events are old: after a long stop all events are old."""
 SUSPENDED_S = 1.0
 
 
 class Submitting(Protocol):
-    """What writes: the appender."""
+    """The writing side: the appender."""
 
     async def submit(self, work: Work, *, size: int = 0) -> Any:
-        """Run *work* in a transaction and return its value once that is durable."""
+        """Run *work* in a transaction and return its value once it is durable."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive entries, and those of their events that the sink takes."""
+    """The entries [start, end), and the events among them that the sink takes."""
 
     start: int
     end: int
@@ -60,7 +60,7 @@ class Batch:
 
 
 def cut(sink: Sink, entries: Sequence[Entry], start: int, limit: int) -> Batch:
-    """Return the next batch: at most *limit* events and ``MOST_TEXT`` bytes; what the sink does not take is passed over."""
+    """Return the next batch: at most *limit* events and ``MOST_TEXT`` characters. Events the sink does not take are skipped."""
     events: list[Positioned] = []
     size, end = 0, start
     for entry in entries:
@@ -79,13 +79,13 @@ def _begin(name: str, size: int, writing: Writing) -> None:
 
 
 def delivered(sealer: Sealer, sink: Sink, end: int, posts: Sequence[Post], writing: Writing) -> None:
-    """Move the cursor and write the delivery down, in one transaction."""
+    """Record the delivery and move the cursor, in one transaction."""
     record(sealer, posts, writing)
     writing.set_cursor(sink.name, end)
 
 
 def record(sealer: Sealer, posts: Sequence[Post], writing: Writing) -> None:
-    """Write accepted posts down in the trails of their sessions."""
+    """Record accepted posts in the trails of their sessions."""
     for post in posts:
         for session_id, note in post.notes:
             sealer.record(writing, session_id, "", (note,))
@@ -105,10 +105,10 @@ class Feed:
     cursor: int = -1
     limit: int = 0
     failures: int = 0
-    """In a row, of ours and not of the receiver's."""
+    """Consecutive failures of this service, not of the receiver."""
 
     async def run(self) -> None:
-        """Serve until cancelled. A store that fails is tried again, later each time: the cursor is where it was."""
+        """Serve until cancelled. After a failure of the store, try again with back-off; the cursor has not moved."""
         while True:
             try:
                 await self._serve()
@@ -130,14 +130,14 @@ class Feed:
             page = await asyncio.to_thread(self.audit_log.entries, self.cursor, min(self.size, self.cursor + PAGE))
             batch = cut(self.sink, page, self.cursor, self.limit)
             if batch.end == batch.start:
-                raise unavailable("AUDIT_ENTRIES_MISSING", "the log is shorter than it said")
+                raise unavailable("AUDIT_ENTRIES_MISSING", "the log is shorter than the size it reported")
             if gone := sum(entry.event is None for entry in page[: batch.end - batch.start]):
                 GONE.labels(self.sink.name).inc(gone)
                 log.error("stream.entries_gone", name=self.sink.name, count=gone)
             await self._pass(batch)
 
     async def _begin(self) -> int:
-        """Return where to go on. A sink that starts with what comes is begun once, on record: it skips nothing later."""
+        """Return the cursor. A sink that starts with new entries records its start once, so that later it skips nothing."""
         mark = f"{self.sink.name}#begun"
         if not self.sink.beginning and not await asyncio.to_thread(self.audit_log.cursor, mark):
             size = await asyncio.to_thread(self.audit_log.log_size)
@@ -145,7 +145,7 @@ class Feed:
         return await asyncio.to_thread(self.audit_log.cursor, self.sink.name)
 
     async def _pass(self, batch: Batch) -> None:
-        """Take one batch to its end: accepted, made smaller, or kept as a dead letter."""
+        """Deliver one batch, or make it smaller, or keep it as a dead letter."""
         posts = self.courier.posts(self.sink, batch.events)
         failed, accepted = await self._sent(posts, batch)
         if failed is None:
@@ -153,16 +153,16 @@ class Feed:
             SENT.labels(self.sink.name).inc(len(batch.events) if posts else 0)
             self.limit = min(self.sink.batch, self.limit * 2)
         elif failed.for_good and len(batch.events) > 1:
-            self.limit = max(1, len(batch.events) // 2)  # one event is at fault: it alone is given up
+            self.limit = max(1, len(batch.events) // 2)  # a single event is at fault; only it is given up
             return
         else:
             await self._give_up(batch, failed.reason, accepted)
         self.cursor, self.failures = batch.end, 0
 
     async def _sent(self, posts: Sequence[Post], batch: Batch) -> tuple[Undelivered | None, list[Post]]:
-        """Post all; return why not, ``None`` when all were accepted, and those that were.
+        """Post all; return the first failure, ``None`` if all were accepted, and the accepted posts.
 
-        One event may be reported to several addresses: one that refuses its report keeps none from the others.
+        An event may be reported to several addresses: one that refuses its report does not keep it from the others.
         """
         given_up: Undelivered | None = None
         accepted: list[Post] = []
@@ -177,7 +177,7 @@ class Feed:
         return given_up, accepted
 
     async def _accepted(self, post: Post, batch: Batch) -> Undelivered | None:
-        """Post one message until it is accepted; return why that will not be."""
+        """Post one message until it is accepted; return ``None`` then, or the failure that ended the attempts."""
         begun, attempts = time.monotonic(), 0
         while True:
             try:
@@ -197,7 +197,7 @@ class Feed:
                 return None
 
     def _age_s(self, batch: Batch) -> float:
-        """Return how long ago the last event of a batch was; 0 when it does not say."""
+        """Return the age of a batch's last event, seconds; 0 if its time is unreadable."""
         try:
             happened = datetime.fromisoformat(batch.events[-1][1].timestamp).timestamp()
         except (ValueError, OverflowError):
@@ -205,14 +205,14 @@ class Feed:
         return self.courier.clock() / 1_000_000 - happened
 
     async def _suspended(self) -> None:
-        """Wait for good: the receiver said 410. A changed sinks file or a restart starts anew; nothing is lost meanwhile."""
+        """Wait until cancelled: the receiver answered 410. A changed sinks file or a restart starts again; nothing is lost."""
         log.error("stream.suspended", name=self.sink.name, reason="HTTP_410")
         while True:
             await asyncio.sleep(SUSPENDED_S)
             LAG.labels(self.sink.name).set(max(0, self.size - self.cursor))
 
     def _wait_s(self, failures: int) -> float:
-        """Return an exponential wait with full jitter above its half, so that replicas and sinks do not fall into step."""
+        """Return an exponential wait, seconds, with jitter over its upper half, so that replicas do not fall into step."""
         longest = min(self.sink.retry_most_s, self.sink.retry_first_s * float(2 ** min(failures - 1, 30)))
         spread: float = random.uniform(0.5, 1.0)  # noqa: S311 - spreads load, keeps no secret
         return longest * spread

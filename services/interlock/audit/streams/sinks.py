@@ -1,4 +1,4 @@
-"""Where audit events are streamed to: the sinks of a YAML file, and the receivers of violation reports (AUD-4, POL-9)."""
+"""Receivers of audit events: the sinks of a YAML file, and the hosts of violation reports (AUD-4, POL-9)."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}", re.ASCII)
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}", re.ASCII)
 _BEARER = re.compile(r"[A-Za-z0-9._~+/=-]{8,4096}", re.ASCII)
 _SECRET_BYTES = range(24, 65)
-"""Length of a signing key, as Standard Webhooks asks for."""
+"""Lengths of a signing key that Standard Webhooks allows, bytes."""
 
 
 @dataclass(frozen=True)
 class Sink:
-    """One receiver. A report's receiver takes its address from the event; ``host`` is then the only one it may name."""
+    """One receiver. For ``report-uri`` the event names the address, and ``host`` is the only host that it may name."""
 
     name: str
     url: str
     secrets: tuple[bytes, ...] = field(repr=False)
-    """Keys that each message is signed with: two while one replaces the other."""
+    """Keys that sign each message: two during a rotation."""
     bearer: str = field(default="", repr=False)
     least: int = 2
     types: frozenset[str] = frozenset()
     format: str = "cloudevents"
     beginning: bool = True
-    """Whether a sink that was never served starts at the beginning of the log; else with what comes."""
+    """Whether a new sink starts at the beginning of the log; otherwise it starts with new entries."""
     batch: int = 100
     timeout_s: float = 10.0
     max_age_s: float = 86_400.0
@@ -63,7 +63,7 @@ class Sink:
 
 
 def report_sinks(settings: Settings) -> dict[str, Sink]:
-    """Return a sink for each host that violations may be reported to; each has its own cursor, so none waits for another."""
+    """Return a sink for each host that violations may be reported to, each with a cursor of its own."""
     secret = settings.report_secret.get_secret_value() if settings.report_secret else ""
     hosts = [host for host in settings.report_uri_hosts.split(",") if host]
     keys = _keys("report_secret", secret) if hosts else ()
@@ -71,13 +71,13 @@ def report_sinks(settings: Settings) -> dict[str, Sink]:
 
 
 def load_sinks(settings: Settings) -> dict[str, Sink]:
-    """Return the sinks that the settings' file lists now, with secrets. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
+    """Return the sinks in the settings' file, with secrets. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
     path = settings.sinks_file
     if path is None:
         return {}
     try:
         document = yaml.safe_load(_text(path))
-    except (yaml.YAMLError, ValueError, RecursionError):  # a date or a number that only looks like one is a ValueError
+    except (yaml.YAMLError, ValueError, RecursionError):  # an impossible date or number is a ValueError
         raise _bad("the file", "YAML") from None
     if not isinstance(document, Mapping) or document.keys() != {"sinks"} or not isinstance(document["sinks"], Mapping):
         raise _bad("the file", "a mapping with sinks, name to fields, and nothing else")
@@ -102,7 +102,7 @@ _PLAIN: Mapping[str, tuple[bool, float, float]] = {
     "retry_most_s": (False, 0.05, 86_400),
     "max_lag": (True, 1, 1_000_000_000),
 }
-"""Numbers: whether whole, least, most."""
+"""Numeric fields: whether whole, least, most."""
 _FIELDS = {
     "url", "secret", "secret_file", "secret_env", "bearer_file", "bearer_env", "min_severity", "event_types", "format",
     "start", "required", *_PLAIN,
@@ -150,10 +150,10 @@ def _plain(place: str, key: str, value: Any) -> int | float:
 
 
 def _least(place: str, kind: str, fields: Mapping[str, Any]) -> int:
-    """Return the least severity. WARN and CRITICAL are always included (SPEC-011 §6); Comply gets whole chains."""
+    """Return the lowest severity to send. WARN and CRITICAL are always sent (SPEC-011 §6); Comply gets whole chains."""
     named = _word(place, "min_severity", fields, "DEBUG" if kind == "comply" else "INFO", "DEBUG", "INFO", "WARN")
     if kind == "comply" and named != "DEBUG":
-        raise _bad(f"{place}.min_severity", "nothing: Comply verifies the chain, which has every event")
+        raise _bad(f"{place}.min_severity", "nothing: Comply verifies the chain, which needs every event")
     return SEVERITIES.index(named) + 1
 
 
@@ -181,7 +181,7 @@ def _flag(place: str, fields: Mapping[str, Any]) -> bool:
 
 
 def _secret(place: str, what: str, fields: Mapping[str, Any], folder: Path) -> str:
-    """Return a secret from the file itself, from a file of its own or from the environment; empty when none is named."""
+    """Return a secret from the sinks file, from a file of its own or from the environment; empty if none is named."""
     given = [key for key in (what, f"{what}_file", f"{what}_env") if key in fields]
     if len(given) > 1:
         raise _bad(place, f"one of {', '.join(given)}")
@@ -198,7 +198,7 @@ def _secret(place: str, what: str, fields: Mapping[str, Any], folder: Path) -> s
 
 
 def _keys(place: str, secret: str) -> tuple[bytes, ...]:
-    """Return the keys of a secret; two are separated by a space while one replaces the other."""
+    """Return the keys of a secret; during a rotation there are two, separated by a space."""
     keys = []
     for part in secret.split():
         try:

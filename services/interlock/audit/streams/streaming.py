@@ -1,9 +1,9 @@
 """Streaming the audit log to sinks: at least once, in order, nothing dropped (AUD-4; reliability.md §4, report-uri row).
 
-Each sink has a durable cursor into the Merkle log and a task of its own, so that a slow one makes no other wait. The cursor
-moves in the same transaction that writes down the delivery; a crash between sending and that repeats a message, and loses none.
-What a sink does not accept waits: with back-off, then, after ``max_age_s`` or an answer that will never change, as a dead letter
-that stays in the database until somebody sends it again.
+Each sink has a durable cursor into the Merkle log and a task of its own, so that a slow sink delays no other. The transaction
+that records a delivery also moves the cursor: a crash between sending and recording repeats a message and loses none. Messages
+that a sink does not accept are retried with back-off. After ``max_age_s``, or a final refusal, they become a dead letter, which
+stays in the database until it is sent again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from interlock.audit.streams.feed import Feed, Submitting
 from interlock.audit.streams.sinks import REPORTED, load_sinks, report_sinks
 from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.clock import Clock
-from interlock.runtime.egress.addresses import host_of
+from interlock.runtime.egress.addresses import url_host
 from interlock.runtime.egress.fetch import Egress, Resolver, system_resolver
 from interlock.runtime.settings.model import Settings
 
@@ -43,7 +43,7 @@ TASK = "stream"
 
 
 class Streaming:
-    """Serves every sink, and tells whether the required ones keep up."""
+    """Serves every sink, and refuses new windows while a required one is too far behind."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class Streaming:
         *,
         settings: Settings,
     ) -> None:
-        """Refused with SINKS_INVALID or SINKS_NOT_READABLE when the file cannot be used."""
+        """Refused with SINKS_INVALID or SINKS_NOT_READABLE if the sinks file cannot be used."""
         self._log, self._writer, self._sealer, self._courier = audit_log, writer, sealer, courier
         self._settings, self._reports = settings, report_sinks(settings)
         self._sinks = {**load_sinks(settings), **self._reports}
@@ -63,19 +63,19 @@ class Streaming:
         self._told = ""
 
     def start(self) -> None:
-        """Begin to serve, if there is or may be anything to serve."""
+        """Start serving, if there are sinks or may be later."""
         if self._settings.sinks_file is not None or self._reports:
             self._task = asyncio.create_task(self._run(), name="audit-stream")
 
     async def close(self) -> None:
-        """Stop serving. What is under way is sent again later."""
+        """Stop serving. Messages under way are sent again after the next start."""
         tasks = [task for task in (self._task, *(task for _, task in self._feeds.values())) if task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def require(self) -> None:
-        """Refuse with AUDIT_SINK_LAG while a required sink is too far behind. Reads the database: not for the event loop."""
+        """Refuse with AUDIT_SINK_LAG while a required sink is too far behind. It blocks: call it in a reader thread."""
         required = [sink for sink in self._sinks.values() if sink.required]
         if not required:
             return
@@ -84,17 +84,17 @@ class Streaming:
             if size - self._log.cursor(sink.name) > sink.max_lag:
                 raise unavailable(
                     "AUDIT_SINK_LAG",
-                    "a sink that must keep up is too far behind; nothing more is sealed",
+                    "a required sink is too far behind; no window is sealed",
                     sink=sink.name,
                 )
 
     def notice(self, notes: Iterable[Note]) -> None:
-        """Count the reports that a policy asks for and that this deployment does not deliver (SPEC-006 §7.2)."""
+        """Count the reports that a policy requests but this deployment does not deliver (SPEC-006 §7.2)."""
         for note in notes:
             if note.event_type != REPORTED:
                 continue
             urls, groups = addresses(json.loads(note.data_json))
-            unknown = ["HOST_NOT_ALLOWED" for url in urls if host_of(url) not in self.hosts]
+            unknown = ["HOST_NOT_ALLOWED" for url in urls if url_host(url) not in self.hosts]
             for reason in (*unknown, *("GROUP_UNKNOWN" for group in groups if group not in self.groups)):
                 REFUSED_REPORTS.labels(reason).inc()
                 log.warning("report.not_delivered", reason=reason, hint="see report_uri_hosts and sinks_file")
@@ -118,12 +118,12 @@ class Streaming:
                 if time.monotonic() - reloaded >= RELOAD_S:
                     reloaded = time.monotonic()
                     await self._reload()
-            except Exception:  # a defect must not end the task: every sink would stand still, and nobody would be told
+            except Exception:  # a defect must not end the task: every sink would silently stop
                 log.exception("stream.defect")
             await asyncio.sleep(POLL_S)
 
     async def _round(self) -> None:
-        """See how long the log is, and serve each sink as it is configured now, in one process of all."""
+        """Read the size of the log and serve each configured sink. Only the leading process serves them."""
         leads = await asyncio.to_thread(self._log.leads, TASK)
         size = await asyncio.to_thread(self._log.log_size) if leads else 0
         wanted = self._sinks if leads else {}
@@ -139,13 +139,13 @@ class Streaming:
             feed.grown.set()
 
     async def _end(self, name: str, task: asyncio.Task[None]) -> None:
-        """End a feed; what was under way is sent again by the next one."""
+        """End a feed. The next one sends messages under way again."""
         del self._feeds[name]
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     async def _reload(self) -> None:
-        """Read the sinks again. A bad file is told once, and the sinks of the good one stay."""
+        """Read the sinks again. A bad file is logged once and leaves the current sinks unchanged."""
         try:
             self._sinks = {**await asyncio.to_thread(load_sinks, self._settings), **self._reports}
             self._told = ""
@@ -156,13 +156,13 @@ class Streaming:
 
 
 def check_sinks(settings: Settings) -> None:
-    """Refuse, before anything is opened, sinks that cannot be used: SINKS_INVALID or SINKS_NOT_READABLE."""
+    """Refuse unusable sinks before anything is opened, with SINKS_INVALID or SINKS_NOT_READABLE."""
     load_sinks(settings)
     report_sinks(settings)
 
 
 def open_courier(settings: Settings, clock: Clock, *, resolver: Resolver = system_resolver) -> Courier:
-    """Return what sends, as the settings say."""
+    """Return a courier with the settings' egress rules and source name."""
     ca_file = str(settings.egress_ca_file) if settings.egress_ca_file else None
     egress = Egress(allow=settings.egress_allow, ca_file=ca_file, resolver=resolver)
     source = (
@@ -174,6 +174,6 @@ def open_courier(settings: Settings, clock: Clock, *, resolver: Resolver = syste
 def open_streaming(
     settings: Settings, audit_log: AuditLog, writer: Submitting, sealer: Sealer, *, resolver: Resolver = system_resolver
 ) -> Streaming:
-    """Return the streaming of the settings. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
+    """Return the streaming that the settings configure. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
     courier = open_courier(settings, sealer.clock, resolver=resolver)
     return Streaming(audit_log, writer, sealer, courier, settings=settings)

@@ -1,10 +1,9 @@
-"""What checks of chains and trees found, as messages."""
+"""Verdicts on chains and trees, as messages."""
 
 from __future__ import annotations
 
-from typing import Any, cast
-
 from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
 from interlock.audit.export.export import text, to_message
 from interlock.audit.tree.walk import Tree, TreeLink
 from interlock.domain.chain.chain import Verification
@@ -12,9 +11,9 @@ from interlock.domain.chain.provenance import Trail
 
 
 def verification_message(found: Verification) -> audit_pb2.VerifyResponse:
-    """Return what the check of one chain found."""
+    """Return the verdict on one chain."""
     return audit_pb2.VerifyResponse(
-        integrity=cast("Any", int(found.integrity)),
+        integrity=common_pb2.ChainIntegrity.ValueType(int(found.integrity)),
         events=found.events,
         windows=found.windows,
         faults=[
@@ -27,9 +26,9 @@ def verification_message(found: Verification) -> audit_pb2.VerifyResponse:
 
 
 def tree_message(tree: Tree) -> audit_pb2.VerifyTreeResponse:
-    """Return what the walk through a tree found."""
+    """Return the verdict on a tree."""
     return audit_pb2.VerifyTreeResponse(
-        integrity=cast("Any", int(tree.integrity)),
+        integrity=common_pb2.ChainIntegrity.ValueType(int(tree.integrity)),
         sessions=map(_session, tree.trails),
         links=map(_link, tree.links),
         broken=text(tree.broken),

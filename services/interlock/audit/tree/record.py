@@ -1,54 +1,51 @@
-"""The record of a tree: all that the session service needs to rebuild its sessions, in the order in which it was logged.
+"""The record of a tree: everything the session service needs to rebuild its sessions, in the order it was logged.
 
-Nothing is said on the strength of a chain that does not verify, or of one that retention cut off (docs/adr/0012).
+A chain that does not verify, or that retention cut off, gives no record (docs/adr/0012).
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.export.export import text
-from interlock.audit.requests import Note
-from interlock.audit.sealing.seal import Sealer
-from interlock.audit.sealing.verify import require_valid_chain
-from interlock.audit.store.log import AuditLog, Chain, Writing
+from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.verify import no_session, require_valid_chain
+from interlock.audit.settlements import settlement_message
+from interlock.audit.store.log import AuditLog, Chain
 from interlock.domain import ids
 from interlock.domain.chain import provenance
 from interlock.domain.chain.chain import WINDOW_FAILED, WINDOW_SEALED, EventRecord
 from interlock.domain.chain.chain_state import CASCADED
 from interlock.domain.chain.marks import TRUNCATED
-from interlock.domain.errors import Refused, conflict, exhausted, invalid, not_found
+from interlock.domain.errors import Refused, conflict, exhausted, invalid
 from interlock.runtime.keys.derivation import Keyring
-from interlock.runtime.rpc.errors import answers_refusals, to_message
-
-if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+from interlock.runtime.rpc.errors import to_message
 
 MOST_SESSIONS = 1000
-"""Sessions of a tree that is rebuilt."""
+"""Sessions in a tree that is rebuilt, at most."""
 
 MOST_TREES = 256
-"""Trees that are asked for at a time."""
+"""Trees in one request, at most."""
 
 MOST_RECORD_BYTES = 1_048_576
-"""Records of one answer together, bytes: a sixteenth of the largest message as it is set by default."""
+"""All records of one answer together, bytes, at most: a sixteenth of the default message limit."""
 
 _MOVING = frozenset({
     provenance.SESSION_CREATED, WINDOW_SEALED, WINDOW_FAILED, provenance.SUB_AGENT_STARTED, "DELEGATION_GRANTED",
     "SESSION_TERMINATED", CASCADED,
 })  # fmt: skip
-"""Events that move the state of a session, or say which others do."""
+"""Events that change the state of a session, or that name sessions which do."""
 
 
 @dataclass(frozen=True)
 class _Trail:
-    """One session's verified chain, and where its events stand in the log."""
+    """One session's verified chain, and the position of each of its events in the log, by sequence."""
 
     session_id: str
     chain: Chain
@@ -56,19 +53,19 @@ class _Trail:
 
     @property
     def created(self) -> Mapping[str, Any]:
-        """What its SESSION_CREATED says; empty when there is none."""
+        """Data of its SESSION_CREATED event; empty without one."""
         found = (event for event in self.chain.events if event.event_type == provenance.SESSION_CREATED)
         first = next(found, None)
         return _object(first.data_json) if first else {}
 
     @property
     def started(self) -> list[str]:
-        """Sessions that it started."""
+        """Ids of the sessions that it started."""
         events = (event for event in self.chain.events if event.event_type == provenance.SUB_AGENT_STARTED)
-        return [provenance.started_of(_object(event.data_json)).session_id for event in events]
+        return [provenance.read_started(_object(event.data_json)).session_id for event in events]
 
     def steps(self) -> Iterator[audit_pb2.TreeStep]:
-        """Yield what moved the session."""
+        """Yield the steps that changed the session."""
         windows = {window.window_id: window for window in self.chain.windows}
         for event in self.chain.events:
             if event.event_type not in _MOVING:
@@ -77,37 +74,34 @@ class _Trail:
             if event.event_type == WINDOW_SEALED:
                 window = windows[event.window_id]
                 step.settle_json, step.hmac, step.timestamp = window.settle_json, window.hmac, window.timestamp
+                step.MergeFrom(audit_pb2.TreeStep(settlement=settlement_message(window.settle_json)))
             yield step
 
 
-class RecordHandlers:
-    """The part of the audit service that tells what happened to a tree."""
+class TreeRecords:
+    """Reads the records of trees from chains that verify."""
 
-    _log: AuditLog
-    _keyring: Keyring
-    if TYPE_CHECKING:
-        read: Callable[[Callable[[], Any]], Awaitable[Any]]
-        _noticing: Callable[[str], AbstractAsyncContextManager[None]]
+    def __init__(self, audit_log: AuditLog, readers: Readers, chains: VerifiedChains, keyring: Keyring) -> None:
+        self._log, self._readers, self._chains, self._keyring = audit_log, readers, chains, keyring
 
-    @answers_refusals(audit_pb2.GetTreeRecordResponse)
-    async def GetTreeRecord(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.GetTreeRecordRequest, context: Any
-    ) -> audit_pb2.GetTreeRecordResponse:
-        """Read the record of the tree that a session belongs to; each session is read by itself."""
-        del context
+    async def one(self, request: audit_pb2.GetTreeRecordRequest) -> audit_pb2.GetTreeRecordResponse:
+        """Return the record of the tree that a session belongs to. Each session is a read of its own."""
         return await self._record(ids.check("crp_sess_", request.root_session_id))
 
-    @answers_refusals(audit_pb2.GetTreeRecordsResponse)
-    async def GetTreeRecords(  # noqa: N802 - gRPC's name
-        self, request: audit_pb2.GetTreeRecordsRequest, context: Any
+    async def several(
+        self, request: audit_pb2.GetTreeRecordsRequest, *, time_remaining: Callable[[], float | None]
     ) -> audit_pb2.GetTreeRecordsResponse:
-        """Read the records of several trees, one after the other, as far as an answer and its caller's deadline hold them."""
+        """Return the records of several trees, one after the other, as far as an answer and half the caller's time allow.
+
+        *time_remaining* returns the seconds left to the caller's deadline, ``None`` without one. The first tree is always
+        read; a tree that is left out has a refusal in its place.
+        """
         if len(request.root_session_ids) > MOST_TREES:
             raise invalid("TOO_MANY_TREES", f"at most {MOST_TREES} trees at a time", limit=str(MOST_TREES))
         room, answer = MOST_RECORD_BYTES, audit_pb2.GetTreeRecordsResponse()
-        given = context.time_remaining()
+        given = time_remaining()
         for number, root_id in enumerate(request.root_session_ids):
-            left = context.time_remaining()
+            left = time_remaining()
             late = bool(number) and given is not None and left is not None and left < given / 2
             record = _left_out() if late or room <= 0 else await self._record_or_refusal(root_id)
             size = record.ByteSize()
@@ -128,11 +122,11 @@ class RecordHandlers:
 
     async def _record(self, named_id: str) -> audit_pb2.GetTreeRecordResponse:
         top = await self._trail(named_id)
-        root_id = provenance.created_of(top.created).root_session_id if top else ""
+        root_id = provenance.read_origin(top.created).root_session_id if top else ""
         if root_id and top and root_id != top.session_id:
             top = await self._trail(ids.check("crp_sess_", root_id))
         if top is None or not top.created:
-            raise not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
+            raise no_session()
         trails = {top.session_id: top}
         waiting = list(top.started)
         while waiting:
@@ -142,18 +136,23 @@ class RecordHandlers:
             if len(trails) >= MOST_SESSIONS:
                 raise exhausted("TREE_TOO_LARGE", f"a tree of at most {MOST_SESSIONS} sessions is rebuilt")
             trail = await self._trail(session_id)
-            # A session that names another root is not of this tree: a forged event must not pull it in here.
-            if trail is None or provenance.created_of(trail.created).root_session_id != top.session_id:
+            # A session that names another root is not of this tree: a forged event must not pull it in.
+            if trail is None or provenance.read_origin(trail.created).root_session_id != top.session_id:
                 raise _contradicted(session_id)
             trails[session_id] = trail
             waiting.extend(trail.started)
-        steps = [step for trail in trails.values() for step in trail.steps()]
-        return audit_pb2.GetTreeRecordResponse(steps=sorted(steps, key=lambda step: step.position))
+        # In a reader thread, like the reading itself: parsing the settlements of a large tree takes a while.
+        steps = await self._readers.run(lambda: [step for trail in trails.values() for step in trail.steps()])
+        record = audit_pb2.GetTreeRecordResponse(steps=sorted(steps, key=lambda step: step.position))
+        if record.ByteSize() > MOST_RECORD_BYTES:
+            # With the settlements as JSON alone, the record may still fit into an answer.
+            for step in record.steps:
+                step.ClearField("settlement")
+        return record
 
     async def _trail(self, session_id: str) -> _Trail | None:
-        async with self._noticing(session_id):
-            found: _Trail | None = await self.read(partial(self._read_trail, session_id))
-        return found
+        async with self._chains.reporting(session_id):
+            return await self._readers.run(partial(self._read_trail, session_id))
 
     def _read_trail(self, session_id: str) -> _Trail | None:
         chain = self._log.chain(session_id)
@@ -162,28 +161,8 @@ class RecordHandlers:
         require_valid_chain(chain, session_id, self._keyring)
         if any(event.event_type == TRUNCATED for event in chain.events):
             raise conflict("SESSION_TRUNCATED", "retention removed the record of this session; it cannot be rebuilt")
-        # Positions after the events: an event that is there has its position (both are of one transaction).
+        # Read the positions after the events: each event that was read then has its position, from the same transaction.
         return _Trail(session_id, chain, self._log.positions(session_id))
-
-
-def noted(
-    writing: Writing, *, sealer: Sealer, once: bool, session_id: str, window_id: str, notes: Sequence[Note]
-) -> int:
-    """Append events and return the sequence of the session's last one; *once* leaves out those that are there.
-
-    A window is sealed or it failed, never both: whichever comes first is what the log says.
-    """
-    failing = any(note.event_type == WINDOW_FAILED for note in notes)
-    if failing and window_id and writing.window(window_id) is not None:
-        raise conflict("WINDOW_SEALED", "this window was sealed; it cannot fail any more", window_id=window_id)
-    missing = [note for note in notes if not (once and _holds(writing, session_id, window_id, note))]
-    if not missing:
-        return writing.head(session_id)[0]
-    return sealer.record(writing, session_id, window_id, missing)
-
-
-def _holds(writing: Writing, session_id: str, window_id: str, note: Note) -> bool:
-    return writing.has_event(session_id, window_id, note.event_type, note.data_json)
 
 
 def _step(event: EventRecord, position: int) -> audit_pb2.TreeStep:
@@ -194,16 +173,20 @@ def _step(event: EventRecord, position: int) -> audit_pb2.TreeStep:
 
 
 def _contradicted(session_id: str) -> Refused:
-    return conflict("RECORD_CONTRADICTORY", "the trails of a tree do not agree on its sessions", session_id=session_id)
+    return conflict(
+        "RECORD_CONTRADICTORY", "the trails of the tree do not agree on its sessions", session_id=session_id
+    )
 
 
 def _alone() -> audit_pb2.GetTreeRecordResponse:
-    refused = exhausted("RECORD_TOO_LARGE", "the record of this tree fits into no answer with others; ask for it alone")
+    refused = exhausted(
+        "RECORD_TOO_LARGE", "the record of this tree is too large for an answer with others; request it alone"
+    )
     return audit_pb2.GetTreeRecordResponse(refusal=to_message(refused))
 
 
 def _left_out() -> audit_pb2.GetTreeRecordResponse:
-    refused = exhausted("RECORDS_LEFT_OUT", "no room or time was left in this answer; ask for this tree again")
+    refused = exhausted("RECORDS_LEFT_OUT", "this answer had no room or time left for this tree; request it again")
     return audit_pb2.GetTreeRecordResponse(refusal=to_message(refused))
 
 

@@ -1,8 +1,8 @@
 """The auditor's walk through the sessions of an agent tree (SPEC-012 §8.2; PRV-4).
 
-From the root down, every session after its parent. Each chain is verified by itself, from the stored bytes; then each
-link: what a parent recorded of a child against the child's own trail. At the end the log is asked for sessions that name
-this root and that no parent's trail names, since a trail whose end was cut off would not miss them.
+The walk goes from the root down and visits every session after its parent. It verifies each chain by itself, from the stored
+bytes, then each link: a parent's record of a child against the child's own trail. At the end it reads the sessions that name
+this root but that no parent's trail names: a trail whose end was cut off would not reveal them.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from interlock.audit.sealing.reports import is_sealed, open_report
-from interlock.audit.sealing.verify import examine
+from interlock.audit.sealing.verify import examine, no_session
 from interlock.audit.store.log import Chain, StoredReport
 from interlock.domain.chain import provenance
 from interlock.domain.chain.chain import WINDOW_SEALED, Fault, Integrity, content_hash
 from interlock.domain.chain.marks import is_truncated
 from interlock.domain.chain.provenance import ConsumedResult, SessionOrigin, Started, Trail
-from interlock.domain.errors import Refused, exhausted, invalid, not_found
+from interlock.domain.errors import Refused, exhausted, invalid
 from interlock.runtime.keys.derivation import Keyring
 
 MOST_SESSIONS = 10_000
@@ -27,7 +27,7 @@ _LINKED = "linked_results"
 
 
 class TrailSource(Protocol):
-    """Where trails are read from."""
+    """A source of trails."""
 
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""
@@ -41,7 +41,7 @@ class TrailSource(Protocol):
 
 @dataclass(frozen=True)
 class TreeLink:
-    """One step of the walk: a delegation, or a result that was consumed in a window. ``fault`` is empty when it holds."""
+    """One step of the walk: a delegation, or a result consumed in a window. ``fault`` is empty for a valid link."""
 
     kind: str
     parent_session_id: str
@@ -53,7 +53,7 @@ class TreeLink:
 
 @dataclass
 class Tree:
-    """What the walk found. ``trails`` has every session after its parent; ``broken`` is the first fault, in words."""
+    """The result of a walk. ``trails`` lists every session after its parent; ``broken`` describes the first fault."""
 
     root_id: str
     trails: list[Trail] = field(default_factory=list)
@@ -63,7 +63,7 @@ class Tree:
 
     @property
     def integrity(self) -> Integrity:
-        """The worst of all; a tree of one window alone has nothing to chain from."""
+        """The worst integrity of all trails and links; a tree of a single window has nothing to chain from."""
         states = {trail.found.integrity for trail in self.trails}
         faults = {link.fault for link in self.links} - {""}
         if Integrity.BROKEN in states or faults - {provenance.CHILD_INCOMPLETE}:
@@ -77,25 +77,25 @@ class Tree:
 
     @property
     def charged_micros(self) -> int:
-        """Sum of all charges of all sessions."""
+        """Sum of the charges of all sessions, micros."""
         return sum(trail.found.charged_micros for trail in self.trails)
 
 
 Answer = Trail | None | list[str]
 Ask = tuple[Callable[..., Answer], str]
 Walk = Generator[Ask, Any, Tree]
-"""A walk asks for what it needs, (function of the reader, id), and is sent the answer: it reads nothing itself."""
+"""A walk yields each read that it needs, as (method of the reader, id), and is sent the answer: it does no I/O itself."""
 
 
 @dataclass(frozen=True)
 class TreeReader:
-    """Reads what a walk asks for."""
+    """Does the reads of a walk."""
 
     log: TrailSource
     keyring: Keyring
 
     def trail(self, session_id: str) -> Trail | None:
-        """Return a session's trail, checked; ``None`` when the log has nothing of it."""
+        """Return a session's trail with its verdict; ``None`` if the log has no record of it."""
         chain = self.log.chain(session_id)
         if not chain.windows and not chain.events:
             return None
@@ -109,7 +109,7 @@ class TreeReader:
         return self.log.naming(root_session_id)
 
     def _covered(self, chain: Chain) -> Iterator[tuple[str, ConsumedResult]]:
-        """Yield the results in the reports, of those whose bytes are the ones that were sealed."""
+        """Yield the results named in reports whose bytes are the sealed ones."""
         for window in chain.windows:
             stored = self.log.report(window_id=window.window_id)
             if stored is None or not is_sealed(stored):
@@ -117,14 +117,14 @@ class TreeReader:
             try:
                 body = open_report(stored, self.keyring)
             except Refused:
-                continue  # nothing is covered by what cannot be read
+                continue  # an unreadable report covers nothing
             if f'"{_LINKED}"'.encode() in body and content_hash(body) == window.report_hash:
                 for entry in _entries(_object(body)):
-                    yield window.window_id, provenance.result_of(entry)
+                    yield window.window_id, provenance.read_result(entry)
 
 
 def walked(walk: Walk) -> Tree:
-    """Return what *walk* finds, answering all that it asks for."""
+    """Run *walk* to its end, answering each read, and return its result."""
     answer: Answer = None
     while True:
         try:
@@ -143,13 +143,13 @@ def walk_tree(reader: TreeReader, root_id: str) -> Walk:
     """
     root: Trail | None = yield reader.trail, root_id
     if root is None:
-        raise not_found("SESSION_NOT_FOUND", "the audit log has nothing of that session")
+        raise no_session()
     if root.created.parent_session_id:
         raise _not_a_root(root.created)
     tree, known = Tree(root_id), {root_id: root}
     yield from _below(tree, reader, root, known)
     named: list[str] = yield reader.naming, root_id
-    # First those that their parent did not record, then what is left: sessions whose parent is not below this root.
+    # First the sessions that their parent did not record, then the rest: their parent is not below this root.
     for fault in (provenance.NOT_RECORDED, provenance.NOT_LINKED):
         for session_id in named:
             orphan = yield from _orphan(tree, reader, session_id, known)
@@ -166,7 +166,7 @@ def walk_tree(reader: TreeReader, root_id: str) -> Walk:
 def _orphan(
     tree: Tree, reader: TreeReader, session_id: str, known: dict[str, Trail]
 ) -> Generator[Ask, Any, Trail | None]:
-    """Return the trail of a session that says it is of this tree and that the walk has not come to."""
+    """Return the trail of a session that names this root and that the walk has not visited; else ``None``."""
     if session_id in tree.walked:
         return None
     found = yield from _read(reader, session_id, known)
@@ -174,7 +174,7 @@ def _orphan(
 
 
 def _below(tree: Tree, reader: TreeReader, top: Trail, known: dict[str, Trail]) -> Generator[Ask, Any, None]:
-    """Add *top* and all that it leads to, each session after its parent."""
+    """Add *top* and every session below it, each after its parent."""
     waiting = [top]
     while waiting:
         trail = waiting.pop()
@@ -185,7 +185,7 @@ def _below(tree: Tree, reader: TreeReader, top: Trail, known: dict[str, Trail]) 
         for window_id, step in dict.fromkeys(trail.steps):
             child = yield from _read(reader, step.session_id, known)
             _add(tree, _link(trail, window_id, step, child, tree.root_id), child)
-            # A session that names another parent is that one's; a forged event must not pull it in here.
+            # A session that names another parent belongs to that one: a forged event must not pull it in.
             place = (trail.session_id, tree.root_id)
             found = child and (child.created.parent_session_id, child.created.root_session_id)
             if child is not None and (found == place or is_truncated(child.found.marks)):
@@ -245,22 +245,22 @@ def _add(tree: Tree, link: TreeLink, child: Trail | None = None) -> None:
 
 def _not_a_root(created: SessionOrigin) -> Refused:
     return invalid(
-        "NOT_A_ROOT", "that session was delegated to; verify the tree from its root",
+        "NOT_A_ROOT", "that session is a delegate; verify the tree from its root",
         root_session_id=created.root_session_id, hint=f"its root is {created.root_session_id}",
     )  # fmt: skip
 
 
 def _created(chain: Chain) -> SessionOrigin:
     found = (event.data_json for event in chain.events if event.event_type == provenance.SESSION_CREATED)
-    return provenance.created_of(_object(next(found, "{}")))
+    return provenance.read_origin(_object(next(found, "{}")))
 
 
 def _steps(chain: Chain) -> Iterator[tuple[str, Started | ConsumedResult]]:
     for event in chain.events:
         if event.event_type == provenance.SUB_AGENT_STARTED:
-            yield event.window_id, provenance.started_of(_object(event.data_json))
+            yield event.window_id, provenance.read_started(_object(event.data_json))
         elif event.event_type == provenance.SUB_AGENT_RESULT:
-            yield event.window_id, provenance.result_of(_object(event.data_json), prefix="sub_agent_")
+            yield event.window_id, provenance.read_result(_object(event.data_json), prefix="sub_agent_")
 
 
 def _seals(chain: Chain) -> Mapping[str, tuple[int, str]]:

@@ -27,7 +27,8 @@ from interlock.domain import ids
 from interlock.domain.chain.chain import Integrity, Verification
 from interlock.domain.errors import Refused, not_found, unavailable
 from interlock.runtime.keys.derivation import Keyring, load_keyring
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Verify and export the audit chain of a session.")
 

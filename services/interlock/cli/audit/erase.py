@@ -11,7 +11,7 @@ from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.domain import approval, ids
 from interlock.domain.errors import invalid
 from interlock.runtime.clock import system_clock
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 
 SESSION = typer.Argument(help="Session id: crp_sess_ and 32 hex digits.")
 APPROVAL = typer.Option(..., "--approval", help="A reviewer's approval of the action erase for this session.")

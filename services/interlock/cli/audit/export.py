@@ -21,7 +21,7 @@ from interlock.domain import ids
 from interlock.domain.chain.audit_events import SEVERITIES
 from interlock.domain.chain.chain import EventRecord
 from interlock.domain.errors import not_found, unavailable
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 
 
 class As(StrEnum):

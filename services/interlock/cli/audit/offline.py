@@ -17,7 +17,8 @@ from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
 from interlock.domain.errors import Refused, invalid
 from interlock.domain.merkle.bundle import Examined, as_json
 from interlock.domain.merkle.note import MalformedNoteError, VerifierKey, verifier_key
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 LONGEST_KEY = 4096
 SHOWN = 50

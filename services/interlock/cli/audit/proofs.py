@@ -28,7 +28,7 @@ from interlock.cli.audit.offline import PUBLIC_KEY, key_in, own_verifier
 from interlock.cli.output import Format, Output, print_json, refusals
 from interlock.domain import approval, ids
 from interlock.domain.errors import Refused, invalid, unavailable
-from interlock.domain.merkle.entry import event_of
+from interlock.domain.merkle.entry import decode_entry
 from interlock.domain.merkle.note import (
     MalformedNoteError,
     VerifiedCheckpoint,
@@ -37,11 +37,12 @@ from interlock.domain.merkle.note import (
     open_note,
     verifier_key,
 )
-from interlock.domain.merkle.tiles import generation_of
+from interlock.domain.merkle.tiles import parse_generation
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ def _checkpoint(
     try:
         known = key or verifier_key(answer.verifier_key)
         origin = checkpoint_in(answer.note).origin
-        mine = known.named(origin) if generation_of(known.name, origin) else known
+        mine = known.named(origin) if parse_generation(known.name, origin) else known
         return answer, open_note(answer.note, mine, holds)
     except MalformedNoteError as error:
         raise _not_proved("CHECKPOINT_INVALID", str(error)) from None
@@ -237,7 +238,7 @@ def _proof_as_json(proof: audit_pb2.ProveInclusionResponse, leaf: bytes, note: s
 
 
 def _proof_as_text(proof: audit_pb2.ProveInclusionResponse, leaf: bytes, note: str) -> str:
-    event = event_of(proof.entry)
+    event = decode_entry(proof.entry)
     named = f"{printable(event.event_type)} {printable(event.session_id)} #{event.sequence}"
     return "\n".join(
         [

@@ -23,7 +23,8 @@ from interlock.cli.output import NEGATIVE, Format, Output, print_json
 from interlock.domain.errors import not_found
 from interlock.runtime.clock import system_clock
 from interlock.runtime.keys.derivation import load_keyring
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 app = typer.Typer(no_args_is_help=True, help="Inspect and repair the webhooks that receive audit events.")
 

@@ -17,7 +17,8 @@ from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 GROUP_LIMIT_S = 4.0
 PAUSE_S = 0.5

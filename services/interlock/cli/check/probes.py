@@ -21,7 +21,9 @@ from interlock.runtime.http.server import listen
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.rpc.server import address
-from interlock.runtime.settings.model import Settings, unknown_variables, without_password
+from interlock.runtime.settings.loading import unknown_variables
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 from interlock.runtime.tls.fronts import open_front_tls
 from interlock.runtime.tls.mutual import channel_to, open_tls, require_private
 

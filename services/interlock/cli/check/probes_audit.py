@@ -12,7 +12,8 @@ from pathlib import Path
 
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus, unwritable
 from interlock.domain.errors import Refused
-from interlock.runtime.settings.model import Settings, without_password
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 
 LEAST_FREE_BYTES = 200_000_000
 

@@ -23,7 +23,8 @@ from interlock.domain.budget import Decrements, Micros, as_decimal, micros
 from interlock.domain.errors import invalid
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration, Floor
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.cli.conformance.vectors import VectorResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from interlock.domain.breaker import state_of
-from interlock.domain.budget import DEFAULT_DECREMENTS, FULL, as_decimal, charge, micros, warning_of
+from interlock.domain.breaker import breaker_state
+from interlock.domain.budget import DEFAULT_DECREMENTS, FULL, as_decimal, budget_warning, charge, micros
 from interlock.domain.errors import Refused
 from interlock.domain.policy.decision import Situation, decide
 from interlock.domain.policy.directives import NOTHING, Oversight, Tier, canonical, directives
@@ -97,7 +97,7 @@ def budget_falls(vector: Vector, expect: Expectations) -> None:
         expect.hold(left == wanted, f"call {number}: {as_decimal(left)}, expected {as_decimal(wanted)}")
     most, warning = vector["assertions"][0]["value_lte"], vector["assertions"][1]["value"]
     expect.hold(left <= micros(most), f"expected at most {most}, got {as_decimal(left)}")
-    expect.hold(warning_of(left) == warning, f"expected the warning {warning}, got {warning_of(left)}")
+    expect.hold(budget_warning(left) == warning, f"expected the warning {warning}, got {budget_warning(left)}")
     verdict = decide(_situation(left, charged="LOW"), _findings("LOW"))
     expect.note(
         f"oversight is {verdict.oversight.name} here: SPEC-012 §5.1 requires review from the half-open breaker (0.50) on, "
@@ -120,7 +120,7 @@ def budget_halts(vector: Vector, expect: Expectations) -> None:
 
 def _situation(budget: Any, *, charged: str) -> Situation:
     return Situation(
-        policy=NOTHING, report_only=NOTHING, breaker=state_of(budget), budget=budget,
+        policy=NOTHING, report_only=NOTHING, breaker=breaker_state(budget), budget=budget,
         charge=DEFAULT_DECREMENTS.of(RiskLevel[charged]), accept_risk=None, accept_quality=frozenset(), no_store=True,
     )  # fmt: skip
 

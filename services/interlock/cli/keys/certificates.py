@@ -30,13 +30,13 @@ from interlock.runtime.tls.mutual import dns_name, spiffe_id
 SERVICES = ("session", "policy", "dpe", "audit", "oversight")
 MEMBERS = (*SERVICES, "sidecar", "operator")
 AUTHORITY_DAYS = 3650
-# A clock that is a little behind must not refuse what was made a moment ago.
+# A peer's clock that is a little behind must not refuse a new certificate.
 BACKDATED = timedelta(minutes=5)
 
 
 @dataclass(frozen=True)
 class Authority:
-    """The authority of one development mesh."""
+    """The certificate authority of one development mesh."""
 
     certificate: x509.Certificate
     key: ec.EllipticCurvePrivateKey
@@ -45,8 +45,8 @@ class Authority:
 def make(out: Path, *, trust_domain: str, days: int, hosts: Sequence[str] = ("localhost", "127.0.0.1")) -> list[Path]:
     """Write ca.pem, ca.key, and NAME.pem with NAME.key for every member, ``mesh`` and ``front``; return the certificates.
 
-    ``mesh`` is for ``interlock serve`` without a name, which is all services at once and calls none over the network;
-    ``front`` is for the agents' front on *hosts*. An authority that is there is used again, so that this renews.
+    ``mesh`` is for ``interlock serve`` without a name, which runs all services and calls none over the network;
+    ``front`` is for the agents' front on *hosts*. An authority that exists is used again, so that a second run renews the certificates.
     Refused with CERTIFICATES_UNWRITABLE or CERTIFICATES_INVALID.
     """
     try:
@@ -102,7 +102,7 @@ def _issued(out: Path, name: str, authority: Authority, names: Sequence[x509.Gen
         )
         .sign(authority.key, SHA256())
     )
-    # The key first: who reads both in between finds a pair that does not fit, and keeps the old one.
+    # The key first: a process that reads between the two writes finds a pair that does not match, and keeps its old one.
     _write(out / f"{name}.key", _pem(key), mode=0o600)
     _write(out / f"{name}.pem", certificate.public_bytes(Encoding.PEM), mode=0o644)
     return out / f"{name}.pem"
@@ -139,7 +139,7 @@ def _pem(key: ec.EllipticCurvePrivateKey) -> bytes:
 
 
 def _write(path: Path, content: bytes, *, mode: int) -> None:
-    """Put *content* in the place of what is there, in one step."""
+    """Replace the file with *content* atomically."""
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         file.write(content)

@@ -21,8 +21,8 @@ from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.keys import keys_file
 from interlock.runtime.keys.derivation import fingerprint, given_key
 from interlock.runtime.keys.masters import MINIMUM_BYTES, Masters
+from interlock.runtime.settings.loading import load as load_settings
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.settings.model import load as load_settings
 
 app = typer.Typer(no_args_is_help=True, help="Create, rotate and check master keys; create development certificates.")
 

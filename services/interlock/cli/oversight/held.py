@@ -26,7 +26,8 @@ from interlock.domain.visible import visible
 from interlock.runtime.clock import system_clock
 from interlock.runtime.pictures import picture
 from interlock.runtime.rpc.client import call_service
-from interlock.runtime.settings.model import Settings, load
+from interlock.runtime.settings.loading import load
+from interlock.runtime.settings.model import Settings
 
 if TYPE_CHECKING:
     from interlock.api.oversight.v1.oversight_pb2_grpc import OversightServiceAsyncStub

@@ -48,7 +48,7 @@ def approved(
         issued_at=now_s,
         expires_at=now_s + max(1, min(life_s, approval.LONGEST_LIFE_S)),
     )
-    payload = approval.payload_of(made)
+    payload = approval.canonical_payload(made)
     return made, approval.token(payload, key.sign(approval.signed_bytes(payload)))
 
 

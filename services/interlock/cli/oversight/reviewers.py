@@ -10,7 +10,7 @@ import typer
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.cli.asking import asked
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
-from interlock.runtime.settings.model import load
+from interlock.runtime.settings.loading import load
 
 if TYPE_CHECKING:
     from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub

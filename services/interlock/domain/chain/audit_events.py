@@ -1,7 +1,7 @@
 """Every type of event in the audit trail: severity, fields, and the path that produces it (SPEC-011 §1, AUD-1).
 
-What is appended is held against this table: a type that is not in it, another severity or a missing field is refused, so
-that nobody who reads the trail meets an event that is not documented.
+Every appended event is checked against this table. An unknown type, another severity or a missing field is refused, so
+that the trail holds documented events only.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from typing import Any
 from interlock.domain.errors import invalid
 
 SEVERITIES = ("DEBUG", "INFO", "WARN", "ERROR", "CRITICAL")
-"""From the mildest; the position plus one is the number of ``audit.v1.Severity``."""
+"""From the mildest to the gravest. The position plus one is the number in ``audit.v1.Severity``."""
 
 
 @dataclass(frozen=True)
 class EventType:
-    """One type. ``fields`` are in every event of it, ``more`` where they are known."""
+    """One type of event. ``fields`` are in each event of the type, ``more`` are in it where they are known."""
 
     name: str
     severities: tuple[str, ...]
     fields: tuple[str, ...]
     more: tuple[str, ...]
     path: str
-    """What produces it; of one that nothing can produce, why."""
+    """What produces it, or why nothing can produce it."""
     own: bool = False
-    """Whether the audit service alone writes it: a caller's would speak for the chain or for a reviewer."""
+    """Whether only the audit service writes it. A caller could otherwise speak for the chain or for a reviewer."""
     produced: bool = True
     """Whether a serving path can produce it."""
 
@@ -42,29 +42,29 @@ _TYPES = (
     # SPEC-011 §1.1
     _type("SESSION_CREATED", "INFO", "session_id scope safety_policy_hash",
           "parent_session_id root_session_id agent_type loop_depth grant_id record",
-          "A session begins. `scope` stands for the API key: the beginning of its hash, or its configured name."),
+          "A session begins. `scope` identifies the API key: the beginning of its hash, or its configured name."),
     _type("SESSION_CONTINUED", "INFO", "window_number parent_ids", "continuation_id pattern",
           "A window after the first is sealed."),
     _type("SESSION_TERMINATED", "INFO", "reason final_safety_budget", "total_windows",
           "A session ends: CLIENT, LAST_WINDOW or SAFETY_BUDGET_DEPLETED."),
     # §1.2
     _type("DISPATCH_STARTED", "INFO", "strategy provider model choices", "temperature token_budget seed step",
-          "A provider call begins; of an answer that the caller brings, its check."),
+          "A provider call begins, or the check of an answer that the caller brings."),
     _type("DISPATCH_COMPLETED", "INFO", "response_hash latency_ms", "tokens_used", "A provider call ended well."),
     _type("DISPATCH_FAILED", "ERROR", "error_code provider model", "round remedies",
-          "A call or a remedy of it failed. The provider's own words stay out."),
+          "A provider call or one of its remedies failed. The provider's own text is not recorded."),
     _type("RE_DISPATCH", "WARN",
           "round reason remedies original_risk original_score strategy temperature seed tokens", "",
           "A window is dispatched again (SPEC-005 §19)."),
     _type("STRATEGY_UPGRADE", "WARN", "from_strategy to_strategy", "trigger_risk_level",
-          "A stronger strategy than the one asked for, by the breaker, the safety mode or the risk."),
+          "The breaker, the safety mode or the risk demands a stronger strategy than the requested one."),
     _type("SUMMARISATION", "INFO|WARN", "source_id requested_tokens tokens used",
           "summary_hash fidelity_score fault", "An earlier answer was summarised for this window (SPEC-004 §12.4)."),
     # §1.3
     _type("DPE_COMPLETED", "INFO", "composite_score risk_level claim_count", "grounding_pct floors",
           "An analysis ended."),
     _type("FABRICATION_DETECTED", "WARN", "fabrication_count claim_ids", "",
-          "An analysis found invented entities; they are in the report, by these claims."),
+          "An analysis found invented entities. The report names them, by claim."),
     _type("DISTORTION_DETECTED", "WARN", "distortion_count types claim_ids", "",
           "An analysis found sources misrepresented."),
     _type("CONTRADICTION_DETECTED", "WARN", "contradiction_count scope claim_pairs", "severity",
@@ -72,25 +72,25 @@ _TYPES = (
     _type("REPETITION_DETECTED", "WARN", "level overlap_ratio", "semantic_ratio",
           "An analysis found an earlier answer repeated."),
     _type("COMPLETENESS_GAP", "INFO", "completeness_score uncovered_sub_queries", "",
-          "An analysis found parts of the question left open, by their numbers in the report."),
+          "An analysis found parts of the question left open. The report has them by number."),
     _type("FLOW_REMEDIATION", "INFO", "remediation_type", "flow_score", "A break in the flow is remedied."),
     _type("STOP_INJECT", "CRITICAL", "pattern_detected tokens_generated_before_stop", "",
-          "Nothing: an answer is analysed whole before a byte of it is released, so that none is stopped half-way.",
+          "Nothing: an answer is analysed as a whole before any byte of it is released, so that no answer stops half-way.",
           produced=False),
     # §1.4
     _type("SAFETY_HALT", "CRITICAL", "risk_level halt_reason audit_trail_uri", "policy_directive_violated",
           "A response is not released."),
     _type("SAFETY_BUDGET_DEPLETED", "CRITICAL", "remaining_budget", "windows_processed",
-          "A session's budget came to 0.10 or below."),
+          "A session's budget fell to 0.10 or below."),
     _type("SAFETY_BUDGET_CASCADED", "WARN|CRITICAL",
           "child_session_id window_id risk_level before after", "",
           "A sub-agent's settlement lowered the budget of a session above it."),
     _type("BREAKER_TRANSITION", "WARN", "session_id from_state to_state safety_budget", "",
-          "The circuit breaker of a session took a step."),
-    _type("OVERSIGHT_TRIGGERED", "WARN", "oversight_mode", "trigger_reason", "A person is to look at a response."),
+          "The circuit breaker of a session changed its state."),
+    _type("OVERSIGHT_TRIGGERED", "WARN", "oversight_mode", "trigger_reason", "A person must review a response."),
     _type("POLICY_VIOLATION", "WARN", "directive report_only violation_details",
           "risk_level hallucination_score grounding_pct fabrication_count audit_trail_uri report_uri report_to",
-          "A response broke a directive. What comes after `violation_details` is what `report-uri` is told."),
+          "A response broke a directive. The fields after `violation_details` are reported to `report-uri`."),
     # §1.5
     _type("PII_DETECTED", "WARN", "pii_categories pii_types no_store_set", "", "An analysis found personal data."),
     _type("EU_AI_ACT_CLASSIFIED", "INFO", "risk_class", "system_type", "An analysis classified the system."),
@@ -100,44 +100,44 @@ _TYPES = (
           "A violation was reported to the policy's `report-uri` or `report-to`.", own=True),
     # §1.6
     _type("FACT_RETRIEVED", "DEBUG", "facts fact_count", "",
-          "The facts of a window's envelope: for each `fact_id`, and `relevance_score` where a claim rests on it."),
+          "The facts of a window's envelope: `fact_id` of each, and `relevance_score` where a claim rests on it."),
     _type("FACT_INGESTED", "INFO", "fact_id source_id importance_weight", "", _CKF, produced=False),
     _type("FACT_DELETED", "INFO", "fact_id reason", "", _CKF, produced=False),
     _type("FACT_QUARANTINED", "WARN", "fact_id quarantine_reason", "", _CKF, produced=False),
     _type("CKF_ETAG_CHANGED", "INFO", "old_etag new_etag reason", "", _CKF, produced=False),
     # §1.7
     _type("TOOL_CALL", "INFO", "tool_name", "input_hash output_hash tool_name_hash call_hash",
-          "An answer calls a tool (`input_hash`), or a request brings what a tool gave back (`output_hash`)."),
+          "An answer calls a tool (`input_hash`), or a request brings the result of a tool (`output_hash`)."),
     _type("AGENT_LOOP_ITERATION", "INFO", "phase iteration budget_remaining", "",
-          "A reflexive answer goes on to its next pass: generate, verify or refine."),
+          "A reflexive answer enters its next pass: generate, verify or refine."),
     _type("FAN_OUT_CREATED", "INFO", "child_count child_ids", "parent_window_id", "A window of a fan-out is sealed."),
     _type("FAN_IN_MERGED", "INFO", "parent_ids merged_budget", "left_out_ids", "A window that merges others is sealed."),
     _type("COMPLETENESS_CONTINUATION", "INFO", "round uncovered_topics auto_window_id tokens", "",
-          "What was left open is asked for in the same window."),
+          "The uncovered topics are requested in the same window."),
     _type("FLOW_STITCH", "INFO", "round stitch_content_hash prior_window_id tokens", "",
           "A bridge was put in front of an answer."),
     _type("DELEGATION_GRANTED", "INFO", "grant_id loop_depth expires_at", "agent_type approval_id reviewer_id",
           "A sub-agent may be started."),
     _type("SUB_AGENT_STARTED", "INFO", "session_id grant_id", "agent_type", "A grant was used."),
     _type("SUB_AGENT_RESULT", "INFO", "sub_agent_session_id sub_agent_window_id sub_agent_hmac sub_agent_chain_tip",
-          "agent_type", "A sub-agent's answer is made use of (SPEC-012 §8.1)."),
+          "agent_type", "A sub-agent's answer is used (SPEC-012 §8.1)."),
     _type("WINDOW_FAILED", "ERROR|WARN|INFO", "reason", "parent_ids window_number pattern parent_hmacs",
-          "A window of a fan-out came to nothing, and stays behind as FAILED."),
+          "A window of a fan-out produced no answer and remains as FAILED."),
     # The chain, oversight and erasure: beyond SPEC-011 §1
     _type("WINDOW_SEALED", "INFO", "window_number response_hash report_hash charge_micros status hmac trail_id", "",
-          "A window is sealed; everything of its record, texts by their hash.", own=True),
+          "A window is sealed. The event has the whole record, with texts as hashes.", own=True),
     _type("CHAIN_BROKEN", "CRITICAL", "index faults", "", "A chain did not verify (SPEC-004 §16.4).", own=True),
-    _type("CONTENT_DROPPED", "INFO", "", "", "What a window said and nobody was given was deleted.", own=True),
+    _type("CONTENT_DROPPED", "INFO", "", "", "The content of a window that was never released was deleted.", own=True),
     _type("OVERSIGHT_APPROVED", "WARN",
           "approval_id reviewer_id response_hash policy_hash approval_timestamp approval_expires signature", "reason",
-          "A reviewer approved a held response; with the reviewer's signature.", own=True),
+          "A reviewer approved a held response. The event has the reviewer's signature.", own=True),
     _type("OVERSIGHT_REJECTED", "INFO",
           "approval_id reviewer_id response_hash policy_hash approval_timestamp approval_expires signature", "reason",
           "A reviewer rejected a held response; it was deleted.", own=True),
     _type("OVERSIGHT_EXPIRED", "WARN", "held_at expires_at", "approval_id",
-          "The time of a held response ended before it was handed out; it was deleted.", own=True),
+          "A held response expired before it was handed out, and was deleted.", own=True),
     _type("RESPONSE_RELEASED", "WARN", "approval_id reviewer_id response_hash claim", "",
-          "An approved response was handed out, once; `claim` stands for what its client presented.", own=True),
+          "An approved response was handed out, once. `claim` identifies what the client presented.", own=True),
     _type("RESPONSE_REPEATED", "WARN", "approval_id reviewer_id response_hash claim", "",
           "The same client asked again within a minute of the hand-out and got the same bytes.", own=True),
     _type("CONTENT_ERASED", "INFO|WARN", "reason", "", "A session's data key was destroyed.", own=True),
@@ -148,19 +148,21 @@ _TYPES = (
 TYPES: Mapping[str, EventType] = {one.name: one for one in _TYPES}
 OWN_TYPES = frozenset(one.name for one in _TYPES if one.own)
 STREAM_TYPES = frozenset({"COMPLY_EXPORT", "REPORT_DELIVERED"})
-"""Events about a delivery; no sink is sent them, or each delivery would cause another."""
+"""Events about a delivery. They are sent to no sink, because each delivery would cause another."""
 
 
 def check(name: str, severity: int, data: Mapping[str, Any]) -> None:
-    """Refuse an event that is not as the table says: EVENT_TYPE_UNKNOWN, EVENT_SEVERITY_WRONG or EVENT_FIELD_MISSING."""
+    """Refuse an event that does not match the table: EVENT_TYPE_UNKNOWN, EVENT_SEVERITY_WRONG or EVENT_FIELD_MISSING."""
     known = TYPES.get(name)
     if known is None or not known.produced:
-        raise invalid("EVENT_TYPE_UNKNOWN", "no event of this type is written; docs/events.md lists them", type=name)
+        raise invalid(
+            "EVENT_TYPE_UNKNOWN", "no event of this type is written; docs/events.md lists the types", type=name
+        )
     if SEVERITIES[severity - 1] not in known.severities:
-        raise invalid("EVENT_SEVERITY_WRONG", f"{name} is {' or '.join(known.severities)}", type=name)
+        raise invalid("EVENT_SEVERITY_WRONG", f"the severity of {name} is {' or '.join(known.severities)}", type=name)
     missing = [field for field in known.fields if field not in data]
     if missing:
-        raise invalid("EVENT_FIELD_MISSING", f"{name} has the field {missing[0]}", type=name, field=missing[0])
+        raise invalid("EVENT_FIELD_MISSING", f"{name} needs the field {missing[0]}", type=name, field=missing[0])
 
 
 def events_page() -> str:
@@ -168,7 +170,7 @@ def events_page() -> str:
     head = (
         "# Events of the audit trail\n\n"
         "Every type that Interlock writes (SPEC-011 §1, and what it adds), from `interlock/domain/chain/audit_events.py`. The audit\n"
-        "service refuses a type that is not here, another severity, or a missing field. Data holds ids, hashes, numbers and\n"
+        "service refuses an unknown type, another severity or a missing field. The data hold ids, hashes, numbers and\n"
         "words of fixed lists: never a prompt, an answer, a claim or a fact. Upgrade the audit and session services before the sidecars.\n\n"
         "| type | severity | fields, *where known* | when |\n| --- | --- | --- | --- |\n"
     )

@@ -1,11 +1,11 @@
-"""The audit chain: HMACs over fields that cannot be confused, and the check of a stored chain (SPEC-011 §2 and §3).
+"""The audit chain: HMACs over unambiguous fields, and the verification of a stored chain (SPEC-011 §2 and §3).
 
-Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (reliability.md A-28). Two chains run through a session: one over its windows, whose HMAC is the
-value of CRP-Provenance-HMAC, and one over its events. Each sealed window has one WINDOW_SEALED event that repeats what
-the window's HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
+Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (reliability.md A-28). A session has
+two chains: one over its windows, whose HMAC is the value of CRP-Provenance-HMAC, and one over its events. Each sealed window
+has one WINDOW_SEALED event with what its HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
 
-What a bare chain cannot see: the end of both chains cut off together, and a chain made anew by someone who holds the
-key. The first shows when the session's state, which lives elsewhere, names a later window; both need signed checkpoints.
+A bare chain cannot show that both chains were cut off together, or that a holder of the key made a new chain. The first shows
+when the session's state, which is stored elsewhere, names a later window. Both need signed checkpoints.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-from interlock.domain.chain.marks import marks_of
+from interlock.domain.chain.marks import read_marks
 from interlock.domain.errors import Refused, invalid
 
 SEPARATOR = "\u241f"
@@ -32,7 +32,7 @@ CHAIN_BROKEN = "CHAIN_BROKEN"
 WINDOW_FAILED = "WINDOW_FAILED"
 
 KeyOf = Callable[[int], bytes | None]
-"""Returns a session's HMAC key for a key version; ``None`` for a version that is not at hand."""
+"""Returns a session's HMAC key for a key version; ``None`` for an unavailable version."""
 
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -40,7 +40,7 @@ _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
 @dataclass(frozen=True, slots=True)
 class EventRecord:
-    """An event as stored. ``severity`` has the numbers of ``audit.v1.Severity``; ``window_id`` may be empty."""
+    """A stored event. ``severity`` has the numbers of ``audit.v1.Severity``; ``window_id`` may be empty."""
 
     session_id: str
     sequence: int
@@ -55,7 +55,7 @@ class EventRecord:
 
 @dataclass(frozen=True, slots=True)
 class WindowRecord:
-    """A window's seal as stored. ``stored_report_hash`` is taken from the report's stored bytes; empty: no report."""
+    """The stored seal of a window. ``stored_report_hash`` is computed from the stored report; empty without a report."""
 
     session_id: str
     window_id: str
@@ -74,9 +74,9 @@ class WindowRecord:
     hmac: str
     stored_report_hash: str
     content_hash: str = ""
-    """Hash of the encrypted content kept beside the chain; empty when none was kept."""
+    """Hash of the encrypted content that is stored next to the chain; empty when none is stored."""
     sealed_report_hash: str = ""
-    """Hash of the report's stored bytes, which are encrypted; empty where they are the report itself."""
+    """Hash of the report's stored bytes when they are encrypted; empty where they are the report itself."""
 
 
 class Integrity(IntEnum):
@@ -91,25 +91,25 @@ class Integrity(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """One record that does not verify: the sequence of an event, or the number of a window."""
+    """A record that does not verify: the sequence of an event, or the number of a window."""
 
     what: Literal["event", "window"]
     index: int
     reason: str
     window_id: str = field(default="", compare=False)
-    """Which of the windows of that number it is; windows of a fan-out share one."""
+    """Tells the windows of one number apart: windows of a fan-out share a number."""
 
 
 ONLY_MISSING = frozenset({"MISSING_WINDOW", "MISSING_REPORT"})
-"""Faults that leave everything that is there verified: the chain is PARTIAL, not BROKEN (SPEC-002 §6.4)."""
+"""Faults of absent records. The present records verify, so the chain is PARTIAL, not BROKEN (SPEC-002 §6.4)."""
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What checking a stored chain found. ``charged_micros`` takes the higher figure wherever two records differ.
+    """The result of verifying a stored chain. ``charged_micros`` takes the higher figure wherever two records differ.
 
-    ``chain_tip`` is the HMAC of the window that was sealed last, by the sequence of its seal: a DAG may have several
-    leaves, and that one stands for the session (SPEC-012 §8.1).
+    ``chain_tip`` is the HMAC of the window that was sealed last, by the sequence of its seal. A DAG may have several
+    leaves; this one represents the session (SPEC-012 §8.1).
     """
 
     faults: tuple[Fault, ...]
@@ -118,11 +118,11 @@ class Verification:
     charged_micros: int
     chain_tip: str
     marks: Sequence[EventRecord] = ()
-    """The events that say what was erased or truncated: what is left verifies, and is not all."""
+    """The events that declare an erasure or a truncation. The remaining records verify, but are not complete."""
 
     @property
     def integrity(self) -> Integrity:
-        """Return the verdict; one window alone has nothing to chain from and is UNVERIFIED."""
+        """Return the verdict. A single window has no predecessor and is UNVERIFIED."""
         if not self.faults and self.marks:
             return Integrity.TRUNCATED
         if not self.faults:
@@ -136,7 +136,7 @@ def content_hash(content: bytes) -> str:
 
 
 def canonical_json(value: object) -> str:
-    """Return the one text that stands for a JSON value: sorted keys, no spaces, UTF-8 kept, no NaN."""
+    """Return the canonical text of a JSON value: sorted keys, no spaces, UTF-8 kept, no NaN."""
     return _CANONICAL.encode(value)
 
 
@@ -150,7 +150,7 @@ def window_hmac(
     report_hash: str,
     parent_hmacs: Sequence[str],
 ) -> str:
-    """Return CRP-Provenance-HMAC: chained to no parent (root), to one, or to several sorted ones (SPEC-004 §9)."""
+    """Return CRP-Provenance-HMAC, chained to no parent (root), one parent, or several in sorted order (SPEC-004 §9)."""
     if any(not parent or "|" in parent for parent in parent_hmacs):
         raise _ambiguous()
     previous = "|".join(sorted(parent_hmacs))
@@ -160,18 +160,18 @@ def window_hmac(
 def unchained_window_hmac(
     key: bytes, *, session_id: str, window_number: int, timestamp: str, response_hash: str, report_hash: str
 ) -> str:
-    """Return CRP-Provenance-Window-HMAC, which holds for one window without its chain (SPEC-002 §6.2).
+    """Return CRP-Provenance-Window-HMAC, which verifies one window without its chain (SPEC-002 §6.2).
 
-    The fields of ``window_hmac`` without the previous HMAC, after a tag, so that neither can stand for the other.
+    It covers a tag and the fields of ``window_hmac`` without the previous HMAC. The tag keeps the two HMACs apart.
     """
     return _hmac(key, UNCHAINED_TAG, session_id, str(window_number), timestamp, response_hash, report_hash)
 
 
 def event_hmac(key: bytes, event: EventRecord, previous: str) -> str:
-    """Return the HMAC of an event after *previous*, empty for the first (SPEC-011 §2.1); ``event.hmac`` is not read.
+    """Return the HMAC of an event after *previous*, which is empty for the first (SPEC-011 §2.1). ``event.hmac`` is not read.
 
-    Beyond the specification's fields it covers a tag, session, sequence and severity: no event can be moved or played
-    down unnoticed.
+    It covers a tag, session, sequence and severity in addition to the specification's fields, so that moving an event or
+    lowering its severity is detected.
     """
     return _hmac(
         key,
@@ -209,7 +209,7 @@ def _ambiguous() -> Refused:
 
 
 def seal_data(window: WindowRecord) -> dict[str, Any]:
-    """Return the data of a window's WINDOW_SEALED event: everything of the record, long texts by their hash."""
+    """Return the data of a window's WINDOW_SEALED event: the whole record, with long texts as hashes."""
     kept = {"content_hash": window.content_hash, "sealed_report_hash": window.sealed_report_hash}
     return {name: value for name, value in kept.items() if value} | {
         "window_number": window.window_number,
@@ -229,12 +229,12 @@ def seal_data(window: WindowRecord) -> dict[str, Any]:
 
 
 def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord], key_of: KeyOf) -> Verification:
-    """Check one session's stored records against its keys; every fault is named, a single edit by its own index.
+    """Verify one session's stored records with its keys. Every fault is listed; a single edit gives one fault, at its index.
 
-    Events are taken by sequence, never by time. The module's docstring says what this cannot see.
+    Events are ordered by sequence, never by time. The module's docstring lists what this cannot detect.
     """
     ordered = sorted(events, key=lambda event: event.sequence)
-    seals, marks = _seals(ordered), marks_of(ordered)
+    seals, marks = _seals(ordered), read_marks(ordered)
     chained_on = event_faults(ordered, key_of, sequence=marks.sequence, previous=marks.head)
     erased = {e.window_id for e in ordered if e.event_type == WINDOW_SEALED and e.sequence < marks.erased_before}
     found = _window_faults(windows, seals, key_of)
@@ -246,7 +246,7 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
 
 
 def _tip(windows: Sequence[WindowRecord], seals: Seals) -> str:
-    """Return the HMAC of the window sealed last; rows without a seal, which no sound chain has, come before all others."""
+    """Return the HMAC of the window sealed last. Rows without a seal, which no valid chain has, come first."""
     order = _order(seals)
     last = max(windows, key=lambda one: (order.get(one.window_id, -1), one.window_number), default=None)
     return last.hmac if last else ""
@@ -259,10 +259,10 @@ def _order(seals: Seals) -> Mapping[str, int]:
 def event_faults(
     events: Iterable[EventRecord], key_of: KeyOf, *, sequence: int = 0, previous: str = ""
 ) -> Iterator[Fault]:
-    """Check events in order, after the event of *sequence* whose HMAC is *previous*.
+    """Verify events in order, after the event of *sequence* whose HMAC is *previous*.
 
-    After a fault the stored HMAC is taken as given, so that one bad record is one fault. The event behind a gap cannot
-    be checked, because what it chains from is gone.
+    After a fault the stored HMAC is taken as given, so that one bad record is one fault. The event after a gap cannot
+    be verified, because its predecessor is gone.
     """
     linked = True
     for event in events:
@@ -322,7 +322,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", 1, "SEVERAL_ROOTS")
     order = _order(seals)
     for window in ordered:
-        for reason in _faults_of(window, known, seals, key_of):
+        for reason in _faults_in(window, known, seals, key_of):
             yield Fault("window", window.window_number, reason, window.window_id)
         if any(order.get(parent, -1) > order.get(window.window_id, len(order)) for parent in window.parent_ids):
             yield Fault("window", window.window_number, "SEALED_BEFORE_PARENT", window.window_id)
@@ -331,7 +331,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", number, "MISSING_WINDOW", id_)
 
 
-def _faults_of(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
+def _faults_in(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
     yield from _link_faults(window, known, seals, key_of)
     if not window.stored_report_hash:
         yield "MISSING_REPORT"
@@ -347,7 +347,7 @@ def _faults_of(window: WindowRecord, known: Mapping[str, WindowRecord], seals: S
 
 
 def _link_faults(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
-    """Check number and HMAC against the parents, whose seals are believed before their rows."""
+    """Verify number and HMAC against the parents. A parent's seal takes precedence over its row."""
     parents = [_parent(parent_id, known, seals) for parent_id in window.parent_ids]
     if not all(hmac_ for _, hmac_ in parents):
         yield "MISSING_PARENT"
@@ -385,7 +385,7 @@ def _hmac_fault(window: WindowRecord, key: bytes, parent_hmacs: Sequence[str]) -
 
 
 def _charged(windows: Sequence[WindowRecord], seals: Seals) -> int:
-    """Return the sum of all charges; of a window's row and seal the higher counts, so that no edit refills a budget."""
+    """Return the sum of all charges. The higher of a window's row and seal counts, so that no edit refills a budget."""
     charges = {id_: max(_charge(seal.get("charge_micros")) for seal in found) for id_, found in seals.items()}
     for window in windows:
         charges[window.window_id] = max(charges.get(window.window_id, 0), _charge(window.charge_micros))

@@ -1,7 +1,7 @@
-"""What a session's audit chain says of it at any moment, pure: no store may say more (I1; docs/adr/0012).
+"""The state of a session according to its audit chain. No store may claim a higher budget (I1; docs/adr/0012).
 
-A key that is set back on a server that goes on running looks like a session that is merely younger. The token shows it, except for
-what happened beside its path: what sessions below cost this one, and windows of other branches. Those are on record here.
+A key that is rolled back on a running server looks like a younger session. The token reveals this, except for changes outside
+its path: the cost of the sessions below, and windows of other branches. The chain records these.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Self
 
 from interlock.domain.budget import FULL, Micros, micros
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord
@@ -20,32 +21,32 @@ CASCADED = "SAFETY_BUDGET_CASCADED"
 
 @dataclass(frozen=True)
 class ChainState:
-    """The lowest budget that sessions below left, how many windows were sealed, and how many sessions it started."""
+    """The lowest budget that sessions below left, the number of sealed windows, and the number of started sessions."""
 
     budget: Micros
     sealed: int
     started: int = 0
 
+    @classmethod
+    def from_events(cls, events: Iterable[EventRecord], *, excluding: str = "") -> Self:
+        """Return the state that the events of one session's chain show. The window *excluding* is left out."""
+        budget, sealed, started = FULL, 0, set[str]()
+        for event in events:
+            if event.event_type == CASCADED:
+                budget = min(budget, cascaded_budget(event.data_json))
+            elif event.event_type == WINDOW_SEALED and event.window_id != excluding:
+                sealed += 1
+            elif event.event_type == SUB_AGENT_STARTED:
+                started.add(_started_session(event.data_json))
+        return cls(budget, sealed, len(started - {""}))
+
 
 WHOLE = ChainState(FULL, 0)
-"""Of a session about which nothing is on record."""
+"""The state of a session without records."""
 
 
-def standing_of(events: Iterable[EventRecord], *, besides: str = "") -> ChainState:
-    """Return what the events of one session's chain say of it; the window *besides* is left out."""
-    budget, sealed, started = FULL, 0, set[str]()
-    for event in events:
-        if event.event_type == CASCADED:
-            budget = min(budget, lowered_to(event.data_json))
-        elif event.event_type == WINDOW_SEALED and event.window_id != besides:
-            sealed += 1
-        elif event.event_type == SUB_AGENT_STARTED:
-            started.add(_session_of(event.data_json))
-    return ChainState(budget, sealed, len(started - {""}))
-
-
-def _session_of(data_json: str) -> str:
-    """Return the session that a SUB_AGENT_STARTED names; empty for one that names none."""
+def _started_session(data_json: str) -> str:
+    """Return the session that the data of a SUB_AGENT_STARTED event name; empty without one."""
     try:
         named = json.loads(data_json)["session_id"]
     except (ValueError, RecursionError, LookupError, TypeError):
@@ -53,8 +54,8 @@ def _session_of(data_json: str) -> str:
     return named if isinstance(named, str) else ""
 
 
-def lowered_to(data_json: str) -> Micros:
-    """Return the budget that a SAFETY_BUDGET_CASCADED tells; all of it for one that tells none."""
+def cascaded_budget(data_json: str) -> Micros:
+    """Return the budget in the data of a SAFETY_BUDGET_CASCADED event; the full budget without a valid one."""
     try:
         after = json.loads(data_json)["after"]
         told = micros(after) if isinstance(after, str) else FULL

@@ -1,8 +1,8 @@
-"""Signed marks in a session's chain that say what is no longer there (AUD-5, reliability.md A-44).
+"""Signed marks in a session's chain that declare what was removed (AUD-5, reliability.md A-44).
 
-CONTENT_ERASED: the data key of the session is destroyed; contents and reports sealed before it are gone. TRUNCATED: retention
-took away the events, windows and reports before it; it repeats what the rest of the log needs of them. Both are events of
-the session's own chain, so their HMACs vouch for them, and what is missing without a mark stays a fault.
+CONTENT_ERASED: the session's data key is destroyed, and the contents and reports sealed before it are gone. TRUNCATED:
+retention removed the events, windows and reports before it; the mark repeats what the rest of the log needs of them. Both are
+events of the session's own chain, so their HMACs vouch for them. Anything missing without a mark remains a fault.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ TRUNCATED = "TRUNCATED"
 
 
 class Event(Protocol):
-    """What of an event is read here."""
+    """The fields of an event that are read here."""
 
     @property
     def sequence(self) -> int: ...
@@ -29,7 +29,7 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class ChainMarks:
-    """What the marks of a chain say. ``sequence`` and ``head`` are where a truncated chain goes on from; (0, "") elsewhere."""
+    """What the marks of a chain declare. A truncated chain continues from ``sequence`` and ``head``; otherwise they are (0, "")."""
 
     sequence: int = 0
     head: str = ""
@@ -37,13 +37,13 @@ class ChainMarks:
     chain_tip: str = ""
     windows: int = 0
     erased_before: int = 0
-    """Windows sealed before this sequence need no report; 0: nothing was erased."""
+    """Windows sealed before this sequence need no report. 0: nothing was erased."""
     found: tuple[Any, ...] = ()
     """The marks themselves, in order."""
 
 
-def marks_of(events: Sequence[Event]) -> ChainMarks:
-    """Return what the marks among *events*, ordered by sequence, say. Their HMACs are checked elsewhere."""
+def read_marks(events: Sequence[Event]) -> ChainMarks:
+    """Return what the marks among *events*, ordered by sequence, declare. Their HMACs are verified elsewhere."""
     marked = [event for event in events if event.event_type in {CONTENT_ERASED, TRUNCATED}]
     if not marked:
         return ChainMarks()
@@ -56,7 +56,7 @@ def marks_of(events: Sequence[Event]) -> ChainMarks:
 
 
 def _kept(mark: Event) -> dict[str, Any]:
-    """Return what a mark that begins a chain says of what was before it; nothing where it does not fit its own place."""
+    """Return what the first mark of a chain repeats of the removed part; empty where it does not match its own place."""
     data = _object(mark.data_json)
     if data.get("last_sequence") != mark.sequence - 1:
         return {}
@@ -70,17 +70,17 @@ def _kept(mark: Event) -> dict[str, Any]:
 
 
 def is_erased(marks: Sequence[Event]) -> bool:
-    """Return whether, by the marks of a sound chain, its contents and reports are gone."""
+    """Return whether the marks of a valid chain declare its contents and reports erased."""
     return any(mark.event_type == CONTENT_ERASED for mark in marks)
 
 
 def is_truncated(marks: Sequence[Event]) -> bool:
-    """Return whether, by the marks of a sound chain, its beginning is gone."""
+    """Return whether the marks of a valid chain declare its beginning truncated."""
     return any(mark.event_type == TRUNCATED and "last_sequence" in _object(mark.data_json) for mark in marks)
 
 
 def runs(positions: Sequence[int]) -> list[list[int]]:
-    """Return rising *positions* as runs, each its first and one past its last."""
+    """Return rising *positions* as runs: the first of each and one past its last."""
     found: list[list[int]] = []
     for position in positions:
         if found and found[-1][1] == position:

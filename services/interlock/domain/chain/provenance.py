@@ -1,7 +1,7 @@
-"""The links between the chains of an agent tree, and what is wrong with one (SPEC-012 §8).
+"""The links between the chains of an agent tree, and the faults of a link (SPEC-012 §8).
 
-Each session has a chain of its own, under a key of its own. A tree hangs together by what a parent's trail says of its
-children, and a child's of its parent. A trail is read once and kept as what the links need of it.
+Each session has its own chain under its own key. A parent's trail names its children and a child's trail names its parent;
+these links make the tree. A trail is read once and reduced to what the links need.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ MEANING: Mapping[str, str] = {
     NOT_RECORDED: "the child names this parent, whose trail does not say that it started the child",
     RESULT_NOT_RECORDED: "the report of this window covers a result that the trail does not record",
 }
-"""What each fault of a link says, for people."""
+"""The text of each fault of a link, for people."""
 
 OF_THE_CHILD = frozenset({CHILD_BROKEN, CHILD_INCOMPLETE})
-"""Faults that are the child's own chain's, which names its first one."""
+"""Faults of the child's own chain, which names its first fault."""
 
 
 @dataclass(frozen=True)
 class ConsumedResult:
-    """A sub-agent's result as a parent refers to it: in an event of its trail, or in the report of a window."""
+    """A parent's reference to a sub-agent's result: in an event of its trail, or in the report of a window."""
 
     session_id: str
     window_id: str
@@ -63,7 +63,7 @@ class ConsumedResult:
 
 @dataclass(frozen=True)
 class SessionOrigin:
-    """What a session's SESSION_CREATED says of its place in the tree; empty and 0 for a root."""
+    """The place of a session in the tree, from its SESSION_CREATED event; empty and 0 for a root."""
 
     parent_session_id: str
     root_session_id: str
@@ -74,7 +74,7 @@ class SessionOrigin:
 
 @dataclass(frozen=True)
 class Started:
-    """What a parent's SUB_AGENT_STARTED says of a child."""
+    """A child according to its parent's SUB_AGENT_STARTED event."""
 
     session_id: str
     agent_type: str
@@ -83,10 +83,10 @@ class Started:
 
 @dataclass(frozen=True)
 class Trail:
-    """One session's trail: what its check found, and what the links of the tree need of it.
+    """One session's trail: the result of its verification, and what the links of the tree need.
 
-    ``steps`` are its starts and results (with the consuming window) by sequence; ``seals`` the place and HMAC of every
-    window; ``covered`` the results in the sealed reports, by window, ordered.
+    ``steps`` are its starts and results (with the consuming window) by sequence. ``seals`` are the place and HMAC of each
+    window. ``covered`` are the results in the sealed reports, by window, in order.
     """
 
     session_id: str
@@ -98,12 +98,12 @@ class Trail:
 
     @property
     def started(self) -> frozenset[str]:
-        """Sessions that it started."""
+        """Ids of the sessions that it started."""
         return frozenset(step.session_id for _, step in self.steps if isinstance(step, Started))
 
 
-def created_of(data: Mapping[str, Any]) -> SessionOrigin:
-    """Return the place in the tree that the data of a SESSION_CREATED event give; what is no such value is empty."""
+def read_origin(data: Mapping[str, Any]) -> SessionOrigin:
+    """Return the place in the tree from the data of a SESSION_CREATED event. Invalid values are empty."""
     depth = data.get("loop_depth", 0)
     return SessionOrigin(
         parent_session_id=_text(data, "parent_session_id"),
@@ -114,12 +114,12 @@ def created_of(data: Mapping[str, Any]) -> SessionOrigin:
     )
 
 
-def started_of(data: Mapping[str, Any]) -> Started:
-    """Return what the data of a SUB_AGENT_STARTED event say."""
+def read_started(data: Mapping[str, Any]) -> Started:
+    """Return the child from the data of a SUB_AGENT_STARTED event."""
     return Started(_text(data, "session_id"), _text(data, "agent_type"), _text(data, "grant_id"))
 
 
-def result_of(data: Mapping[str, Any], *, prefix: str = "") -> ConsumedResult:
+def read_result(data: Mapping[str, Any], *, prefix: str = "") -> ConsumedResult:
     """Return the result that a SUB_AGENT_RESULT event (with its *prefix*) or an entry of a report's linked_results names."""
     return ConsumedResult(
         session_id=_text(data, f"{prefix}session_id"),
@@ -135,11 +135,11 @@ def _text(data: Mapping[str, Any], name: str) -> str:
 
 
 def delegation_fault(parent: Trail, started: Started, child: Trail | None, *, root_id: str) -> str:
-    """Return why a delegation does not hold; empty when it does."""
+    """Return the fault of a delegation; empty when it verifies."""
     if child is None:
         return CHILD_MISSING
     if is_truncated(child.found.marks):
-        return _own_fault(child)  # who made it is gone with its first event; its parent's record stands
+        return _own_fault(child)  # its origin was removed with its first event; the parent's record remains
     if fault := _kinship_fault(parent, child, root_id):
         return fault
     if (child.created.grant_id, child.created.agent_type) != (started.grant_id, started.agent_type):
@@ -148,7 +148,7 @@ def delegation_fault(parent: Trail, started: Started, child: Trail | None, *, ro
 
 
 def result_fault(parent: Trail, window_id: str, result: ConsumedResult, child: Trail | None, *, root_id: str) -> str:
-    """Return why a consumed result does not hold; empty when it does (SPEC-012 §8.2, steps 3 to 5)."""
+    """Return the fault of a consumed result; empty when it verifies (SPEC-012 §8.2, steps 3 to 5)."""
     if child is None:
         return CHILD_MISSING
     if is_truncated(child.found.marks):
@@ -165,13 +165,13 @@ def _value_fault(result: ConsumedResult, child: Trail) -> str:
     place, hmac = child.seals.get(result.window_id, (0, ""))
     if not hmac or hmac != result.hmac:
         return RESULT_MISMATCH
-    # The child may have gone on since: its tip of then is a window of now, no older than the one that was consumed.
+    # The child may have continued since: its tip at that time is one of its windows, no older than the consumed one.
     held = any(tip == result.chain_tip and at >= place for at, tip in child.seals.values())
     return "" if held else TIP_MISMATCH
 
 
 def unrecorded(trail: Trail) -> tuple[tuple[str, ConsumedResult], ...]:
-    """Return the results that sealed reports cover and no event records, with their windows."""
+    """Return the results that sealed reports cover without an event that records them, with their windows."""
     recorded = {(window_id, step) for window_id, step in trail.steps if isinstance(step, ConsumedResult)}
     return tuple(one for one in trail.covered if one not in recorded)
 

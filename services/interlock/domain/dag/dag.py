@@ -1,4 +1,4 @@
-"""The window DAG: its nodes and edges, the five invariants and its limits (SPEC-004 §3, §11)."""
+"""The window DAG: its nodes, edges, five invariants and limits (SPEC-004 §3, §11)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TRANSFERS = ("UNSPECIFIED", "FULL_CONTEXT", "SUMMARY", "FACTS_ONLY", "RESULT_ONL
 
 @dataclass(frozen=True)
 class Limits:
-    """How far a session may go (SPEC-004 §11)."""
+    """The limits of a session's DAG (SPEC-004 §11)."""
 
     max_windows: int
     max_dag_nodes: int
@@ -30,7 +30,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Edge:
-    """What a window received from one of its parents (SPEC-004 §3.2); ``summary_hash`` is empty without a summary."""
+    """What a window received from one of its parents (SPEC-004 §3.2). ``summary_hash`` is empty without a summary."""
 
     source_id: WindowId
     transfer_type: str
@@ -40,7 +40,7 @@ class Edge:
 
 @dataclass(frozen=True)
 class Seal:
-    """What the audit log sealed of a window, and what its dispatch used.
+    """What the audit log sealed for a window, and what its dispatch used.
 
     A FAILED window was never sealed: its texts are empty and its risk is ``None``.
     """
@@ -57,12 +57,12 @@ class Seal:
 
 
 NO_SEAL = Seal(None, "", "", "", "", "", "", 0, FAILED)
-"""What stands in a FAILED node."""
+"""The seal of a FAILED node."""
 
 
 @dataclass(frozen=True)
 class Node:
-    """One window of a session (SPEC-004 §3.1). ``safety_budget`` is the budget along its path after it."""
+    """One window of a session (SPEC-004 §3.1). ``safety_budget`` is the budget on its path after this window."""
 
     window_id: WindowId
     window_number: int
@@ -74,11 +74,11 @@ class Node:
     seal: Seal
     edges: tuple[Edge, ...] = ()
     failure: str = ""
-    """Why it was never sealed; empty for every other window."""
+    """The reason why it was never sealed; empty for every other window."""
 
     @property
     def failed(self) -> bool:
-        """Whether the window was given up: it has neither seal nor charge."""
+        """Whether the window failed: it has neither seal nor charge."""
         return self.seal.status == FAILED
 
 
@@ -92,13 +92,13 @@ def children(nodes: Sequence[Node]) -> Mapping[WindowId, tuple[WindowId, ...]]:
 
 
 def leaves(nodes: Sequence[Node]) -> tuple[WindowId, ...]:
-    """Return the sealed windows that no sealed window continues, in order."""
+    """Return the sealed windows without a sealed child, in order."""
     continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
     return tuple(node.window_id for node in nodes if not node.failed and node.window_id not in continued)
 
 
 def violations(nodes: Sequence[Node]) -> tuple[str, ...]:
-    """Return each invariant of SPEC-004 §3.3 that *nodes* break, as ``NAME: window``; none means that all hold."""
+    """Return each violated invariant of SPEC-004 §3.3 as ``NAME: window``; empty when all hold."""
     by_id = {node.window_id: node for node in nodes}
     return (
         *(f"DUPLICATE_ID: {node.window_id}" for node in nodes if by_id[node.window_id] is not node),
@@ -138,9 +138,9 @@ def _unreachable(nodes: Sequence[Node]) -> Iterable[str]:
 
 
 def _unchained(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Iterable[str]:
-    """Yield windows without a seal of their own. That a seal covers its parents' is verified by the audit log.
+    """Yield windows without their own seal. The audit log verifies that a seal covers its parents' seals.
 
-    A FAILED window has no seal, and nothing may be chained to it.
+    A FAILED window has no seal, and no window may be chained to it.
     """
     for node in nodes:
         above = [by_id[parent] for parent in node.parent_ids if parent in by_id]
@@ -150,7 +150,7 @@ def _unchained(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Iterabl
 
 
 def _misnumbered(nodes: Sequence[Node], by_id: Mapping[WindowId, Node]) -> Iterable[str]:
-    """Yield windows that are not one further than their furthest parent: siblings of a fan-out share a number."""
+    """Yield windows whose number is not one above their highest parent's. Siblings of a fan-out share a number."""
     for node in nodes:
         numbers = [by_id[parent].window_number for parent in node.parent_ids if parent in by_id]
         if node.parent_ids and node.window_number != max(numbers, default=-1) + 1:

@@ -1,6 +1,6 @@
-"""What led to a window: its ancestors, the texts of lineage and quality with brackets, and degradation (SPEC-004 §9, §13).
+"""The history of a window: its ancestors, the texts of lineage and quality, and degradation (SPEC-004 §9, §13).
 
-A window stands here as a ``Step``; parents are named by their place in the list, and every parent stands before its child.
+A window is a ``Step`` here. Parents are places in the list of all steps, and every parent comes before its child.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from interlock.domain.dag.dag import TIERS, Node
 from interlock.domain.ids import WindowId
 
 LONGEST_TEXT = 256
-"""Most windows whose parallels are shown; a longer parallel lineage has no text, and its quality no brackets."""
+"""Maximum number of windows whose parallels are shown. A longer parallel lineage has no text, and its quality no brackets."""
 
 
 class Degradation(IntEnum):
-    """A pattern in the tiers of a path (§13.2); numbers equal ``interlock.api.session.v1.Degradation``."""
+    """A pattern in the tiers of a path (§13.2). The numbers equal ``interlock.api.session.v1.Degradation``."""
 
     NONE = 0
     FIRST_DROP = 1
@@ -29,7 +29,7 @@ class Degradation(IntEnum):
 
 @dataclass(frozen=True)
 class Step:
-    """One window of a session as its history needs it; ``parents`` are places in the list of all steps."""
+    """One window of a session, reduced to what a history needs. ``parents`` are places in the list of all steps."""
 
     window_id: WindowId
     number: int
@@ -41,7 +41,7 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """What led to a window, itself included when it is there; parallel windows stand in brackets in the texts."""
+    """The history of a window, including the window itself if it exists. In the texts, brackets mark parallel windows."""
 
     lineage: tuple[WindowId, ...]
     tiers: tuple[str, ...]
@@ -53,7 +53,7 @@ class History:
 NO_HISTORY = History((), (), Degradation.NONE, "", "")
 
 
-def steps_of(nodes: Sequence[Node]) -> list[Step]:
+def as_steps(nodes: Sequence[Node]) -> list[Step]:
     """Return the nodes of a session as steps, in their order."""
     place = {node.window_id: at for at, node in enumerate(nodes)}
     return [
@@ -69,8 +69,8 @@ def steps_of(nodes: Sequence[Node]) -> list[Step]:
     ]
 
 
-def history_of(steps: Sequence[Step], places: Sequence[int]) -> History:
-    """Return what led to the windows at *places*, and those windows."""
+def trace_history(steps: Sequence[Step], places: Sequence[int]) -> History:
+    """Return the history of the windows at *places*, including these windows."""
     if not places:
         return NO_HISTORY
     above = closure(steps, places)
@@ -85,21 +85,21 @@ def history_of(steps: Sequence[Step], places: Sequence[int]) -> History:
     return History(
         lineage=tuple(steps[at].window_id for at in ordered),
         tiers=tuple(steps[at].tier for at in ordered),
-        degradation=degradation_of([max((steps[at].tier for at in level), key=_badness) for level in levels]),
+        degradation=find_degradation([max((steps[at].tier for at in level), key=_badness) for level in levels]),
         lineage_text=_written(steps, ordered) if short else "",
         quality_text=",".join(_level(steps, level, alone) for level in levels),
     )
 
 
 def _line(steps: Sequence[Step], above: set[int]) -> History:
-    """Return the history of a path without parallels: as many windows as the last one's number."""
+    """Return the history of a path without parallels. Its length is the number of its last window."""
     ordered = [steps[at] for at in sorted(above)]
     lineage, tiers = tuple(step.window_id for step in ordered), tuple(step.tier for step in ordered)
-    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
 def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
-    """Return the places of the given windows and of all their ancestors."""
+    """Return the places of these windows and all their ancestors."""
     found: set[int] = set()
     waiting = list(places)
     while waiting:
@@ -110,8 +110,8 @@ def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:
     return found
 
 
-def degradation_of(tiers: Sequence[str]) -> Degradation:
-    """Return the pattern at the end of a path's tiers (SPEC-004 §13.2); only its last three windows count."""
+def find_degradation(tiers: Sequence[str]) -> Degradation:
+    """Return the pattern at the end of a path's tiers (SPEC-004 §13.2). Only its last three windows count."""
     *_, before, last = (0, 0, *(_badness(tier) for tier in tiers))
     if len(tiers) > 1 and last == before == _badness("D"):
         return Degradation.PERSISTENT
@@ -132,7 +132,7 @@ def _level(steps: Sequence[Step], level: Sequence[int], alone: set[int]) -> str:
 
 
 def _related(steps: Sequence[Step], members: Sequence[int]) -> dict[int, int]:
-    """Return, for each member, the members before or behind it on some path and itself, as bits by their place."""
+    """Return, for each member, a bit set of the members on a common path with it, itself included."""
     inside = sum(1 << at for at in members)
     before: dict[int, int] = {}
     for at in sorted(members):
@@ -155,7 +155,7 @@ def _alone(steps: Sequence[Step], members: Sequence[int]) -> set[int]:
 
 
 def _written(steps: Sequence[Step], members: Sequence[int]) -> str:
-    """Return the members as ``a -> [b -> c, d] -> e``: in a row where all meet, in brackets where they ran in parallel."""
+    """Return the members as ``a -> [b -> c, d] -> e``: a row where all paths meet, brackets where windows ran in parallel."""
     related = _related(steps, members)
     everyone = sum(1 << at for at in members)
     row: list[str] = []
@@ -173,7 +173,7 @@ def _written(steps: Sequence[Step], members: Sequence[int]) -> str:
 
 
 def _parallel(steps: Sequence[Step], section: Sequence[int]) -> str:
-    """Return windows between two meeting points: their threads in brackets, or level by level where threads cross."""
+    """Return the windows between two meeting points: their threads in brackets, or level by level where threads cross."""
     threads = _threads(steps, section)
     if len(threads) > 1:
         return "[" + ", ".join(_written(steps, thread) for thread in threads) + "]"
@@ -182,7 +182,7 @@ def _parallel(steps: Sequence[Step], section: Sequence[int]) -> str:
 
 
 def _threads(steps: Sequence[Step], section: Sequence[int]) -> list[list[int]]:
-    """Return the section in parts that no path joins, each in order, by their first windows."""
+    """Return the parts of the section that no path joins, each in order, sorted by their first windows."""
     related = _related(steps, section)
     parts: list[int] = []
     for at in section:

@@ -1,4 +1,4 @@
-"""What goes from a window into the context of one that continues it: sizes and the choice (SPEC-004 §8, §12)."""
+"""The transfer from a window into the context of its child: sizes, and the choice of what to transfer (SPEC-004 §8, §12)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 
 BYTES_PER_TOKEN = 3
-"""UTF-8 bytes that count as one token. English has about four to one of a model's own, so that this errs on the full side:
-which tokenizer the provider's model has, nobody here knows, and a budget must not be overrun."""
+"""UTF-8 bytes that count as one token. English has about four bytes for each token of a model, so the count is too high rather
+than too low: the tokenizer of the provider's model is unknown here, and a budget must not be exceeded."""
 
 LEAST_FIDELITY = 0.80
 """Fidelity below which a summary is not used (§12.3)."""
@@ -18,7 +18,7 @@ SUMMARY_IMPORTANCE = 0.95
 
 
 class Transfer(IntEnum):
-    """What is transferred; numbers equal ``interlock.api.session.v1.TransferType``."""
+    """What is transferred. The numbers equal ``interlock.api.session.v1.TransferType``."""
 
     NONE = 0
     FULL_CONTEXT = 1
@@ -28,29 +28,29 @@ class Transfer(IntEnum):
 
 
 def tokens(text: str) -> int:
-    """Return how many tokens *text* is counted as."""
+    """Return the number of tokens that *text* counts as."""
     return -(-len(text.encode("utf-8", "surrogatepass")) // BYTES_PER_TOKEN)
 
 
 def available(token_budget: int, *, query: int, system: int) -> int:
-    """Return what a budget leaves for context, never less than nothing (§8.2)."""
+    """Return the tokens that a budget leaves for context, never below 0 (§8.2)."""
     return max(0, token_budget - query - system)
 
 
 def fits(needed: int, available_budget: int) -> bool:
-    """Tell whether *needed* tokens are at most 0.60 of what is available, in whole numbers (§8.2)."""
+    """Tell whether *needed* tokens are at most 0.60 of the available ones, in whole numbers (§8.2)."""
     return needed * 100 <= available_budget * 60
 
 
 def summary_size(response: int, available_budget: int) -> int:
-    """Return the tokens that a summary is asked for: a quarter of the response, at most 0.30 of the budget (§12.2)."""
+    """Return the size to request for a summary, tokens: a quarter of the response, at most 0.30 of the budget (§12.2)."""
     return min(response * 25 // 100, available_budget * 30 // 100)
 
 
 def select(*, response: int, deferred: int, summary: int, available_budget: int) -> Transfer:
-    """Return the transfer type of §8.2 for a parent of so many tokens.
+    """Return the transfer type of §8.2 for a parent with this many tokens.
 
-    *summary* is the size of the summary, or the size that it would be asked for in; 0 means that there can be none.
+    *summary* is the size of the summary, or the size to request; 0 means that no summary is possible.
     """
     if fits(response + deferred, available_budget):
         return Transfer.FULL_CONTEXT
@@ -60,7 +60,7 @@ def select(*, response: int, deferred: int, summary: int, available_budget: int)
 
 
 def is_faithful(fidelity: float) -> bool:
-    """Tell whether a summary of that fidelity may be used; what is no number is not."""
+    """Tell whether a summary of this fidelity may be used. NaN is refused."""
     return LEAST_FIDELITY <= fidelity <= 1.0
 
 
@@ -74,10 +74,10 @@ _CONCLUDES = re.compile(
 
 
 def conclusion(sentences: Sequence[str], most: int) -> str:
-    """Return the result of an answer in its own sentences, never a part of one (RESULT_ONLY, §8.1).
+    """Return the result of an answer in its own whole sentences (RESULT_ONLY, §8.1).
 
-    That is what follows the last sentence that announces a conclusion; without one, the first sentence and the last. Of
-    more than *most* tokens the later sentences are left out, but one always stays.
+    The result starts at the last sentence that announces a conclusion. Without one, it is the first sentence and the last.
+    Later sentences are left out where they exceed *most* tokens, but one always remains.
     """
     announced = [place for place, sentence in enumerate(sentences) if _CONCLUDES.match(sentence)]
     kept = list(sentences[announced[-1] :] if announced else dict.fromkeys([*sentences[:1], *sentences[-1:]]))

@@ -9,10 +9,10 @@ TOKEN_LIMIT = 8192
 """Longest session token or policy line, bytes (SPEC-007 §2.4)."""
 
 LISTED = 64
-"""Most windows that a header lists; a longer lineage is left out, of a longer history the end is shown."""
+"""Maximum number of windows in a header. A longer lineage is left out; of a longer history the end is shown."""
 
 TOPICS = 16
-"""Most uncovered sub-queries that a header names; 16 of 48 characters fit into one value. The report names all."""
+"""Maximum number of uncovered sub-queries in a header: 16 of 48 characters fit into one value. The report names all."""
 
 DISTORTION_TYPES = frozenset({
     "NUMBER_CHANGED", "NEGATION_FLIP", "DATE_SHIFTED", "ENTITY_SUBSTITUTED", "MAGNITUDE_ALTERED", "CONTEXT_STRIPPED",
@@ -32,11 +32,11 @@ _LEVEL = "CRITICAL|HIGH|MEDIUM|LOW"
 _DISTORTION = "|".join(sorted(DISTORTION_TYPES))
 _CONTROL = r"A\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?"
 _NESTED = 8
-"""Deepest brackets of a lineage or a quality history; what is nested deeper is left out."""
+"""Maximum depth of brackets in a lineage or a quality history. Deeper nesting is left out."""
 
 
 def _parallel(item: str, separators: str, most: int) -> str:
-    """Return the pattern of items in a row, some of them side by side in brackets (SPEC-004 Appendix A)."""
+    """Return the pattern of items in a row, with parallel items in brackets (SPEC-004 Appendix A)."""
     one = rf"\[{{0,{_NESTED}}}{item}\]{{0,{_NESTED}}}"
     return rf"{one}(?:(?:{separators}){one}){{0,{most - 1}}}"
 
@@ -90,11 +90,11 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Quality-Score": FRACTION,
         "CRP-Quality-Repetition": rf"NONE|(?:MINOR|SIGNIFICANT|SEVERE)(?:; overlap={FRACTION})?",
         "CRP-Quality-Completeness": (
-            # The second form is that of an answer made from several agents' (SPEC-012 §9.2).
+            # The second form is for an answer made from the answers of several agents (SPEC-012 §9.2).
             rf"(?:(?:COMPLETE|MOSTLY_COMPLETE|PARTIAL|INCOMPLETE); sub-queries=[0-9]{{1,9}}/[0-9]{{1,9}}|{FRACTION})"
             rf"(?:; uncovered={TOPIC}(?:,{TOPIC}){{0,{TOPICS - 1}}})?"
         ),
-        # Not in SPEC-002: SPEC-004 §13.2 wants it told, and names no header.
+        # Not in SPEC-002: SPEC-004 §13.2 requires the value and names no header.
         "CRP-Quality-Degradation": r"(?:first-drop|sustained|critical|persistent)(?:; recommend=(?:strategy-upgrade|new-session))?",
         "CRP-Quality-Flow": rf"{FRACTION}(?:; remediation=(?:prompt-augmented|stitched))?",
         "CRP-Compliance-Audit-Trail-Id": rf"crp_trail_{ID}",
@@ -107,4 +107,4 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Set-Session": rf"token=[A-Za-z0-9+/.=_-]{{1,{TOKEN_LIMIT}}}(?:{_SESSION_ATTRIBUTE})*",
     }.items()
 }
-"""Every response header that exists by now, with its grammar."""
+"""Every response header with its grammar."""

@@ -1,7 +1,7 @@
-"""The CRP header vocabulary: who may send what, and how every value is written (SPEC-002, SPEC-012 §3).
+"""The CRP header vocabulary: who may send which header, and the form of every value (SPEC-002, SPEC-012 §3).
 
 Requests are read by allow-list. Responses are written through ``RESPONSE_SYNTAX``: a value that does not match the
-grammar of its header is not sent, so that nothing a model wrote can become a header (reliability.md A-16).
+grammar of its header is not sent, so that no text of a model can become a header (reliability.md A-16).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from interlock.domain.risk.risk import RiskLevel
 PROTOCOL_VERSION = "3.0.0"
 
 VALUE_LIMIT = 1024
-"""Longest value of every other header, bytes."""
+"""Maximum length of every other header value, bytes."""
 
 _LIMITS = {
     **dict.fromkeys(("crp-safety-policy", "crp-safety-policy-report-only", "crp-session-token"), TOKEN_LIMIT),
@@ -38,16 +38,17 @@ _LIMITS = {
 }
 
 LINES = frozenset({"crp-safety-policy", "crp-safety-policy-report-only"})
-"""Request headers that may be sent several times; every line is enforced."""
+"""Request headers that may occur several times. Every line is enforced."""
 
 PREFERENCES = frozenset({"crp-context-if-match", "crp-context-session-id"})
-"""Request headers whose wish may go unmet without harm: checked, then left alone. The token names the session (§12.3)."""
+"""Request headers that are checked and otherwise ignored: their wish may remain unmet without harm. The token names the
+session (§12.3)."""
 
 APPROVAL = "crp-oversight-token"
-"""Request header that is read where a delegation or a release may need a person's approval, and refused elsewhere."""
+"""Request header that is read where a delegation or a release may need an approval, and refused elsewhere."""
 
 NOT_SUPPORTED: Mapping[str, str] = {"crp-context-acceptance": "context acceptance"}
-"""Request headers of features that do not exist yet. Ignoring one would lose a protection, so it is refused by name."""
+"""Request headers of features that do not exist yet. Ignoring one would lose a protection, so each is refused by name."""
 
 _ACTIVE = LINES | {
     "crp-session-token", "crp-context-continuation-id", "crp-context-cache", "crp-accept-quality", "crp-accept-risk",
@@ -59,7 +60,8 @@ _ACTIVE = LINES | {
 
 FAN_OUT, FAN_IN, BATCH = "fan-out", "fan-in", "batch"
 USABLE = ("push", "reflexive")
-"""Strategies that a preference may lead to: each is one window. The others say what a call is, take several, or are not built."""
+"""Strategies that a preference may select: each takes one window. The others define what a call is, take several windows, or
+are not implemented."""
 NOT_BUILT = ("pull", "agentic", "streaming")
 
 RESPONSE_ONLY = frozenset(
@@ -69,7 +71,7 @@ RESPONSE_ONLY = frozenset(
     | {f"crp-agent-{name}" for name in ("phase", "tool-calls")}
     | {"crp-safety-policy-violation", "crp-safety-stop-inject", "crp-llm-temperature", "crp-onboarding-hint"}
 ) - (_ACTIVE | PREFERENCES | set(NOT_SUPPORTED))
-"""Headers that only we may write; one in a request is refused (HDR-6)."""
+"""Headers that only the gateway may write. One in a request is refused (HDR-6)."""
 
 KNOWN = _ACTIVE | PREFERENCES | set(NOT_SUPPORTED) | RESPONSE_ONLY
 """Every header of the protocol, in lower case."""
@@ -77,13 +79,13 @@ KNOWN = _ACTIVE | PREFERENCES | set(NOT_SUPPORTED) | RESPONSE_ONLY
 
 @dataclass(frozen=True)
 class RequestHeaders:
-    """What a request's CRP headers ask for; ``None`` means that the header was absent."""
+    """The values of a request's CRP headers. ``None`` means that the header was absent."""
 
     session_token: str | None
     continuation_id: str | None
-    """The one window that is continued; ``None`` where there is none, or several."""
+    """The window that is continued; ``None`` for no window or several."""
     continuation_ids: tuple[str, ...]
-    """Every window that is continued: several in a fan-in."""
+    """Every window that is continued; a fan-in has several."""
     nonce: str | None
     policies: tuple[str, ...]
     report_only: tuple[str, ...]
@@ -99,11 +101,11 @@ class RequestHeaders:
     seed: int | None
     terminate: bool
     branch: bool
-    """Whether a window that was continued already is continued once more (SPEC-004 §1.2)."""
+    """Whether a window that already has a child is continued again (SPEC-004 §1.2)."""
     strategy: str | None
-    """The strategy demanded, else the first preferred one that can be used."""
+    """The demanded strategy, otherwise the first preferred one that can be used."""
     preferred: tuple[str, ...]
-    """Every usable strategy of CRP-Accept-Strategy, where none is demanded: a wish, not a demand (SPEC-002 §4.14)."""
+    """Every usable strategy of CRP-Accept-Strategy when none is demanded: a preference, not a demand (SPEC-002 §4.14)."""
     fan_in_policy: str | None
     session_parent: str | None
     grant: str | None
@@ -113,10 +115,10 @@ class RequestHeaders:
 
 
 def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> RequestHeaders:
-    """Return what the header *fields* of a request ask for; fields that are not ours are left alone.
+    """Return the values of a request's CRP headers. Other *fields* are ignored.
 
     Refused with UNKNOWN_CRP_HEADER, RESPONSE_HEADER_IN_REQUEST, DUPLICATE_HEADER, CONFLICTING_HEADERS, HEADER_TOO_LARGE,
-    INVALID_HEADER or HEADER_NOT_SUPPORTED, each naming the header. An approval is read where the call may be *delegating*.
+    INVALID_HEADER or HEADER_NOT_SUPPORTED, each naming the header. An approval is read only when the call may be *delegating*.
     """
     lines: dict[str, list[str]] = {}
     for name, value in fields:
@@ -167,7 +169,7 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Requ
 
 
 def is_ours(name: str) -> bool:
-    """Tell whether a header name claims to be of this protocol, in any case and with underscores too (A-15)."""
+    """Tell whether a header name claims to be of this protocol, in any case, and also with underscores (A-15)."""
     return name.lower().startswith(("crp-", "crp_"))
 
 
@@ -175,10 +177,10 @@ def _known(name: str) -> str:
     if name in NOT_SUPPORTED:
         raise _unsupported(name, NOT_SUPPORTED[name])
     if name in RESPONSE_ONLY:
-        raise invalid("RESPONSE_HEADER_IN_REQUEST", f"{name} is written by the gateway only", header=name)
+        raise invalid("RESPONSE_HEADER_IN_REQUEST", f"{name} may be written by the gateway only", header=name)
     if name not in _ACTIVE | PREFERENCES:
         shown = name if re.fullmatch(r"[a-z0-9_-]{1,64}", name) else "crp-?"
-        raise invalid("UNKNOWN_CRP_HEADER", f"{shown} is no header of this protocol", header=shown)
+        raise invalid("UNKNOWN_CRP_HEADER", f"{shown} is not a header of this protocol", header=shown)
     return name
 
 
@@ -237,7 +239,7 @@ def _listed(one: Mapping[str, str], name: str, item: str, *, fold: Callable[[str
 
 
 def _ceiling(one: Mapping[str, str]) -> Micros | None:
-    """A budget in a request may only lower what is left; digits past the sixth are cut, never rounded up (§12.4)."""
+    """A budget in a request can only lower the remaining budget. Digits after the sixth are cut, never rounded up (§12.4)."""
     value = _matching(
         one, "crp-agent-safety-budget", r"0(?:\.[0-9]{1,18})?|1(?:\.0{1,18})?", "a decimal from 0.0 to 1.0"
     )
@@ -253,7 +255,7 @@ def _preferences(one: Mapping[str, str]) -> None:
 
 
 def _strategies(one: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
-    """Return the strategy demanded and those preferred. One header is the other's alias (SPEC-002 §8.6)."""
+    """Return the demanded strategy and the preferred ones. One header is an alias of the other (SPEC-002 §8.6)."""
     demanded = _one_of(one, "crp-context-strategy", STRATEGIES)
     alias = _one_of(one, "crp-agent-dispatch-strategy", STRATEGIES)
     if demanded and alias and demanded != alias:
@@ -267,7 +269,7 @@ def _strategies(one: Mapping[str, str]) -> tuple[str | None, tuple[str, ...]]:
 
 
 def _continued(one: Mapping[str, str], strategy: str | None, action: str | None) -> tuple[str, ...]:
-    """Return the windows that are continued; several are a fan-in, and no fan is a branch (SPEC-004 §14.4)."""
+    """Return the windows that are continued. Several are a fan-in, and neither fan-in nor fan-out may branch (SPEC-004 §14.4)."""
     name = "crp-context-continuation-id"
     continued = _listed(one, name, rf"crp_cont_{ID}", fold=str)
     if len(continued) > 1 and strategy != FAN_IN:
@@ -278,7 +280,7 @@ def _continued(one: Mapping[str, str], strategy: str | None, action: str | None)
 
 
 def _residency(one: Mapping[str, str]) -> str | None:
-    """Return the jurisdiction demanded, in capitals: values have no case (SPEC-002 §2.3, §7.7)."""
+    """Return the demanded jurisdiction in capitals: values are case-insensitive (SPEC-002 §2.3, §7.7)."""
     name = "crp-compliance-data-residency"
     if name not in one:
         return None
@@ -293,40 +295,40 @@ def _conflicting(first: str, second: str) -> Refused:
 
 
 def admissible(values: Mapping[str, str | None]) -> dict[str, str]:
-    """Return the response headers of *values*: those that are present and match the grammar of their name."""
+    """Return the response headers in *values* that are present and match the grammar of their name."""
     return {
         name: value for name, value in values.items() if value is not None and RESPONSE_SYNTAX[name].fullmatch(value)
     }
 
 
 def fraction(value: float) -> str | None:
-    """Write a score with three decimals; what is no number from 0.0 to 1.0 is absent, never a good value (A-40)."""
+    """Return a score with three decimals; ``None`` for anything but a number from 0.0 to 1.0, so that it never looks good (A-40)."""
     return f"{value:.3f}" if 0.0 <= value <= 1.0 else None
 
 
 def distortions(count: int, types: Iterable[str]) -> str:
-    """Write the count of distortions and their types (SPEC-002 §5.6)."""
+    """Return the number of distortions and their types (SPEC-002 §5.6)."""
     known = sorted(DISTORTION_TYPES.intersection(types))
     return f"{count}; types={','.join(known)}" if count and known else str(count)
 
 
 def contradictions(count: int, scope: str) -> str:
-    """Write the count of contradictions and their scope (SPEC-002 §5.7)."""
+    """Return the number of contradictions and their scope (SPEC-002 §5.7)."""
     return f"{count}; scope={scope}" if count and scope in {"intra", "cross-window", "both"} else str(count)
 
 
 def omissions(by_severity: Mapping[str, int]) -> str:
-    """Write the omissions by severity (SPEC-002 §5.8)."""
+    """Return the omissions by severity (SPEC-002 §5.8)."""
     return ", ".join(f"{severity}:{by_severity.get(severity, 0)}" for severity in ("CRITICAL", "HIGH", "MEDIUM"))
 
 
 def repetition(level: str, overlap: str | None) -> str:
-    """Write the level of repetition, and the overlap where there is one (SPEC-005 §9.4)."""
+    """Return the level of repetition, with the overlap where there is one (SPEC-005 §9.4)."""
     return f"{level}; overlap={overlap}" if overlap and level != "NONE" else level
 
 
 def agents_completeness(score: float, uncovered: Sequence[str]) -> str | None:
-    """Write how far several agents' answers cover the task (SPEC-012 §9.2)."""
+    """Return how far the answers of several agents cover the task (SPEC-012 §9.2)."""
     if not 0.0 <= score <= 1.0:
         return None
     named = [topic for topic in uncovered if re.fullmatch(TOPIC, topic, re.ASCII)][:TOPICS]
@@ -334,23 +336,23 @@ def agents_completeness(score: float, uncovered: Sequence[str]) -> str | None:
 
 
 def completeness(level: str, *, covered: int, total: int, uncovered: Sequence[str]) -> str:
-    """Write the completeness (SPEC-005 §10.4). A name outside the alphabet is left out (reliability.md A-16)."""
+    """Return the completeness (SPEC-005 §10.4). A name outside the alphabet is left out (reliability.md A-16)."""
     named = [topic for topic in uncovered if re.fullmatch(TOPIC, topic, re.ASCII)][:TOPICS]
     text = f"{level}; sub-queries={covered}/{total}"
     return f"{text}; uncovered={','.join(named)}" if named else text
 
 
 def flow(score: str, remediation: str) -> str:
-    """Write the flow score and the remedy that it is the outcome of (SPEC-005 §11.6)."""
+    """Return the flow score and the remedy that led to it (SPEC-005 §11.6)."""
     return f"{score}; remediation={remediation}" if remediation else score
 
 
 def set_session(
     token: str, *, max_age_s: int | None, window: int | None, quality: Sequence[str], quality_text: str = ""
 ) -> str:
-    """Write CRP-Set-Session (SPEC-002 §10.1); attributes that are not known are left out.
+    """Return CRP-Set-Session (SPEC-002 §10.1). Unknown attributes are left out.
 
-    *quality_text* is the history with brackets around windows side by side; one that is too long is cut to its end.
+    *quality_text* is the history with brackets around parallel windows. Of a text that is too long, the end is kept.
     """
     history = quality_text if quality_text and len(quality) <= LISTED else ",".join(quality[-LISTED:])
     attributes = [

@@ -1,8 +1,8 @@
 """What crosses from one agent to another, and what never does (SPEC-012 §3; HDR-1 to HDR-3).
 
-One allow-list per direction; whatever carries it, HTTP headers, gRPC metadata, MCP ``_meta`` or A2A metadata, the same names
-cross and all others are dropped, on the way out and on the way in. Values that cross must match the grammar of their header,
-so that no carrier brings in what a header could not. Trace context and baggage travel beside it; baggage holds nothing of ours.
+Each direction has one allow-list. The same names cross in every carrier (HTTP headers, gRPC metadata, MCP ``_meta``, A2A
+metadata), and all other names are dropped, both outbound and inbound. Values that cross must match the grammar of their header,
+so that no carrier brings in what a header could not. Trace context and baggage travel along; baggage never holds CRP values.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from interlock.domain.headers import headers
 from interlock.domain.headers.header_syntax import RESPONSE_SYNTAX
 
 Fields = tuple[tuple[str, str], ...]
-"""Headers by the names that the specification writes, in order; a policy may have several lines."""
+"""Headers under the names of the specification, in order. A policy may have several lines."""
 
 MCP_PREFIX = "io.crprotocol/"
-"""Prefix of our keys in MCP ``_meta``: reverse DNS, and not one of those that the protocol keeps for itself."""
+"""Prefix of the CRP keys in MCP ``_meta``: reverse DNS, and none of the prefixes that MCP reserves."""
 
 A2A_EXTENSION = "https://crprotocol.io/a2a/multi-agent-safety/v3"
-"""Key of our object in A2A metadata, and the URI that an agent card declares."""
+"""Key of the CRP object in A2A metadata, and the URI that an agent card declares."""
 
 
 class Direction(Enum):
-    """Which way something crosses."""
+    """The direction in which a header crosses."""
 
     DOWNSTREAM = "downstream"
     """From an orchestrator to its sub-agent (§3.1)."""
@@ -40,19 +40,19 @@ CROSSING: Mapping[Direction, tuple[str, ...]] = {
     Direction.DOWNSTREAM: (
         "CRP-Agent-Safety-Budget", "CRP-Safety-Policy", "CRP-Agent-Session-Parent", "CRP-Agent-Loop-Depth",
         "CRP-Safety-Mode", "CRP-Compliance-Data-Residency",
-        # Not in §3.1: what proves the parent that §3.1 only names.
+        # Not in §3.1: it proves the parent that §3.1 only names.
         "CRP-Agent-Delegation-Grant",
     ),
     Direction.UPSTREAM: (
         "CRP-Agent-Safety-Budget", "CRP-Safety-Hallucination-Risk", "CRP-Provenance-HMAC", "CRP-Provenance-Chain-Integrity",
         "CRP-Compliance-Audit-Trail-URI", "CRP-Quality-Score",
-        # Not in §3.2: the session that the HMAC is of, without which nobody can look it up (§8.1).
+        # Not in §3.2: the session of the HMAC, without which the HMAC cannot be looked up (§8.1).
         "CRP-Context-Session-Id",
     ),
 }  # fmt: skip
 
 NEVER = ("CRP-Session-Token", "CRP-Context-ETag", "CRP-Context-Quality-Tier", "CRP-Set-Session")
-"""What §3.3 names; every header that is on no list stays behind just the same."""
+"""The headers that §3.3 names. A header on no list stays behind all the same."""
 
 _BY_NAME = {direction: {name.lower(): name for name in names} for direction, names in CROSSING.items()}
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}", re.ASCII)
@@ -63,7 +63,7 @@ _TRACED = ("traceparent", "tracestate", "baggage")
 
 @dataclass(frozen=True)
 class Trace:
-    """W3C trace context and baggage; empty where there is none."""
+    """W3C trace context and baggage; empty without one."""
 
     traceparent: str = ""
     tracestate: str = ""
@@ -71,7 +71,7 @@ class Trace:
 
     @classmethod
     def of(cls, values: Mapping[str, object]) -> Trace:
-        """Return what *values* hold of it in good form; the rest is dropped, as W3C demands of a receiver."""
+        """Return the valid trace values in *values*. Invalid ones are dropped, as W3C requires of a receiver."""
         parent, state, baggage = (_text(values.get(name)) for name in _TRACED)
         known = bool(_TRACEPARENT.fullmatch(parent))
         return cls(
@@ -81,29 +81,29 @@ class Trace:
         )
 
     def values(self) -> dict[str, str]:
-        """Return what there is of it by name."""
+        """Return the present values by name."""
         found = {"traceparent": self.traceparent, "tracestate": self.tracestate, "baggage": self.baggage}
         return {name: value for name, value in found.items() if value}
 
 
 @dataclass(frozen=True)
 class Crossed:
-    """What came over, and what was left behind."""
+    """The headers that crossed, and the names that were left behind."""
 
     fields: Fields
     trace: Trace
     dropped: tuple[str, ...]
-    """Names of ours that must not cross, in lower case."""
+    """CRP names that must not cross, in lower case."""
 
     def get(self, name: str) -> str | None:
-        """Return the value of a header that has one line; ``None`` when it did not come."""
+        """Return the value of a single-line header; ``None`` when it did not cross."""
         return next((value for known, value in self.fields if known.lower() == name.lower()), None)
 
 
 def delegated(
     *, parent: str, grant: str, loop_depth: int, budget: Micros, policy: str, mode: str, residency: str
 ) -> Fields:
-    """Return what a sub-agent's first call must carry; *loop_depth* is the sub-agent's own, one more than its parent's."""
+    """Return the headers that a sub-agent's first call must carry. *loop_depth* is the sub-agent's own: its parent's plus one."""
     values = {
         "CRP-Agent-Session-Parent": parent,
         "CRP-Agent-Delegation-Grant": grant,
@@ -117,10 +117,10 @@ def delegated(
 
 
 def crossing(fields: Iterable[tuple[str, str]], direction: Direction) -> tuple[Fields, tuple[str, ...]]:
-    """Return those of *fields* that cross, and the names of ours that do not.
+    """Return the *fields* that cross, and the CRP names that do not.
 
-    Refused with INVALID_HEADER, DUPLICATE_HEADER or HEADER_TOO_LARGE when one that crosses is malformed: leaving out a policy
-    that cannot be read would relax it.
+    Refused with INVALID_HEADER, DUPLICATE_HEADER or HEADER_TOO_LARGE when a field that crosses is malformed: leaving out an
+    unreadable policy would relax it.
     """
     kept: list[tuple[str, str]] = []
     dropped: list[str] = []
@@ -135,24 +135,24 @@ def crossing(fields: Iterable[tuple[str, str]], direction: Direction) -> tuple[F
 
 
 def to_http(fields: Iterable[tuple[str, str]], direction: Direction, trace: Trace | None = None) -> Fields:
-    """Return the HTTP headers that carry what crosses of *fields*."""
+    """Return the HTTP headers for the *fields* that cross."""
     return (*crossing(fields, direction)[0], *_beside(trace))
 
 
 def from_http(lines: Iterable[tuple[str, str]], direction: Direction) -> Crossed:
-    """Return what the header *lines* of a request or a response bring over."""
+    """Return what crosses in the header *lines* of a request or a response."""
     found = [(name.lower(), value) for name, value in lines]
     fields, dropped = crossing(found, direction)
     return Crossed(fields, Trace.of(_joined(found)), dropped)
 
 
 def to_grpc(fields: Iterable[tuple[str, str]], direction: Direction, trace: Trace | None = None) -> Fields:
-    """Return the gRPC metadata that carries what crosses of *fields*: its keys are in lower case."""
+    """Return the gRPC metadata for the *fields* that cross, with keys in lower case."""
     return tuple((name.lower(), value) for name, value in to_http(fields, direction, trace))
 
 
 def from_grpc(metadata: Iterable[tuple[str, str | bytes]], direction: Direction) -> Crossed:
-    """Return what gRPC *metadata* brings over; a binary value of ours is none that crosses."""
+    """Return what crosses in gRPC *metadata*. A binary CRP value does not cross."""
     lines = list(metadata)
     found = from_http([(key, value) for key, value in lines if isinstance(value, str)], direction)
     binary = tuple(key.lower() for key, value in lines if not isinstance(value, str) and headers.is_ours(key))
@@ -166,14 +166,14 @@ def to_mcp(
     *,
     meta: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return an MCP ``_meta`` with what crosses of *fields*; what *meta* holds of ours already is replaced."""
+    """Return an MCP ``_meta`` for the *fields* that cross. CRP keys already in *meta* are replaced."""
     kept = {key: value for key, value in (meta or {}).items() if not key.startswith(MCP_PREFIX) and key not in _TRACED}
     own = {MCP_PREFIX + _short(name): value for name, value in _by_name(crossing(fields, direction)[0]).items()}
     return {**kept, **own, **dict(_beside(trace))}
 
 
 def from_mcp(meta: Mapping[str, object], direction: Direction) -> Crossed:
-    """Return what the ``_meta`` of an MCP request or result brings over."""
+    """Return what crosses in the ``_meta`` of an MCP request or result."""
     ours = {f"crp-{key.removeprefix(MCP_PREFIX)}": value for key, value in meta.items() if key.startswith(MCP_PREFIX)}
     return _from_object(ours, meta, direction)
 
@@ -185,13 +185,13 @@ def to_a2a(
     *,
     metadata: Mapping[str, object] | None = None,
 ) -> dict[str, object]:
-    """Return the metadata of an A2A message or task with what crosses of *fields* under the extension's URI."""
+    """Return the metadata of an A2A message or task, with the *fields* that cross under the extension's URI."""
     own = {name.lower(): value for name, value in _by_name(crossing(fields, direction)[0]).items()}
     return {**(metadata or {}), A2A_EXTENSION: {**own, **dict(_beside(trace))}}
 
 
 def from_a2a(metadata: Mapping[str, object], direction: Direction) -> Crossed:
-    """Return what the metadata of an A2A message or task brings over. Refused with INVALID_HEADER when it is no object."""
+    """Return what crosses in the metadata of an A2A message or task. Refused with INVALID_HEADER when the CRP value is no object."""
     held = metadata.get(A2A_EXTENSION, {})
     if not isinstance(held, Mapping):
         raise _malformed(A2A_EXTENSION)
@@ -210,7 +210,7 @@ def _from_object(ours: Mapping[str, object], traced: Mapping[str, object], direc
 
 
 def _by_name(fields: Fields) -> dict[str, str | list[str]]:
-    """Return one entry per name; a name with several lines has them as a list."""
+    """Return one entry per name. Several lines of a name form a list."""
     found: dict[str, str | list[str]] = {}
     for name, value in fields:
         before = found.get(name)
@@ -231,16 +231,16 @@ def _check(kept: Sequence[tuple[str, str]], direction: Direction) -> None:
 
 def _malformed(name: str) -> Refused:
     shown = name if re.fullmatch(r"[A-Za-z0-9/:._-]{1,80}", name) else "crp-?"
-    return invalid("INVALID_HEADER", f"{shown} is not of the form that its header has", header=shown)
+    return invalid("INVALID_HEADER", f"{shown} does not have the form of its header", header=shown)
 
 
 def _beside(trace: Trace | None) -> Fields:
-    """Return the trace, read once more: what a caller built by hand is held to the same rules."""
+    """Return the trace after validation: a trace that a caller built by hand follows the same rules."""
     return tuple(Trace.of(trace.values()).values().items()) if trace else ()
 
 
 def _joined(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return one value per trace header: several lines of a list are one list; two of traceparent are none."""
+    """Return one value per trace header. Several lines of a list form one list; two lines of traceparent count as none."""
     found: dict[str, str] = {}
     for name, value in lines:
         if name in _TRACED:
@@ -249,7 +249,7 @@ def _joined(lines: Iterable[tuple[str, str]]) -> dict[str, str]:
 
 
 def _without_ours(baggage: str) -> str:
-    """Return the members of *baggage* that are not ours: baggage goes wherever a request goes, to providers too (HDR-5)."""
+    """Return the members of *baggage* without CRP ones: baggage goes wherever a request goes, including providers (HDR-5)."""
     members = [member.strip() for member in baggage.split(",") if member.strip()]
     if len(baggage) > _BAGGAGE_BYTES or len(members) > _BAGGAGE_MEMBERS:
         return ""

@@ -1,6 +1,6 @@
-"""What happened to a list of entries whose leaf hashes are known: which one is missing, changed, moved or came in between.
+"""Compares a list of entries with their known leaf hashes: which entries are missing, changed, moved or inserted.
 
-Reads both lists once and looks a few places ahead, so that one deletion is one finding and not one for every entry behind.
+Both lists are read once with a short look-ahead, so that one deletion is one finding, not one for every later entry.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ AHEAD = 64
 
 MISSING = "MISSING_ENTRY"
 TRUNCATED = "CHAIN_TRUNCATED"
-"""Nothing comes behind it either."""
+"""Like MISSING, but no entry follows the missing one."""
 INSERTED = "INSERTED_ENTRY"
 CHANGED = "ENTRY_MISMATCH"
 MOVED = "MOVED_ENTRY"
 
 Pair = tuple[int, Line | None, bytes | None, str]
-"""Position, what is there, the hash that is known, and what is wrong; empty when nothing is."""
+"""Position, entry, known hash, and the fault; the fault is empty without one."""
 
 T = TypeVar("T")
 
 
 class _Ahead(Generic[T]):
-    """Reads a list once and can look ahead."""
+    """Reads a list once, with look-ahead."""
 
     def __init__(self, source: Iterable[T]) -> None:
         self._source, self.held = iter(source), deque[T]()
@@ -46,10 +46,10 @@ class _Ahead(Generic[T]):
 
 
 def aligned(lines: Iterable[Line], leaves: Iterable[bytes], *, whole: bool = True) -> Iterator[Pair]:
-    """Pair entries with the hashes that are known of them, in order of position.
+    """Pair entries with their known hashes, in order of position.
 
-    An entry that came in between has no hash of its own and the position that it pushed on. Unless the hashes are *whole*,
-    entries behind the last known one are taken as they are.
+    An inserted entry has no hash, and the position of the entry that it displaced. Unless the hashes are *whole*, entries
+    after the last known hash are accepted as they are.
     """
     found, known = _Ahead(lines), _Ahead(leaves)
     position = 0
@@ -81,7 +81,7 @@ def _difference(found: _Ahead[Line], known: _Ahead[bytes], position: int) -> Ite
 
 
 def _judged(have: list[bytes], want: list[bytes]) -> tuple[str, int, int]:  # noqa: PLR0911 - one for each thing that can have happened
-    """Return what is wrong at the first place of both lists, and how many of each it takes up."""
+    """Return the fault at the first place of both lists, and how many items of each it covers."""
     if not want:
         return INSERTED, 1, 0
     if not have:

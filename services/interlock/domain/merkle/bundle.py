@@ -1,8 +1,8 @@
-"""The examination of a whole log by somebody who has nothing but its bytes and the log's public key (AUD-6, A-27, A-29).
+"""The examination of a whole log with nothing but its bytes and the log's public key (AUD-6, A-27, A-29).
 
-Everything is derived anew: leaf hashes from the entries, roots from the leaf hashes, sequences and seals from what the entries
-say. What a position's hash ought to be is told by tiles, those of the anchor before those of the bundle; what a root ought to be,
-by checkpoints whose signatures were verified before. No key of the HMAC chain is needed, and nothing is believed that is not hashed.
+Everything is derived again: leaf hashes from the entries, roots from the leaf hashes, sequences and seals from the content of
+the entries. Tiles give the expected hash of a position, those of the anchor before those of the bundle. Checkpoints with verified
+signatures give the expected roots. No key of the HMAC chain is needed, and only hashed data are trusted.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from interlock.domain.merkle.tiles import Line, beyond, runs
 from interlock.domain.merkle.tree import Frontier
 
 MOST_FINDINGS = 1000
-"""So many are named one by one; all are counted."""
+"""Maximum number of findings that are listed. All are counted."""
 
 What = Literal["entry", "checkpoint", "tile", "report"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that does not hold: the position of an entry, or the size that a checkpoint is of."""
+    """A fault, at the position of an entry or at the size of a checkpoint."""
 
     what: What
     index: int
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Head:
-    """A checkpoint whose signature holds, where it was found, and of which generation of the log it is."""
+    """A checkpoint with a valid signature, where it was found, and the generation of the log that it belongs to."""
 
     size: int
     root: bytes
@@ -46,7 +46,7 @@ class Head:
 
 @dataclass(frozen=True)
 class Examined:
-    """What the examination found. ``signed`` and ``anchored`` are the ends of the ranges [0, n) that checkpoints vouch for."""
+    """The result of the examination. ``signed`` and ``anchored`` are the ends of the ranges [0, n) that checkpoints vouch for."""
 
     size: int
     root: bytes
@@ -63,14 +63,14 @@ class Examined:
 
     @property
     def verdict(self) -> str:
-        """Return VALID, TRUNCATED where signed marks say what is gone, or BROKEN."""
+        """Return VALID, TRUNCATED where signed marks declare what is gone, or BROKEN."""
         if self.found:
             return "BROKEN"
         return "TRUNCATED" if self.truncated or self.erased or self.losses else "VALID"
 
 
 class Examiner:
-    """Examines one log. ``report_hash`` returns the hash of a window's report as it lies there; ``None``: it does not."""
+    """Examines one log. ``report_hash`` returns the hash of a window's stored report, ``None`` if there is no report."""
 
     def __init__(self, heads: Iterable[Head], report_hash: Callable[[str], str | None] | None = None) -> None:
         self._heads: dict[int, list[Head]] = {}
@@ -87,13 +87,13 @@ class Examiner:
         self._trails = LogTrails(report_hash)
 
     def add(self, finding: Finding) -> None:
-        """Take a finding that was made elsewhere, such as a signature that does not hold."""
+        """Add a finding of other code, such as an invalid signature."""
         self._found += 1
         if len(self._findings) < MOST_FINDINGS:
             self._findings.append(finding)
 
     def run(self, lines: Iterable[Line], leaves: Iterable[bytes], *, whole: bool) -> Examined:
-        """Examine entries against their known hashes, both read once and in order; ``whole``: the hashes end with the log."""
+        """Examine entries against their known hashes. Both are read once, in order. ``whole``: the hashes cover the whole log."""
         self._reach(0)
         size, parted, there = 0, False, 0
         for position, line, leaf, reason in aligned(lines, leaves, whole=whole):
@@ -105,8 +105,9 @@ class Examiner:
                 self._trails.disturbed(position)
             elif line is not None:
                 self._read(position, line)
-            if leaf is not None or (line is not None and not reason):
-                self._tree.append(leaf if leaf is not None else line[1])  # type: ignore[index]
+            known = leaf if leaf is not None or line is None or reason else line[1]
+            if known is not None:
+                self._tree.append(known)
                 size = position + 1
             if parted and line is not None:
                 self._other.append(line[1])
@@ -122,7 +123,7 @@ class Examiner:
             self.add(Finding("entry", position, reason, detail))
 
     def _reach(self, size: int, *, parted: bool = False) -> bool:
-        """Compare the root at *size* with what was signed; return whether entries and known hashes still differ."""
+        """Compare the root at *size* with the signed ones. Return whether entries and known hashes still differ."""
         root = self._tree.root()
         for head in self._heads.pop(size, ()):
             if head.root == root:
@@ -145,7 +146,7 @@ class Examiner:
             self._anchored = max(self._anchored, head.size)
 
     def _tile_at_fault(self) -> None:
-        """The entries are what was signed, so that the hashes which they were compared with are not."""
+        """The entries match the signature, so the hashes that they were compared with do not."""
         self._findings = [
             replace(found, what="tile", reason="TILE_MISMATCH")
             if found.what == "entry" and found.reason == CHANGED and found.index >= self._good.size
@@ -178,26 +179,24 @@ class Examiner:
         )
 
     def _without_mark(self, gone: Sequence[tuple[int, int]]) -> None:
-        """Name entries whose bytes are gone though nothing signed says so; what only follows from that is not told again."""
+        """Report entries whose bytes are gone without a signed mark. Consequences of that are not reported again."""
         if gone:
             kept = [one for one in self._findings if one.reason not in FOLLOWING or one.index < gone[0][0]]
             self._found -= len(self._findings) - len(kept)
             self._findings = kept
         for first, end in gone:
             for position in range(first, min(end, first + MOST_FINDINGS)):
-                self.add(
-                    Finding("entry", position, "MISSING_BYTES", "no mark that is signed says that they were taken away")
-                )
+                self.add(Finding("entry", position, "MISSING_BYTES", "no signed mark declares their removal"))
 
     def _fail_checkpoints(self, size: int, losses: Sequence[Losses.Loss]) -> None:
-        """Name the checkpoints that the log does not reach or does not agree with, unless a loss was acknowledged."""
+        """Report the checkpoints that the log does not reach or does not match, unless a loss was acknowledged."""
         told: set[tuple[str, int]] = set()
         for head, good in sorted(self._failed, key=lambda found: (found[0].size, not found[0].anchored)):
             if any(head.generation < loss.generation and head.size > loss.kept for loss in losses):
                 continue
             reason = "CHAIN_TRUNCATED" if head.size > size else "ROOT_MISMATCH"
             if head.size <= self._good.size:
-                reason = "LOG_FORKED"  # a later one holds, and both are signed
+                reason = "LOG_FORKED"  # a later one matches, and both are signed
             if (reason, good) in told:
                 self._found += 1
                 continue
@@ -210,7 +209,7 @@ class Examiner:
 
 
 def as_json(found: Examined) -> Mapping[str, object]:
-    """Return what ``interlock audit verify --offline -o json`` prints."""
+    """Return the output of ``interlock audit verify --offline -o json``."""
     return {
         "verdict": found.verdict,
         "entries": found.size,

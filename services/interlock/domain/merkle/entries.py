@@ -1,4 +1,4 @@
-"""What the entries of a log say about one another, without any key: sequences, seals, and the signed marks of what is gone."""
+"""What the entries of a log show about one another without any key: sequences, seals, and signed marks of removals."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from typing import Any
 
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
-from interlock.domain.merkle.entry import event_of
+from interlock.domain.merkle.entry import decode_entry
 
 LOG_SESSION = "crp_sess_" + "0" * 32
-"""Session of the entries about the log itself; no agent is ever given it."""
+"""Session of the entries about the log itself. No agent ever receives this id."""
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}", re.ASCII)
 
 FOLLOWING = frozenset({"SEQUENCE_GAP", "MISSING_PARENT", "NUMBER_MISMATCH"})
-"""What is found at an entry because an earlier one cannot be read."""
+"""Problems of an entry that follow from an earlier unreadable entry."""
 
 Problem = tuple[str, str]
 """Reason and detail."""
 
 
 class LogMarks:
-    """What retention and erasure said in the log: whose entries lost their bytes, whose contents were erased.
+    """The marks of retention and erasure: sessions whose entries lost their bytes, and sessions whose contents were erased.
 
-    Anybody can write such an entry behind the last checkpoint: only those count that a checkpoint vouches for.
+    Only marks that a checkpoint covers count, because anyone could write one after the last checkpoint.
     """
 
     def __init__(self) -> None:
         self._found: list[tuple[int, str, list[tuple[int, int]]]] = []
 
     def take(self, position: int, event: EventRecord) -> Iterator[Problem]:
-        """Note a mark; one that does not say what it must is a problem."""
+        """Record a mark. An incomplete mark is a problem."""
         named: list[tuple[int, int]] = []
         if event.event_type != CONTENT_ERASED:
             found = _positions(_object(event.data_json).get("positions"), position)
@@ -46,20 +46,20 @@ class LogMarks:
         self._found.append((position, event.session_id, named))
 
     def runs_within(self, size: int) -> list[tuple[int, int]]:
-        """Return the entries that marks below *size* say are taken away."""
+        """Return the entries that marks below *size* declare removed."""
         return [run for position, _, named in self._found if position < size for run in named]
 
     def erased_within(self, size: int) -> set[str]:
-        """Return the sessions that marks below *size* say are erased or truncated."""
+        """Return the sessions that marks below *size* declare erased or truncated."""
         return {session_id for position, session_id, _ in self._found if position < size}
 
 
 class Losses:
-    """Losses of the end of the log that a reviewer acknowledged, after which the log went on as its next generation."""
+    """Losses of the log's end that a reviewer acknowledged. After each, the log continued as its next generation."""
 
     @dataclass(frozen=True)
     class Loss:
-        """One of them: entries [kept, anchored_size) of an earlier generation are not in this log."""
+        """One loss: entries [kept, anchored_size) of an earlier generation are not in this log."""
 
         position: int
         generation: int
@@ -74,23 +74,23 @@ class Losses:
         self._found: list[Losses.Loss] = []
 
     def take(self, position: int, event: EventRecord) -> Iterator[Problem]:
-        """Note one."""
-        loss = loss_of(position, event)
+        """Record a loss. An invalid one is a problem."""
+        loss = read_loss(position, event)
         if loss is None or loss.kept > position or loss.generation <= self._last():
             yield "MARK_INVALID", "an acknowledged loss names its generation and what was anchored"
         else:
             self._found.append(loss)
 
     def within(self, size: int, generation: int) -> list[Losses.Loss]:
-        """Return those that checkpoints up to *size*, the last one of *generation*, vouch for."""
+        """Return the losses that checkpoints up to *size*, the last one of *generation*, vouch for."""
         return [loss for loss in self._found if loss.position < size and loss.generation <= generation]
 
     def _last(self) -> int:
         return self._found[-1].generation if self._found else 1
 
 
-def loss_of(position: int, event: EventRecord) -> Losses.Loss | None:
-    """Return the acknowledged loss that an entry of ``LOG_SESSION`` tells of."""
+def read_loss(position: int, event: EventRecord) -> Losses.Loss | None:
+    """Return the acknowledged loss in an entry of ``LOG_SESSION``; ``None`` for invalid data."""
     data = _object(event.data_json)
     numbers = [data.get(name) for name in ("generation", "kept", "anchored_size")]
     texts = [data.get(name) for name in ("cause", "anchored_root", "reviewer_id", "approval_id")]
@@ -100,7 +100,7 @@ def loss_of(position: int, event: EventRecord) -> Losses.Loss | None:
 
 
 class LogTrails:
-    """Every session's sequence and every sealed window, as entry follows entry."""
+    """The sequence of each session and every sealed window, updated entry by entry."""
 
     def __init__(self, report_hash: Callable[[str], str | None] | None) -> None:
         self._report_hash = report_hash
@@ -111,22 +111,22 @@ class LogTrails:
 
     @property
     def sessions(self) -> int:
-        """Sessions seen."""
+        """Number of sessions so far."""
         return len(self._tips)
 
     @property
     def windows(self) -> int:
-        """Windows sealed."""
+        """Number of sealed windows so far."""
         return len(self._windows)
 
     def disturbed(self, position: int) -> None:
-        """Note that an entry there is not what it was: what follows from that is not told again."""
+        """Record that the entry at *position* was altered. Consequences of that are not reported again."""
         self._disturbed = position
 
     def take(self, position: int, text: bytes, marks: LogMarks, losses: Losses) -> Iterator[Problem]:
-        """Read an entry and tell what does not fit to those before it."""
+        """Read an entry and yield what does not match the entries before it."""
         try:
-            event = event_of(text)
+            event = decode_entry(text)
         except ValueError:
             yield "MALFORMED_ENTRY", ""
             return
@@ -141,13 +141,13 @@ class LogTrails:
             yield from (losses if event.session_id == LOG_SESSION else marks).take(position, event)
 
     def without_report(self, erased: AbstractSet[str]) -> Iterator[tuple[int, str]]:
-        """Return the sealed windows whose report is not there, unless it was erased."""
+        """Return the sealed windows whose report is absent without an erasure."""
         for session_id, found in self._unreported.items():
             if session_id not in erased:
                 yield from found
 
     def _sealed(self, position: int, event: EventRecord) -> Iterator[Problem]:
-        """Check a seal against those of its parents: the window is new, its parents are sealed, its number follows theirs."""
+        """Check a seal against its parents' seals: the window is new, its parents are sealed, its number follows theirs."""
         data = _object(event.data_json)
         parents, number = data.get("parent_ids"), data.get("window_number")
         hashes = [data.get(name) for name in ("hmac", "response_hash", "report_hash")]
@@ -177,7 +177,7 @@ class LogTrails:
 
 
 def _is_mark(event: EventRecord, sequence: int) -> bool:
-    """Whether *event* says that all entries of its session before it were truncated; that they were is checked with them."""
+    """Whether *event* declares that all earlier entries of its session were truncated. The entries themselves are checked apart."""
     return event.event_type == TRUNCATED and sequence == 0 and event.session_id != LOG_SESSION
 
 

@@ -1,6 +1,6 @@
-"""An event as the Merkle log hashes it and as a bundle holds it: one line of canonical JSON with everything that is stored.
+"""The line of an event that the Merkle log hashes and a bundle holds: canonical JSON with all stored fields.
 
-What a stranger needs to check a log is this line and SHA-256: ``leaf = sha256(0x00 || line)`` (RFC 9162 §2.1.1).
+This line and SHA-256 are all that a third party needs to check a log: ``leaf = sha256(0x00 || line)`` (RFC 9162 §2.1.1).
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FIELDS = frozenset({
 })  # fmt: skip
 
 
-def entry_of(event: EventRecord) -> bytes:
-    """Return the line of *event*, without a line break. ``data`` is the stored text itself, whatever it holds."""
-    # By hand and not by canonical_json, of which it is the very text: it is written and compared once per entry of a log.
+def encode_entry(event: EventRecord) -> bytes:
+    """Return the line of *event*, without a line break. ``data`` is the stored text, unchanged."""
+    # Formatted by hand for speed: the text equals canonical_json's, and it is made and compared once per entry of a log.
     return (
         f'{{"data":{_text(event.data_json)},"event_type":{_text(event.event_type)},"hmac":{_text(event.hmac)},'
         f'"key_version":{event.key_version},"sequence":{event.sequence},"session_id":{_text(event.session_id)},'
@@ -26,8 +26,8 @@ def entry_of(event: EventRecord) -> bytes:
     ).encode("utf-8", "surrogatepass")
 
 
-def event_of(entry: bytes) -> EventRecord:
-    """Return the event in a line. Raises ``ValueError`` for anything that is not exactly what ``entry_of`` writes."""
+def decode_entry(entry: bytes) -> EventRecord:
+    """Return the event in a line. Raises ``ValueError`` for any text that ``encode_entry`` would not produce."""
     try:
         found: dict[str, Any] = json.loads(entry.decode("utf-8", "surrogatepass"))
         event = EventRecord(
@@ -36,13 +36,13 @@ def event_of(entry: bytes) -> EventRecord:
         )  # fmt: skip
     except (ValueError, TypeError, KeyError, RecursionError):
         raise ValueError("not an entry of the log") from None
-    if found.keys() != _FIELDS or not _typed(event) or entry_of(event) != entry:
+    if found.keys() != _FIELDS or not _typed(event) or encode_entry(event) != entry:
         raise ValueError("not an entry of the log")
     return event
 
 
 def _typed(event: EventRecord) -> bool:
-    # Written out: a log is examined by the million, and this is a tenth of it.
+    # Written out for speed: a log is examined by the million, and this is a tenth of the time.
     return (
         type(event.session_id) is type(event.window_id) is type(event.event_type) is type(event.timestamp)
         is type(event.data_json) is type(event.hmac) is str

@@ -1,8 +1,8 @@
-"""Signed notes and the checkpoints in them (C2SP signed-note and tlog-checkpoint).
+"""Signed notes and their checkpoints (C2SP signed-note and tlog-checkpoint).
 
-A checkpoint's text is origin, size and root hash, one line each. The log signs it with Ed25519, and beside that says when:
-a second signature of the same key over the text and a time (C2SP tlog-cosignature v1), because an extension line would be
-nothing that a monitor can check. The signature itself is made and checked by a function that the caller hands in.
+The text of a checkpoint is origin, size and root hash, one line each. The log signs it with Ed25519. A second signature of the
+same key covers the text and a time (C2SP tlog-cosignature v1), because a monitor could not check an extension line. The caller
+provides the functions that make and verify signatures.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interlock.domain.merkle.tree import HASH_BYTES
 
 ED25519 = 0x01
 TIMED = 0x04
-"""Signature types of C2SP signed-note: over the text, and over the text and a time."""
+"""Signature types of C2SP signed-note: over the text, and over the text with a time."""
 
 KEY_BYTES = 32
 SIGNATURE_BYTES = 64
@@ -29,7 +29,7 @@ MAX_SIZE = 2**63 - 1
 Sign = Callable[[bytes], bytes]
 """Returns the Ed25519 signature of a message."""
 Verify = Callable[[bytes, bytes, bytes], bool]
-"""Tells whether public key, signature and message belong together."""
+"""Returns whether a signature of a message is valid for a public key."""
 
 _NAME = re.compile(r"[A-Za-z0-9._/:-]{1,128}", re.ASCII)
 _SIZE = re.compile(r"0|[1-9][0-9]{0,18}", re.ASCII)
@@ -38,18 +38,18 @@ _DASH = "\u2014 "
 
 
 class MalformedNoteError(ValueError):
-    """The text is not a note, a checkpoint or a verifier key."""
+    """The text is no valid note, checkpoint or verifier key."""
 
 
 @dataclass(frozen=True)
 class VerifierKey:
-    """A log's name and its public key. Its text is what an auditor is given: ``name+hash+key``."""
+    """The name of a log and its public key. An auditor receives its text: ``name+hash+key``."""
 
     name: str
     public_key: bytes
 
     def key_id(self, kind: int = ED25519) -> bytes:
-        """Return the four bytes that stand for this key in a signature of that type."""
+        """Return the four bytes that identify this key in a signature of this type."""
         return sha256(self.name.encode() + b"\n" + bytes([kind]) + self.public_key).digest()[:4]
 
     def named(self, name: str) -> VerifierKey:
@@ -62,20 +62,20 @@ class VerifierKey:
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What a checkpoint says."""
+    """Origin, size and root hash of a log."""
 
     origin: str
     size: int
     root: bytes
 
     def text(self) -> str:
-        """Return the text that is signed."""
+        """Return the signed text."""
         return f"{self.origin}\n{self.size}\n{b64encode(self.root).decode()}\n"
 
 
 @dataclass(frozen=True)
 class VerifiedCheckpoint:
-    """A checkpoint whose signature holds, and when it was signed: Unix seconds, 0 when no time is signed."""
+    """A checkpoint with a valid signature, and its time: Unix seconds, 0 when no time is signed."""
 
     checkpoint: Checkpoint
     signed_at: int
@@ -83,12 +83,12 @@ class VerifiedCheckpoint:
 
 
 def name_problem(name: str) -> str:
-    """Return why *name* cannot name a log; empty when it can."""
+    """Return why *name* is no valid name of a log; empty if it is valid."""
     return "" if _NAME.fullmatch(name) else "must have 1 to 128 letters, digits and ._/:- such as example.com/audit"
 
 
 def verifier_key(text: str) -> VerifierKey:
-    """Return the key in ``name+hash+key``. Raises ``MalformedNoteError`` where name, hash and key do not fit together."""
+    """Return the key in ``name+hash+key``. Raises ``MalformedNoteError`` where the hash does not match name and key."""
     name, _, rest = text.strip().partition("+")
     key_id, _, encoded = rest.partition("+")
     key = _decoded(encoded)
@@ -96,7 +96,7 @@ def verifier_key(text: str) -> VerifierKey:
         raise MalformedNoteError("not an Ed25519 verifier key, name+hash+key")
     found = VerifierKey(name, key[1:])
     if not _KEY_ID.fullmatch(key_id) or bytes.fromhex(key_id) != found.key_id():
-        raise MalformedNoteError("the hash of the verifier key does not belong to its name and key")
+        raise MalformedNoteError("the hash of the verifier key does not match its name and key")
     return found
 
 
@@ -109,10 +109,10 @@ def sign(checkpoint: Checkpoint, key: VerifierKey, signer: Sign, *, now_s: int) 
 
 
 def open_note(note: str, key: VerifierKey, verify: Verify) -> VerifiedCheckpoint:
-    """Return what *note* says, if *key* signed it.
+    """Return the checkpoint in *note* if *key* signed it.
 
-    Raises ``MalformedNoteError`` for a note that is no checkpoint of this key's log, or whose signature does not hold.
-    Signatures of keys that are not known are ignored (signed-note).
+    Raises ``MalformedNoteError`` for a note without a checkpoint of this key's log, or with an invalid signature. Signatures of
+    unknown keys are ignored (signed-note).
     """
     text, signatures = _parts(note)
     checkpoint = _checkpoint(text)
@@ -127,7 +127,7 @@ def open_note(note: str, key: VerifierKey, verify: Verify) -> VerifiedCheckpoint
 
 
 def checkpoint_in(note: str) -> Checkpoint:
-    """Return what *note* says, whoever signed it: for looking something up, never for believing it."""
+    """Return the checkpoint in *note* without verifying it: for a look-up only, never as evidence."""
     return _checkpoint(_parts(note)[0])
 
 
@@ -179,7 +179,7 @@ def _checkpoint(text: str) -> Checkpoint:
 
 
 def _decoded(text: str) -> bytes:
-    """Decode strictly: a text that another text also decodes from is refused."""
+    """Decode strictly: a non-canonical spelling is refused."""
     try:
         found = b64decode(text.encode("ascii"), validate=True)
     except (Base64Error, ValueError):

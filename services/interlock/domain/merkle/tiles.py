@@ -1,7 +1,7 @@
-"""Where a log's hashes and checkpoints lie in a folder (C2SP tlog-tiles), and the lines of the entries beside them.
+"""The layout of a log's hashes and checkpoints in a folder (C2SP tlog-tiles), and the lines of its entries.
 
-The same layout serves an anchor, which has no entries, and a bundle for an auditor, which has. A log that was cut short and
-went on is another log to its readers: it gets a generation, which ends its origin and names its folder (``origin/2``, ``2/``).
+An anchor, which has no entries, and a bundle for an auditor, which has them, share this layout. To its readers, a log that was
+truncated and continued is another log. It gets a generation, which ends its origin and names its folder (``origin/2``, ``2/``).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ ENTRIES = "entries.ndjson"
 MANIFEST = "bundle.json"
 REPORTS = "reports"
 LONGEST_LINE = 4_194_304
-"""Bytes of an entry at most: 64 KiB of data, escaped twice, and a session's record, with room."""
+"""Maximum bytes of an entry: 64 KiB of data, escaped twice, and a session's record, with a margin."""
 MOST_GENERATIONS = 1000
 
 Line = tuple[bytes, bytes]
-"""An entry's bytes, empty when they are gone, and its leaf hash."""
+"""The bytes of an entry, empty when they are gone, and its leaf hash."""
 
 _HIDDEN = re.compile(rb'\{"leaf":"([0-9a-f]{64})"\}')
 _GENERATION = re.compile(r"[1-9][0-9]{0,2}", re.ASCII)
@@ -38,7 +38,7 @@ def tile_path(level: int, index: int, width: int = TILE_WIDTH) -> tuple[str, ...
 
 
 def tiles_between(old_size: int, new_size: int) -> Iterator[tuple[int, int, int]]:
-    """Return level, index and width of every tile that a log of *new_size* has and one of *old_size* had not."""
+    """Return level, index and width of every tile that a log of *new_size* has and a log of *old_size* has not."""
     level = 0
     while (count := new_size >> TILE_HEIGHT * level) > 0:
         before = old_size >> TILE_HEIGHT * level
@@ -53,13 +53,13 @@ def hashes_in(tile: bytes) -> list[bytes]:
     return [tile[at : at + HASH_BYTES] for at in range(0, len(tile), HASH_BYTES)]
 
 
-def origin_of(name: str, generation: int) -> str:
-    """Return the origin of a log's generation."""
+def generation_origin(name: str, generation: int) -> str:
+    """Return the origin of one generation of a log."""
     return name if generation == 1 else f"{name}/{generation}"
 
 
-def generation_of(name: str, origin: str) -> int:
-    """Return which generation of the log *name* the origin is of; 0 for another log's."""
+def parse_generation(name: str, origin: str) -> int:
+    """Return the generation of the log *name* in *origin*; 0 for another log."""
     if origin == name:
         return 1
     number = origin.removeprefix(f"{name}/")
@@ -67,18 +67,18 @@ def generation_of(name: str, origin: str) -> int:
     return int(number) if found else 0
 
 
-def folder_of(generation: int) -> tuple[str, ...]:
-    """Return the folder of a generation below the log's."""
+def generation_folder(generation: int) -> tuple[str, ...]:
+    """Return the folder of a generation, below the log's folder."""
     return () if generation == 1 else (str(generation),)
 
 
-def written(entry: bytes, leaf: bytes) -> bytes:
-    """Return the line of an entry in a bundle; one whose bytes are gone is told by its hash."""
+def format_line(entry: bytes, leaf: bytes) -> bytes:
+    """Return the line of an entry in a bundle. An entry whose bytes are gone is written as its hash."""
     return entry or b'{"leaf":"' + leaf.hex().encode() + b'"}'
 
 
-def line_of(text: bytes) -> Line:
-    """Return what a line of a bundle says."""
+def parse_line(text: bytes) -> Line:
+    """Return the entry and the leaf hash in a line of a bundle."""
     found = _HIDDEN.fullmatch(text) if text.startswith(b'{"leaf"') else None
     return (b"", bytes.fromhex(found[1].decode())) if found else (text, leaf_hash(text))
 
@@ -95,7 +95,7 @@ def runs(positions: Iterable[int]) -> list[tuple[int, int]]:
 
 
 def beyond(positions: Sequence[tuple[int, int]], covered: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return what of the rising runs in *positions* no run in *covered* has; in one pass, for a log may have millions."""
+    """Return the parts of the rising runs in *positions* outside all runs in *covered*. One pass: a log may have millions."""
     left: list[tuple[int, int]] = []
     others = sorted(covered)
     at, reached = 0, 0  # the first *at* of the others end at *reached* or before

@@ -1,8 +1,8 @@
 """The Merkle tree over all entries of the log: hashes, roots and proofs (RFC 6962 §2.1, RFC 9162 §2.1).
 
-``leaf = sha256(0x00 || entry)``, ``node = sha256(0x01 || left || right)``; the two prefixes keep an entry from standing for
-a node. A tree of n leaves is a left tree of the largest power of two below n and a right one of the rest. A proof is made
-from hashes of complete subtrees, named by level and index: leaves ``[index << level, (index + 1) << level)``.
+``leaf = sha256(0x00 || entry)``, ``node = sha256(0x01 || left || right)``; the two prefixes prevent an entry from passing as
+a node. A tree of n leaves has a left subtree with the largest power of two below n and a right subtree with the rest. A proof
+consists of hashes of complete subtrees, named by level and index: leaves ``[index << level, (index + 1) << level)``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ EMPTY_ROOT = sha256(b"").digest()
 """Root of a tree without leaves."""
 TILE_HEIGHT = 8
 TILE_WIDTH = 1 << TILE_HEIGHT
-"""Complete subtrees of 256 and of 65,536 leaves are stored, so that a proof reads few hashes."""
+"""Levels of the stored hashes. Complete subtrees of 256 and 65,536 leaves are stored, so that a proof reads few hashes."""
 STORED_LEVELS = (TILE_HEIGHT, 2 * TILE_HEIGHT)
 
 MAX_PROOF = 63
-"""Most hashes of a proof in a log of fewer than 2^63 entries; of a consistency proof one more."""
+"""Maximum number of hashes in a proof for a log of fewer than 2^63 entries; a consistency proof has one more."""
 
 NodeOf = Callable[[int, int], bytes]
-"""Returns the hash of a complete subtree by level and index."""
+"""Returns the hash of a complete subtree, by level and index."""
 ReadHashes = Callable[[int, int, int], Sequence[bytes]]
-"""Returns the stored hashes of a level (0, 8 or 16) from one index up to, and without, another."""
+"""Returns the stored hashes of a level (0, 8 or 16) from a first index to an end index (exclusive)."""
 
 
 def leaf_hash(entry: bytes) -> bytes:
@@ -39,7 +39,7 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 
 def complete_root(hashes: Sequence[bytes]) -> bytes:
-    """Return the root over *hashes*, a power of two of them: what is stored at the levels of ``STORED_LEVELS``."""
+    """Return the root over *hashes*, whose number is a power of two: a value of a level in ``STORED_LEVELS``."""
     if not hashes or len(hashes) & (len(hashes) - 1):
         raise ValueError("a complete subtree has a power of two of leaves")
     row = list(hashes)
@@ -48,7 +48,7 @@ def complete_root(hashes: Sequence[bytes]) -> bytes:
     return row[0]
 
 
-def root_of(hashes: Iterable[bytes]) -> bytes:
+def merkle_root(hashes: Iterable[bytes]) -> bytes:
     """Return the root of the tree with these leaf hashes."""
     frontier = Frontier()
     for leaf in hashes:
@@ -57,7 +57,7 @@ def root_of(hashes: Iterable[bytes]) -> bytes:
 
 
 class Frontier:
-    """A tree that grows by one leaf at a time and keeps only the roots of its complete subtrees, the largest first."""
+    """A tree that grows leaf by leaf and keeps only the roots of its complete subtrees, the largest first."""
 
     def __init__(self, size: int = 0, peaks: Sequence[bytes] = ()) -> None:
         if size.bit_count() != len(peaks):
@@ -95,8 +95,8 @@ def inclusion_proof(index: int, size: int, node: NodeOf) -> list[bytes]:
     path, start, end = [], 0, size
     while end - start > 1:
         middle = start + _split(end - start)
-        inside, beside = ((start, middle), (middle, end)) if index < middle else ((middle, end), (start, middle))
-        path.append(_range_root(*beside, node))
+        inside, sibling = ((start, middle), (middle, end)) if index < middle else ((middle, end), (start, middle))
+        path.append(_range_root(*sibling, node))
         start, end = inside
     return path[::-1]
 
@@ -114,25 +114,25 @@ def consistency_proof(old_size: int, new_size: int, node: NodeOf) -> list[bytes]
         else:
             path.append(_range_root(start, middle, node))
             start = middle
-    if start:  # else it is the earlier root itself, which the verifier has
+    if start:  # otherwise it is the earlier root, which the verifier has
         path.append(_range_root(start, end, node))
     return path[::-1]
 
 
 def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes], root: bytes) -> bool:
-    """Return whether *proof* leads from the leaf hash at *index* to *root*, the root of *size* leaves (RFC 9162 §2.1.3.2)."""
+    """Return whether *proof* links the leaf hash at *index* to *root*, the root of *size* leaves (RFC 9162 §2.1.3.2)."""
     if not 0 <= index < size or not _hashes((leaf, root, *proof)):
         return False
     at, last, found = index, size - 1, leaf
-    for beside in proof:
+    for sibling in proof:
         if last == 0:
             return False
         if at & 1 or at == last:
-            found = node_hash(beside, found)
+            found = node_hash(sibling, found)
             while not at & 1 and at:
                 at, last = at >> 1, last >> 1
         else:
-            found = node_hash(found, beside)
+            found = node_hash(found, sibling)
         at, last = at >> 1, last >> 1
     return last == 0 and hmac.compare_digest(found, root)
 
@@ -140,7 +140,7 @@ def verify_inclusion(leaf: bytes, index: int, size: int, proof: Sequence[bytes],
 def verify_consistency(
     old_size: int, new_size: int, proof: Sequence[bytes], *, old_root: bytes, new_root: bytes
 ) -> bool:
-    """Return whether *proof* shows that the later tree begins with the earlier one (RFC 9162 §2.1.4.2)."""
+    """Return whether *proof* shows that the earlier tree is a prefix of the later one (RFC 9162 §2.1.4.2)."""
     if not 0 < old_size <= new_size or not _hashes((old_root, new_root, *proof)):
         return False
     if old_size == new_size:
@@ -152,28 +152,28 @@ def verify_consistency(
     while at & 1:
         at, last = at >> 1, last >> 1
     old, new = path[0], path[0]
-    for beside in path[1:]:
+    for sibling in path[1:]:
         if last == 0:
             return False
         if at & 1 or at == last:
-            old, new = node_hash(beside, old), node_hash(beside, new)
+            old, new = node_hash(sibling, old), node_hash(sibling, new)
             while not at & 1 and at:
                 at, last = at >> 1, last >> 1
         else:
-            new = node_hash(new, beside)
+            new = node_hash(new, sibling)
         at, last = at >> 1, last >> 1
     return last == 0 and hmac.compare_digest(old, old_root) and hmac.compare_digest(new, new_root)
 
 
 class StoredTree:
-    """Hashes of complete subtrees from what is stored: leaves, and the levels 8 and 16, read a block at a time."""
+    """Hashes of complete subtrees, from the stored levels 0 (leaves), 8 and 16. Reads a block at a time."""
 
     def __init__(self, read: ReadHashes) -> None:
         self._read = read
         self._blocks: dict[tuple[int, int], Sequence[bytes]] = {}
 
     def node(self, level: int, index: int) -> bytes:
-        """Return the hash of a complete subtree. Raises ``LookupError`` where the store holds less than that."""
+        """Return the hash of a complete subtree. Raises ``LookupError`` where the store is incomplete."""
         base = min(level - level % TILE_HEIGHT, STORED_LEVELS[-1])
         start, end = index << level - base, (index + 1) << level - base
         return complete_root(self._hashes(base, start, end))
@@ -192,12 +192,12 @@ class StoredTree:
 
 
 def _range_root(start: int, end: int, node: NodeOf) -> bytes:
-    """Return the root over the leaves of a range that the tree's shape cut out."""
+    """Return the root over a range of leaves that the tree's shape defines."""
     return _joined([node(level, index) for level, index in _complete(start, end)])
 
 
 def _joined(peaks: Sequence[bytes]) -> bytes:
-    """Return the root over complete subtrees of falling size."""
+    """Return the root over complete subtrees, the largest first."""
     found = peaks[-1]
     for peak in reversed(peaks[:-1]):
         found = node_hash(peak, found)
@@ -205,7 +205,7 @@ def _joined(peaks: Sequence[bytes]) -> bytes:
 
 
 def _complete(start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Cut a range, aligned at its start, into complete subtrees, the largest first."""
+    """Split a range, aligned at its start, into complete subtrees, the largest first."""
     while start < end:
         level = (end - start).bit_length() - 1
         yield level, start >> level

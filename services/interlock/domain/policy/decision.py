@@ -1,10 +1,10 @@
-"""What happens to an analysed response: the one pure decision (SPEC-006 §3 and §4, SPEC-012 §2.3 and §5)."""
+"""The decision about an analysed response, as a pure function (SPEC-006 §3 and §4, SPEC-012 §2.3 and §5)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import EXHAUSTED_AT, FULL, Micros, charge
 from interlock.domain.errors import invalid
 from interlock.domain.policy.directives import Oversight, Policy, Tier
@@ -23,7 +23,7 @@ QUALITY_NOT_AVAILABLE = "QUALITY_NOT_AVAILABLE"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Situation:
-    """What a decision rests on beside the findings. An empty ``accept_quality`` accepts every tier."""
+    """The inputs of a decision besides the findings. An empty ``accept_quality`` accepts every tier."""
 
     policy: Policy
     report_only: Policy
@@ -38,9 +38,9 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
-    """What happens and why. ``reason`` and ``halt_reason`` are constants and empty when the response is delivered.
+    """What happens and why. ``reason`` and ``halt_reason`` are constants, and empty when the response is delivered.
 
-    ``halt_reason`` is what SPEC-002 §13.2 lists, then HIGH_ or MEDIUM_HALLUCINATION_RISK, or the type of the breach.
+    ``halt_reason`` is a reason of SPEC-002 §13.2, HIGH_ or MEDIUM_HALLUCINATION_RISK, or the type of the breach.
     ``cause`` is the directive, header, budget or eu-ai-act that led to it, or none.
     """
 
@@ -50,30 +50,30 @@ class PolicyOutcome:
     halt_reason: str = ""
     oversight_required: bool = False
     remedies: tuple[Remedy, ...] = ()
-    """What a re-dispatch is told; empty for every other action."""
+    """The remedies of a re-dispatch; empty for every other action."""
     strategy: str = ""
     """Strategy of a re-dispatch; empty for every other action."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The answer to one situation."""
+    """The result of one decision."""
 
     outcome: PolicyOutcome
     oversight: Oversight
     warned: bool
     broken: tuple[Breach, ...]
     reported: tuple[Breach, ...]
-    """Breaches of the report-only policy; they change nothing else (I13)."""
+    """Breaches of the report-only policy. They change nothing else (I13)."""
     unprotected_pii: bool
-    """Personal data was found and the caller did not declare no-store: to be logged (SPEC-002 §7.3)."""
+    """Personal data was found and the caller did not declare no-store; this is logged (SPEC-002 §7.3)."""
 
 
 def decide(situation: Situation, findings: Findings) -> Verdict:
-    """Return what happens to the response. HALT outranks HOLD, HOLD outranks REJECT_QUALITY, and that DELIVER.
+    """Return what happens to the response. The order is HALT, HOLD, REJECT_QUALITY, DELIVER.
 
-    Before all of them comes a remedy, while one is left that could lead to a better answer being delivered.
-    Refused with BUDGET_OUT_OF_RANGE when the budget or the charge cannot be one.
+    A remedy comes before all of them, as long as one is left that could lead to the delivery of a better answer.
+    Refused with BUDGET_OUT_OF_RANGE when the budget or the charge is out of range.
     """
     _check_money(situation)
     state = _state(situation)
@@ -98,25 +98,25 @@ def _check_money(situation: Situation) -> None:
 
 
 def _state(situation: Situation) -> BreakerState:
-    """Return the breaker that the response meets: the stricter of the one before and the one after its own charge.
+    """Return the breaker state that applies: the stricter of the states before and after the response's own charge.
 
-    It is released only after its charge is settled, so the state after is in force by then: a call that itself takes
-    the budget to 0.10 is halted (I2), and one that takes it to 0.50 is under review already. The one before may be
-    stricter than this budget tells: another branch of the session may have opened it (requirements.md, reading 7).
+    A response is released only after its charge is settled, so the later state is in force by then. A call that takes the
+    budget to 0.10 is itself halted (I2), and a call that takes it to 0.50 is itself reviewed. The earlier state may be
+    stricter than this budget implies: another branch of the session may have opened the breaker (requirements.md, reading 7).
     """
-    return max(situation.breaker, state_of(charge(situation.budget, situation.charge)))
+    return max(situation.breaker, breaker_state(charge(situation.budget, situation.charge)))
 
 
 def _oversight(policy: Policy, state: BreakerState) -> Oversight:
-    """Return the mode that applies: outside CLOSED at least human-review (requirements.md, reading 1)."""
+    """Return the mode that applies: at least human-review unless the breaker is CLOSED (requirements.md, reading 1)."""
     chosen = Oversight.AUTO if policy.oversight is None else policy.oversight
     return chosen if state is BreakerState.CLOSED else max(chosen, Oversight.HUMAN_REVIEW)
 
 
 def _not_accepted(situation: Situation, findings: Findings) -> list[Breach]:
-    """Return what the caller's own bounds for this call refuse (SPEC-002 §4.13, §5.14).
+    """Return the breaches of the caller's own bounds for this call (SPEC-002 §4.13, §5.14).
 
-    CRP-Accept-Quality names minimum tiers: better than the lowest one named is never refused.
+    CRP-Accept-Quality names minimum tiers: a tier better than the lowest named one is never refused.
     """
     found = []
     risk, tiers = situation.accept_risk, situation.accept_quality
@@ -133,12 +133,12 @@ def _not_accepted(situation: Situation, findings: Findings) -> list[Breach]:
 def _treatment(
     situation: Situation, policy: Policy, findings: Findings, broken: tuple[Breach, ...]
 ) -> Treatment | None:
-    """Return the remedy to try; ``None`` where the end is certain: a spent budget, a prohibited use.
+    """Return the remedy to try; ``None`` where no remedy can help: a spent budget, a prohibited use.
 
     The budget after this response's own charge does not count: a better answer costs less, and this one is not charged
-    when another takes its place (SPEC-005 §19.3).
+    when another replaces it (SPEC-005 §19.3).
     """
-    if findings.prohibited or max(situation.breaker, state_of(situation.budget)) is BreakerState.OPEN:
+    if findings.prohibited or max(situation.breaker, breaker_state(situation.budget)) is BreakerState.OPEN:
         return None
     tried = treatment(policy, findings, broken, situation.progress, lasting=_lasting(situation, policy, findings))
     if tried and tried.action is not Action.REDISPATCH and _state(situation) is BreakerState.OPEN:
@@ -147,7 +147,7 @@ def _treatment(
 
 
 def _lasting(situation: Situation, policy: Policy, findings: Findings) -> frozenset[str]:
-    """Return the directives that no answer could keep: 'none' as source, and a tier that the envelope does not have."""
+    """Return the directives that no answer can satisfy: 'none' as source, and a tier above that of the envelope."""
     best = replace(findings, tier=findings.envelope_tier or findings.tier)
     found = (*breaches(policy, best), *_not_accepted(situation, best))
     return frozenset(
@@ -168,10 +168,9 @@ def _treated(tried: Treatment) -> PolicyOutcome:
 
 
 def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> PolicyOutcome:
-    """Return the outcome, named by its most final cause.
+    """Return the outcome, named by its gravest cause.
 
-    First a spent budget, which ends the session; then a prohibited use; then what was found in the response; and only
-    then what could not be found out.
+    The order is: a spent budget, which ends the session; a prohibited use; findings in the response; absent signals.
     """
     if state is BreakerState.OPEN:
         return _halt("budget", BUDGET_DEPLETED, "SAFETY_BUDGET_DEPLETED")

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 from interlock.domain.risk.risk import RiskLevel
 
 MAX_BYTES = 8192
-"""Longest text of a policy, as written or canonical (SPEC-015 §8; the header reader's limit)."""
+"""Maximum length of a policy text, as given and canonical, bytes (SPEC-015 §8; the limit of the header reader)."""
 
 
 class Source(StrEnum):
-    """What a claim may rest on (SPEC-006 §3.1), in canonical order."""
+    """A permitted basis of a claim (SPEC-006 §3.1), in canonical order."""
 
     CONTEXT = "context"
     PARAMETRIC = "parametric"
@@ -33,7 +33,7 @@ class Tier(StrEnum):
 
 
 class Repetition(IntEnum):
-    """How much a response repeats (SPEC-005 §9.2); SEVERE can be found, but not allowed by a policy."""
+    """How much a response repeats (SPEC-005 §9.2). SEVERE is a finding; no policy can allow it."""
 
     NONE = 0
     MINOR = 1
@@ -44,7 +44,7 @@ class Repetition(IntEnum):
 class Strategy(IntEnum):
     """Dispatch strategy of ``upgrade-on-risk``, weakest remedy first.
 
-    The specification orders none. ``reflexive`` is last because it verifies (SPEC-006 §3.14) and because a half-open
+    The specification gives no order. ``reflexive`` is last because it verifies (SPEC-006 §3.14) and because a half-open
     breaker forces it (SPEC-012 §5.1).
     """
 
@@ -63,11 +63,11 @@ class Oversight(IntEnum):
 
 
 class Policy(NamedTuple):
-    """One policy; ``None``, ``False`` and the empty endpoint set mean that the directive is absent.
+    """One policy. ``None``, ``False`` and the empty endpoint set mean that the directive is absent.
 
     Thresholds are hundredths, 0 to 100: the grammar has at most two decimals, so numerically equal texts are equal.
     An empty ``default_src`` is ``'none'``. Endpoints are sets, because every layer that asked for reports gets them.
-    A named tuple, since making one takes a fifth of the time of a frozen dataclass and parsing is mostly that.
+    This is a named tuple because making one takes a fifth of the time of a frozen dataclass, and dominates parsing.
     """
 
     default_src: frozenset[Source] | None = None
@@ -91,11 +91,11 @@ class Policy(NamedTuple):
 
 
 NOTHING = Policy()
-"""The policy that demands nothing; its canonical text is empty."""
+"""The policy without directives. Its canonical text is empty."""
 
 
 def kebab(member: IntEnum) -> str:
-    """Return an enum member's name as the grammar writes it: HUMAN_REVIEW → human-review."""
+    """Return an enum member's name in the form of the grammar: HUMAN_REVIEW → human-review."""
     return member.name.lower().replace("_", "-")
 
 
@@ -151,17 +151,17 @@ _WRITERS: dict[str, Callable[[Any], Iterator[tuple[str, ...]]]] = {
 }
 
 DIRECTIVES = tuple(_WRITERS)
-"""Names of all directives in canonical order, which is the order of the fields of ``Policy``."""
+"""Names of all directives in canonical order: the order of the fields of ``Policy``."""
 
 
 def written(directive: str, value: Any) -> str:
-    """Return a directive's value as the canonical text has it; empty when absent or a flag."""
+    """Return a directive's value in the form of the canonical text; empty when absent or a flag."""
     values = () if value is None else _WRITERS[directive](value)
     return " ".join(word for words in values for word in words)
 
 
 def directives(policy: Policy) -> list[tuple[str, tuple[str, ...]]]:
-    """Return every directive of *policy* with its values, in canonical order. Each endpoint has a directive."""
+    """Return every directive of *policy* with its values, in canonical order. Each endpoint has its own directive."""
     return [
         (name, values)
         for name, value in zip(DIRECTIVES, policy, strict=True)

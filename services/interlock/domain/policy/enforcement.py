@@ -1,6 +1,6 @@
-"""Which directives a response breaks and what each breach demands (SPEC-006 §3).
+"""The directives that a response breaks, and the action for each breach (SPEC-006 §3).
 
-A directive whose signal is absent is broken: a detector that did not run never makes a response good (I10).
+A directive whose signal is absent is broken: a detector that did not run never passes a response (I10).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from interlock.domain.risk.risk import RiskLevel
 
 
 class Action(IntEnum):
-    """What happens to a response; numbers equal ``interlock.api.policy.v1.Action``."""
+    """What happens to a response. The numbers equal ``interlock.api.policy.v1.Action``."""
 
     DELIVER = 1
     REDISPATCH = 2
@@ -28,7 +28,7 @@ class Action(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Breach:
-    """One directive that a response broke, and the action that this alone would have."""
+    """A directive that a response broke, and the action that this breach alone would cause."""
 
     directive: str
     type: str
@@ -38,7 +38,7 @@ class Breach:
 
     @property
     def name(self) -> str:
-        """Name of the directive, without its value."""
+        """Name of the directive without its value."""
         return self.directive.partition(" ")[0]
 
 
@@ -50,8 +50,8 @@ NEEDED: dict[ClaimBasis, frozenset[Source]] = {
 }
 """Sources that ``default-src`` must list for a claim of each attribution (SPEC-006 §3.1, SPEC-005 §4.2).
 
-No signal tells a fact of the cross-session graph from one of the session, so ``ckf`` and ``cross-session`` alone admit
-nothing.
+No signal distinguishes a fact of the cross-session graph from a fact of the session, so ``ckf`` and ``cross-session`` alone
+admit nothing.
 """
 
 _UNGROUNDED = frozenset({ClaimBasis.PARAMETRIC, ClaimBasis.UNVERIFIABLE})
@@ -60,7 +60,7 @@ _SCORES = ("grounding", "entailment", "flow", "completeness")
 
 
 def breaches(policy: Policy, findings: Findings) -> list[Breach]:
-    """Return every directive of *policy* that the response breaks, gravest questions first."""
+    """Return every directive of *policy* that the response breaks, the gravest first."""
     return [
         *_risk(policy, findings.risk),
         *_sources(policy, findings.attributions),
@@ -80,9 +80,9 @@ def _risk(policy: Policy, risk: RiskLevel) -> Iterator[Breach]:
 
 
 def _oversight(mode: Oversight, risk: RiskLevel) -> Iterator[Breach]:
-    """Apply SPEC-002 §5.10. ``halt`` holds what ``human-review`` holds, or tightening to it would release HIGH risk.
+    """Apply SPEC-002 §5.10. ``halt`` also holds what ``human-review`` holds; otherwise a stricter policy would release HIGH risk.
 
-    ``auto`` leaves it to the other directives. ``log-only`` overrides none of them: the most restrictive one wins
+    ``auto`` leaves the decision to the other directives. ``log-only`` overrides none of them: the most restrictive wins
     (SPEC-006 §4.1).
     """
     directive = f"oversight {kebab(mode)}"
@@ -104,12 +104,12 @@ def _sources(policy: Policy, attributions: frozenset[ClaimBasis] | None) -> Iter
         directive = f"{name} {written(name, policy.default_src)}" if name == "default-src" else name
         if attributions is None:
             yield Breach(directive, kind, "", Action.HALT, missing=True)
-        elif refused & attributions or directive == "default-src 'none'":  # 'none' blocks output without a claim too
+        elif refused & attributions or directive == "default-src 'none'":  # 'none' also blocks output without a claim
             yield Breach(directive, kind, " ".join(each.name for each in sorted(refused & attributions)), Action.HALT)
 
 
 def _untrusted(trusted: frozenset[Source] | None) -> frozenset[ClaimBasis] | None:
-    if trusted is None:  # stands for `context parametric`, which admits every attribution
+    if trusted is None:  # means `context parametric`, which admits every attribution
         return None
     return frozenset(attribution for attribution, needed in NEEDED.items() if not needed <= trusted)
 
@@ -124,7 +124,7 @@ def _scores(policy: Policy, findings: Findings) -> Iterator[Breach]:
         kind = f"{name.upper()}_BELOW_THRESHOLD"
         if score is None:
             yield Breach(directive, kind, "", Action.HALT, missing=True)
-        elif not score >= threshold / 100:  # so that what is not a number is below every threshold
+        elif not score >= threshold / 100:  # so that NaN is below every threshold
             yield Breach(directive, kind, repr(score), Action.HALT)
 
 
@@ -152,5 +152,5 @@ def _quality(policy: Policy, tier: Tier | None) -> Iterator[Breach]:
 
 
 def not_good_enough(directive: str, tier: Tier | None) -> Breach:
-    """Return the breach of a demand for quality: HTTP 503, also where the tier is not known (SPEC-006 §3.6)."""
+    """Return the breach of a required quality: HTTP 503, also for an unknown tier (SPEC-006 §3.6)."""
     return Breach(directive, "QUALITY_BELOW_TIER", tier or "", Action.REJECT_QUALITY, missing=tier is None)

@@ -1,4 +1,4 @@
-"""What an analysed response shows, as far as a safety policy can ask: the input of ``enforcement`` and ``decision``."""
+"""The signals of an analysed response that a safety policy can test: the input of ``enforcement`` and ``decision``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interlock.domain.risk.risk import RiskLevel
 
 
 class ClaimBasis(IntEnum):
-    """What a claim rests on (SPEC-005 §4.2); numbers equal ``interlock.api.dpe.v1.Attribution``."""
+    """The basis of a claim (SPEC-005 §4.2). The numbers equal ``interlock.api.dpe.v1.Attribution``."""
 
     CONTEXT_GROUNDED = 1
     PARAMETRIC = 2
@@ -20,10 +20,10 @@ class ClaimBasis(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """Signals of one response. ``None`` means that a signal is absent: the stage did not run, so nothing is known.
+    """Signals of one response. ``None`` means that a signal is absent because its stage did not run.
 
     ``undefined`` names the scores that have no value for this response although their stage ran: ``grounding`` without
-    a checked claim, ``flow`` in the first window. They break no threshold. ``attributions`` holds those of all checked
+    a checked claim, ``flow`` in the first window. They break no threshold. ``attributions`` are those of all checked
     claims.
     """
 
@@ -41,6 +41,6 @@ class Findings:
     prohibited: bool
     """Whether the EU AI Act class is UNACCEPTABLE."""
     contradicted: bool = False
-    """Whether an earlier window is contradicted with severity CRITICAL (SPEC-005 §8.3)."""
+    """Whether the response contradicts an earlier window with severity CRITICAL (SPEC-005 §8.3)."""
     envelope_tier: Tier | None = None
-    """Tier of the envelope alone, before the quality score capped it; ``None`` when nothing says that it was."""
+    """Tier of the envelope alone, before the quality score capped it; ``None`` when no cap is known."""

@@ -1,4 +1,4 @@
-"""Joins all that is said about one request's safety into its effective policy (SPEC-006 §4 and §5, SPEC-002 §12.1)."""
+"""Joins all layers of policy for a request into its effective policy (SPEC-006 §4 and §5, SPEC-002 §12.1)."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from interlock.domain.risk.risk import RiskLevel
 
 MODES: Mapping[str, Policy] = {
     "strict": parse("halt-on CRITICAL; warn-on HIGH; block-ungrounded; require-grounding 0.75"),
-    # SPEC-006 §4.2 writes `warn-on CRITICAL; warn-on HIGH`: HIGH, the tighter of the two, says both.
+    # SPEC-006 §4.2 writes `warn-on CRITICAL; warn-on HIGH`: HIGH, the tighter one, covers both.
     "warn": parse("warn-on HIGH"),
     "permissive": NOTHING,
 }
-"""What each CRP-Safety-Mode stands for. Strict is SPEC-006's, which has one directive more than SPEC-002 §5.11."""
+"""The policy of each CRP-Safety-Mode. Strict follows SPEC-006, which has one directive more than SPEC-002 §5.11."""
 
 POLICY_HEADER = "CRP-Safety-Policy"
 REPORT_ONLY_HEADER = "CRP-Safety-Policy-Report-Only"
 MAX_LINES = 32
-"""Most field lines of one header, so that one request cannot keep the service busy."""
+"""Maximum number of field lines of one header, so that one request cannot keep the service busy."""
 
 _OVERSIGHT = {kebab(mode): Policy(oversight=mode) for mode in Oversight}
 _RISKS = {level.name: level for level in RiskLevel}
@@ -38,9 +38,9 @@ Parse = Callable[[str], Policy]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layers:
-    """What is said about one request. ``base`` is ``None`` for a new root; an empty text or list says nothing.
+    """The layers of policy of one request. ``base`` is ``None`` for a new root. An empty text or list is an absent layer.
 
-    ``agent`` is what the caller's agent type is registered with (SPEC-012 §7.1). It tightens whatever the rest says.
+    ``agent`` is the policy of the caller's registered agent type (SPEC-012 §7.1). It tightens the other layers.
     """
 
     default: Policy
@@ -55,15 +55,15 @@ class Layers:
 
 
 def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
-    """Return the effective policy and the report-only policy; *read* parses a line, so that a caller may cache it.
+    """Return the effective policy and the report-only policy. *read* parses a line; a caller may pass a cached parser.
 
-    A new root is held to the deployment's default and to all that its request says. Anything else is held to its base,
-    and its request can only tighten that. Of two layers that speak about one directive the tighter one counts. The agent
-    type's own policy is joined with either: being looser than the rest it changes nothing, and is no relaxation.
+    For a new root, the deployment's default and all layers of its request apply. Any other window is bound by its base, and
+    its request can only tighten the base. Where two layers have the same directive, the tighter value counts. The agent
+    type's own policy is joined in both cases: where it is looser than the rest, it changes nothing and is no relaxation.
 
-    Refused as ``parse`` for a malformed line, with SAFETY_MODE_UNKNOWN, OVERSIGHT_MODE_UNKNOWN, ACCEPT_RISK_UNKNOWN,
-    ACCEPT_QUALITY_UNKNOWN, with SAFETY_POLICY_INHERITANCE_VIOLATION when the request relaxes its base, with
-    POLICY_UNSATISFIABLE or POLICY_TOO_LONG when the layers do not fit together.
+    Refused like ``parse`` for a malformed line; with SAFETY_MODE_UNKNOWN, OVERSIGHT_MODE_UNKNOWN, ACCEPT_RISK_UNKNOWN or
+    ACCEPT_QUALITY_UNKNOWN; with SAFETY_POLICY_INHERITANCE_VIOLATION when the request relaxes its base; with
+    POLICY_UNSATISFIABLE or POLICY_TOO_LONG when the layers cannot be joined.
     """
     _check_acceptance(layers)
     lines = _lines(layers.lines, POLICY_HEADER, read)
@@ -73,8 +73,8 @@ def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
     report_only = _joined(_lines(layers.report_only_lines, REPORT_ONLY_HEADER, read))
     effective = _joined([layers.default, layers.agent, *asked])
     if layers.base is not None:
-        # The same request as at the root gives the same policy again and relaxes nothing (SPEC-007 §5.5: equal hashes),
-        # although it leaves out what the deployment added.
+        # A request that repeats the root's gives the same policy and relaxes nothing (SPEC-007 §5.5: equal hashes),
+        # although it leaves out the deployment's additions.
         if lines and effective != layers.base:
             _refuse_relaxation(layers.base, _joined(asked))
         added = [layer for layer in (layers.agent, *asked) if layer != NOTHING]
@@ -83,20 +83,20 @@ def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
 
 
 def _check_acceptance(layers: Layers) -> None:
-    """Refuse what the decision about this call could not use. It is no part of the policy, which outlives the call."""
+    """Refuse values that the decision about this call could not use. They are no part of the policy, which outlives the call."""
     _choice("ACCEPT_RISK_UNKNOWN", "CRP-Accept-Risk", layers.accept_risk, _RISKS, RiskLevel.CRITICAL)
     for tier in layers.accept_quality:
         _choice("ACCEPT_QUALITY_UNKNOWN", "CRP-Accept-Quality", tier or "''", _TIERS, Tier.D)
 
 
 def _joined(layers: Iterable[Policy]) -> Policy:
-    """Return the join of the layers that say something; one that is empty means nothing, not §3.1's default-src."""
+    """Return the join of the non-empty layers. An empty layer has no meaning; in particular it is not §3.1's default-src."""
     speaking = [layer for layer in layers if layer != NOTHING]
     return reduce(merge, speaking) if speaking else NOTHING
 
 
 def _lines(texts: Sequence[str], header: str, read: Parse) -> list[Policy]:
-    """Parse every field line of *header*: all of them are enforced (reliability.md A-12)."""
+    """Parse every field line of *header*. All lines are enforced (reliability.md A-12)."""
     if len(texts) > MAX_LINES:
         raise invalid(
             "POLICY_TOO_LONG", f"{header} was sent {len(texts)} times, at most {MAX_LINES} are read",
@@ -113,7 +113,7 @@ def _lines(texts: Sequence[str], header: str, read: Parse) -> list[Policy]:
 
 
 def _choice(reason: str, header: str, value: str, allowed: Mapping[str, T], absent: T) -> T:
-    """Return what a header's keyword stands for, in any case (SPEC-002 §2.3); *absent* when it is empty."""
+    """Return the value of a header's keyword, in any case (SPEC-002 §2.3); *absent* when it is empty."""
     if not value:
         return absent
     for keyword, meaning in allowed.items():
@@ -153,7 +153,7 @@ def _named(relaxation: Relaxation) -> dict[str, str]:
 
 
 def _fitting(policy: Policy) -> Policy:
-    """Refuse a join that no longer fits the language's bound: its text could not be read back."""
+    """Refuse a join whose text exceeds the limit of the language: it could not be read back."""
     length = len(canonical(policy))
     if length > MAX_BYTES:
         raise invalid(

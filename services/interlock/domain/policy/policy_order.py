@@ -1,8 +1,8 @@
-"""Which policy is tighter: the order of SPEC-012 §4.2 on every directive, and its join.
+"""The order of policies: SPEC-012 §4.2 on every directive, and its join.
 
-Each directive is a semilattice given by one function, the join of two present values: the loosest value that is at
+Each directive is a semilattice. One function defines it, the join of two present values: the loosest value that is at
 least as strict as both. A value is at least as strict as another exactly when joining them changes nothing. An absent
-directive lies below every present one (requirements.md, reading 6), but never below what its absence means.
+directive is below every present one (requirements.md, reading 6), but never below what its absence means.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from interlock.domain.errors import invalid
 from interlock.domain.policy.directives import DIRECTIVES, Oversight, Policy, Source, written
 
 WHEN_ABSENT: dict[str, Any] = {
-    # SPEC-006 §3.1: absent stands for `context parametric`, so adding a wider list is a relaxation.
+    # SPEC-006 §3.1: absence means `context parametric`, so adding a wider list is a relaxation.
     "default-src": frozenset({Source.CONTEXT, Source.PARAMETRIC}),
-    # SPEC-002 §5.10: absent leaves it to the policy and the risk, which is `auto`; adding log-only is a relaxation.
+    # SPEC-002 §5.10: absence leaves the decision to the policy and the risk (`auto`), so adding log-only is a relaxation.
     "oversight": Oversight.AUTO,
 }
 """What an absent directive means, where its absence is not the loosest value."""
 
 INHERITED = frozenset({"upgrade-on-risk", "report-uri", "report-to"})
-"""Directives that no child can relax: what it leaves out it has all the same (requirements.md, reading 6)."""
+"""Directives that no child can relax: a child that omits them has them all the same (requirements.md, reading 6)."""
 
 _JOINS: dict[str, Callable[[Any, Any], Any]] = {
     "default-src": lambda a, b: a & b,
@@ -59,7 +59,7 @@ _RULES = tuple(_Rule(name, _JOINS[name], WHEN_ABSENT.get(name), name not in INHE
 
 
 class Relaxation(NamedTuple):
-    """One directive in which a child is looser than its parent, with both values as written."""
+    """A directive in which a child is looser than its parent, with the text of both values."""
 
     directive: str
     parent_value: str
@@ -69,8 +69,8 @@ class Relaxation(NamedTuple):
 def relaxations(parent: Policy, child: Policy) -> list[Relaxation]:
     """Return every directive in which *child* is looser than *parent*, in canonical order; empty when it may inherit.
 
-    A directive that the child leaves out is a relaxation whatever its value (requirements.md, reading 6). A flag is
-    shown as ``present``; an absent ``default-src`` or ``oversight`` of the parent as what it means.
+    A directive that the child omits is a relaxation, whatever its value (requirements.md, reading 6). A flag is shown as
+    ``present``, and an absent ``default-src`` or ``oversight`` of the parent as the value that its absence means.
     """
     return [
         _relaxed(rule, before, after)
@@ -97,9 +97,9 @@ def _shown(directive: str, value: Any) -> str:
 
 
 def merge(one: Policy, other: Policy) -> Policy:
-    """Return the loosest policy that is at least as strict as both: it passes what both pass.
+    """Return the loosest policy that is at least as strict as both: it passes exactly what both pass.
 
-    Refused with POLICY_UNSATISFIABLE when the two accept no quality tier in common, which no text can say.
+    Refused with POLICY_UNSATISFIABLE when the two have no quality tier in common, which no text can express.
     """
     merged = Policy(*(_joined(*each) for each in zip(_RULES, one, other, strict=True)))
     if merged.require_quality == frozenset():

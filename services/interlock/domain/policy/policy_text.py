@@ -1,7 +1,7 @@
-"""Reads policy texts by the grammar of SPEC-006 §2.1, strictly, and says where and why a text is refused.
+"""Strict parser of policy texts (SPEC-006 §2.1). A refusal names the position and the cause.
 
-Like every ABNF string, names and keywords match in any case (RFC 5234 §2.3) and are written in one case afterwards.
-White space is as the grammar has it: one space inside a directive, any run of spaces and tabs after ``;``.
+Like every ABNF string, names and keywords match in any case (RFC 5234 §2.3); the canonical text has one case.
+White space follows the grammar: one space inside a directive, any run of spaces and tabs after ``;``.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ _BOTH: dict[str, Callable[[Any, Any], Any]] = {"oversight": max, "report_uri": o
 
 
 def parse(text: str) -> Policy:
-    """Return the policy that *text* declares, its profile expanded and joined with the rest.
+    """Return the policy in *text*, with its profile expanded and joined with the other directives.
 
     Refused with POLICY_EMPTY, POLICY_TOO_LONG, POLICY_NOT_ASCII, POLICY_BAD_SYNTAX, POLICY_UNKNOWN_DIRECTIVE,
     POLICY_DUPLICATE_DIRECTIVE, POLICY_BAD_VALUE, POLICY_BAD_URI or POLICY_UNSATISFIABLE. Metadata names the position
-    (characters from the start, from 0), expected, got and, where there is a near miss, did_you_mean.
+    (characters from the start, from 0), expected, got and, for a near miss, did_you_mean.
     """
     _check_whole(text)
     fields: dict[str, Any] = {}
@@ -58,7 +58,7 @@ def parse(text: str) -> Policy:
         except Flaw as flaw:
             raise _refused(flaw, _start(pieces, number) + len(piece) - len(directive)) from None
         seen.add(key)
-        # Two keys share a field where both count: oversight and its alias (the tighter one), and endpoints (all).
+        # Two keys share a field where both count: oversight and its alias (the tighter counts), and endpoints (all count).
         fields[field] = _BOTH[field](fields[field], value) if field in fields else value
     profile = fields.pop(_PROFILE, None)
     policy = Policy(**fields)
@@ -81,7 +81,7 @@ def _check_whole(text: str) -> None:
     if not text.isascii():
         at = next(i for i, character in enumerate(text) if not character.isascii())
         raise invalid(
-            "POLICY_NOT_ASCII", f"only ASCII may stand in a policy, character {at} is none",
+            "POLICY_NOT_ASCII", f"a policy is ASCII only; character {at} is not",
             position=str(at), expected="ASCII", got=f"U+{ord(text[at]):04X}",
         )  # fmt: skip
 
@@ -94,9 +94,9 @@ def _duplicate(key: str) -> Flaw:
 
 
 def _extended(profile: str, policy: Policy, pieces: list[str]) -> Policy:
-    """Join a profile with the directives beside it, which can only tighten it (reliability.md §7, row 18).
+    """Join a profile with the other directives, which can only tighten it (reliability.md §7, row 18).
 
-    An endpoint of one's own replaces the profile's: its user did not ask for reports to be sent elsewhere.
+    An explicit endpoint replaces the profile's: its user did not ask for reports to other places.
     """
     preset = _preset(profile)
     if policy.report_uri:
@@ -120,10 +120,10 @@ def _refused(flaw: Flaw, at: int) -> Refused:
 
 
 def _read(directive: str) -> tuple[str, str, Any]:
-    """Return one directive's key, field and value; no two directives of one text have the same key.
+    """Return the key, field and value of a directive. No two directives of one text may have the same key.
 
-    The key is the name, so that a directive stands once in a text (reliability.md §7, row 18). Only different endpoints
-    do not contradict one another, and a merged policy may have them: their keys hold the value.
+    The key is the name, so that a text has each directive once (reliability.md §7, row 18). Different endpoints do not
+    contradict one another, and a merged policy may have several, so their keys include the value.
     """
     if not _WORDS.fullmatch(directive):
         raise _misspaced(directive)
@@ -145,7 +145,7 @@ def _read(directive: str) -> tuple[str, str, Any]:
     return lowered, _ALIASES.get(lowered, lowered).replace("-", "_"), value
 
 
-# Directives repeat from policy to policy. Long ones are lists or endpoints: few are kept, so the cache stays small.
+# Directives repeat across policies. Long ones are lists or endpoints: few are kept, so that the cache stays small.
 _read_short = lru_cache(maxsize=4096)(_read)
 _read_long = lru_cache(maxsize=256)(_read)
 

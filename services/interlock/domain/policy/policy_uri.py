@@ -1,6 +1,6 @@
 """Report endpoints: absolute http and https URIs that cannot smuggle a directive (reliability.md A-13).
 
-This is syntax only. Whether an address may be called is decided where the report is sent (POL-9).
+This module checks the syntax only. The sender of a report decides whether an address may be called (POL-9).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]++\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*+))(?::(
 _REST = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+=:@/-]|%[0-9A-Fa-f]{2})*+)?+"
                    r"(?:\?(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*+)?+"
                    r"(?:#(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*+)?+")  # fmt: skip
-"""Path, query and fragment of RFC 3986 §3 without ``;`` and ``,``, which have a meaning around a policy."""
+"""Path, query and fragment of RFC 3986 §3 without ``;`` and ``,``, which separate directives and policies."""
 
 HIGHEST_PORT = 65535
 
 
 class UriError(ValueError):
-    """Why a URI is refused, and where."""
+    """A refused URI: the cause and its position."""
 
     def __init__(self, message: str, offset: int, expected: str) -> None:
         super().__init__(message)
@@ -68,5 +68,5 @@ def _unusable_character(text: str, index: int, at: int = 0) -> UriError:
     elif text[index] == "%":
         message = "'%' must be followed by two hexadecimal digits in the URI"
     else:
-        message = "the URI holds a character that may not stand there"
+        message = "the URI has a character that is not allowed there"
     return UriError(message, at + index, "a URI of RFC 3986 with ',' and ';' percent-encoded")

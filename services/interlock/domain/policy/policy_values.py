@@ -1,4 +1,4 @@
-"""Reads the value of each directive (SPEC-006 §2.1) and says what is wrong with one, where, and what was meant."""
+"""Readers of the directives' values (SPEC-006 §2.1), which report the fault, its position and a near miss."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GROUP = re.compile(r"[A-Za-z0-9_-]++")
 
 
 class Flaw(Exception):  # noqa: N818 - parse() turns it into a Refused with its position
-    """What is wrong inside one directive, *offset* characters from its start."""
+    """A fault inside a directive, *offset* characters from its start."""
 
     def __init__(self, reason: str, message: str, offset: int = 0, **details: str) -> None:
         super().__init__(message)
@@ -27,21 +27,21 @@ class Flaw(Exception):  # noqa: N818 - parse() turns it into a Refused with its 
 
 
 def bad_value(got: str, allowed: list[str], offset: int = 0) -> Flaw:
-    """Return the flaw of a keyword that is none of those allowed."""
+    """Return the flaw of a keyword that is not among the allowed ones."""
     expected = "one of " + " ".join(allowed)
     what = f"{shown(got)!r} is not {expected}" if got else f"a value is missing, {expected}"
     return Flaw("POLICY_BAD_VALUE", what, offset, expected=expected, got=shown(got), **near_miss(got, allowed))
 
 
 def near_miss(got: str, names: Iterable[str]) -> dict[str, str]:
-    """Return ``did_you_mean`` for refusal metadata, empty when no name is near *got*."""
+    """Return ``did_you_mean`` for the metadata of a refusal; empty when no name is similar to *got*."""
     lowered = {name.lower(): name for name in names}
     close = get_close_matches(got[:_SHOWN].lower(), lowered, n=1)
     return {"did_you_mean": lowered[close[0]]} if close else {}
 
 
 def shown(got: str) -> str:
-    """Return the start of a caller's text, fit for a message: what is no printable ASCII is escaped."""
+    """Return the start of a caller's text for use in a message. Characters outside printable ASCII are escaped."""
     return got[:_SHOWN].encode("unicode_escape").decode("ascii")
 
 
@@ -59,7 +59,7 @@ def _word(values: Mapping[str, Any]) -> Reader:
 
 
 def _set(values: Mapping[str, Any]) -> Reader:
-    """Read one or more of the keywords in *values*; naming one twice changes nothing."""
+    """Read one or more of the keywords in *values*. A repeated keyword changes nothing."""
     word = _word(values)
 
     def read(rest: str) -> frozenset[Any]:
@@ -83,13 +83,13 @@ def _sources(rest: str) -> frozenset[Source]:
     found: frozenset[Source | None] = _LISTED_SOURCES(rest)
     if None in found and len(found) > 1:
         raise Flaw(
-            "POLICY_BAD_VALUE", "'none' cannot stand beside other sources", expected="'none' alone", got=shown(rest)
+            "POLICY_BAD_VALUE", "'none' cannot be combined with other sources", expected="'none' alone", got=shown(rest)
         )
     return frozenset(source for source in found if source)
 
 
 def _threshold(rest: str) -> int:
-    """Read a threshold as hundredths; the grammar's 1*DIGIT allows 9.99, its meaning does not (§7, row 18)."""
+    """Read a threshold as hundredths. The grammar's 1*DIGIT allows 9.99; the meaning of a threshold does not (§7, row 18)."""
     expected = "a threshold from 0.00 to 1.00 with one or two decimals"
     found = _THRESHOLD.fullmatch(rest)
     whole = found[1].lstrip("0") if found else ""
@@ -148,4 +148,4 @@ READERS: Mapping[str, Reader] = {
     "report-uri": _uri,
     "report-to": _group,
 }
-"""What reads the value of each directive, alias included. Each raises ``Flaw``, counted from the value's start."""
+"""Directive → reader of its value, including aliases. Each raises ``Flaw`` with an offset from the value's start."""

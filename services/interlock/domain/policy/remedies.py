@@ -1,7 +1,7 @@
-"""Which remedy an answer gets before it is given up or given away (SPEC-005 §9.3, §10.3, §11.5, §19; docs/adr/0006).
+"""The choice of a remedy before an answer is delivered or refused (SPEC-005 §9.3, §10.3, §11.5, §19; docs/adr/0006).
 
-A remedy is tried only when a better answer could be delivered. It is bounded: two re-dispatches, one continuation and one
-bridge for a window, so that nobody can make a call go round for ever (reliability.md section 7, row 23).
+A remedy is tried only when a better answer could be delivered. Each window has at most two re-dispatches, one continuation and
+one bridge, so that no call can loop for ever (reliability.md section 7, row 23).
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ from interlock.domain.policy.findings import Findings
 from interlock.domain.risk.risk import RiskLevel
 
 MOST_REDISPATCHES = 2
-"""Re-dispatches of one window (§19.2)."""
+"""Maximum re-dispatches of one window (§19.2)."""
 
 MOST_CONTINUATIONS = 1
-"""Automatic continuations of one window (docs/adr/0006)."""
+"""Maximum automatic continuations of one window (docs/adr/0006)."""
 
 FLOW_BELOW = 0.50
-"""Flow that is remedied: the bound of §11.5, which finds what the 0.30 of §19.1 finds and more."""
+"""Flow below which a break is remedied: the bound of §11.5, which includes the 0.30 of §19.1."""
 
 COMPLETE_FROM = 0.70
 """Completeness below which an answer is PARTIAL or INCOMPLETE (§10.2)."""
 
 REDISPATCH_STRATEGY = "reflexive"
-"""What every re-dispatch is upgraded to (§19.2); it stands for ``hierarchical`` and ``batch`` too (docs/adr/0006)."""
+"""Strategy of every re-dispatch (§19.2). It also replaces ``hierarchical`` and ``batch`` (docs/adr/0006)."""
 
 
 class Remedy(IntEnum):
-    """What a re-dispatch is told to do better; numbers equal ``interlock.api.policy.v1.Remedy``."""
+    """What a re-dispatch must improve. The numbers equal ``interlock.api.policy.v1.Remedy``."""
 
     UPGRADE = 1
     CONTEXT_CORRECTION = 2
@@ -42,7 +42,7 @@ class Remedy(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """What was tried for the window so far, and what its call leaves open."""
+    """The remedies tried for the window so far, and the constraints of its call."""
 
     remediable: bool
     redispatches: int
@@ -51,7 +51,7 @@ class Progress:
     windows_left: int
     no_cache: bool
     continues: bool = False
-    """The caller continues an earlier answer, so that a break in the flow is a fault and no change of subject."""
+    """The caller continues an earlier answer, so a break in the flow is a fault, not a change of subject."""
 
 
 SPENT = Progress(
@@ -62,12 +62,12 @@ SPENT = Progress(
     windows_left=0,
     no_cache=True,
 )
-"""Nothing is left to try."""
+"""The progress after which no remedy is left."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Treatment:
-    """What is tried next: REDISPATCH with every remedy at once, CONTINUE, or STITCH."""
+    """The next step: REDISPATCH with all remedies at once, CONTINUE, or STITCH."""
 
     action: Action
     remedies: tuple[Remedy, ...] = ()
@@ -83,9 +83,9 @@ _CURED_BY_MORE = _CURED_BY_STITCH | {"require-completeness"}
 def treatment(
     policy: Policy, findings: Findings, broken: Collection[Breach], progress: Progress, *, lasting: Collection[str]
 ) -> Treatment | None:
-    """Return what to try next; ``None`` when the decision stands.
+    """Return the next remedy; ``None`` when the decision is final.
 
-    *broken* are the breaches of the answer, *lasting* the directives that no other answer could keep.
+    *broken* are the breaches of the answer, *lasting* the directives that no other answer can satisfy.
     """
     stopping = [breach for breach in broken if breach.action is not Action.DELIVER]
     if not progress.remediable or any(_hopeless(breach, lasting) for breach in stopping):
@@ -102,7 +102,7 @@ def treatment(
 
 
 def _hopeless(breach: Breach, lasting: Collection[str]) -> bool:
-    """Tell whether asking again could not help: a stage did not run, personal data is about, or nothing would do."""
+    """Tell whether another attempt is useless: a stage did not run, personal data was found, or no answer can comply."""
     return breach.missing or breach.name == "block-pii" or breach.directive in lasting
 
 
@@ -118,7 +118,7 @@ def _wanted(policy: Policy, findings: Findings, names: frozenset[str], *, contin
 
 
 def upgrades_from(policy: Policy) -> RiskLevel:
-    """Return the risk from which ``upgrade-on-risk`` acts: HIGH, or ``warn-on`` where that is stricter (SPEC-006 §3.14)."""
+    """Return the lowest risk at which ``upgrade-on-risk`` acts: HIGH, or ``warn-on`` if that is stricter (SPEC-006 §3.14)."""
     return RiskLevel.HIGH if policy.warn_on is None else min(RiskLevel.HIGH, policy.warn_on)
 
 
@@ -131,5 +131,5 @@ def _incomplete(findings: Findings, names: frozenset[str]) -> bool:
 
 
 def _below(score: float | None, bound: float) -> bool:
-    """Tell whether a score that is known does not reach *bound*; what is not a number reaches none."""
+    """Tell whether a known score is below *bound*. NaN is below every bound."""
     return score is not None and not score >= bound

@@ -1,12 +1,12 @@
 """The composite hallucination risk: four signals, weighed, amplified, floored and classified (SPEC-005 §7, §16, §17).
 
-Weights and factors are this deployment's calibration (§16.3). They are checked when they are made: the weights sum to
-1.0 and keep the order of §16.2, the factors keep the order of §17. Thresholds are normative and live in ``risk``.
+Weights and factors are this deployment's calibration (§16.3). Their constructors check them: the weights sum to 1.0 and
+follow the order of §16.2, the factors follow the order of §17. Thresholds are normative and are in ``risk``.
 
-Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and has nothing
-to say about a text without claims. So each finding below keeps the answer from being LOW. A floor is MEDIUM and not
-more: it costs budget and shows, while policies that want to stop such an answer (block-fabrication, require-grounding)
-act on the findings themselves. How many claims are bad still decides whether the risk is HIGH or CRITICAL.
+Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and is undefined for a
+text without claims. So each finding below prevents LOW. A floor is MEDIUM and not more: it costs budget and is visible,
+while policies that stop such an answer (block-fabrication, require-grounding) act on the findings themselves. The number of
+bad claims still decides whether the risk is HIGH or CRITICAL.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _RANKS = (
 
 
 class Floor(Enum):
-    """A finding that keeps an answer from being LOW."""
+    """A finding that prevents the class LOW."""
 
     EMPTY_RESPONSE = "EMPTY_RESPONSE"
     NO_CHECKABLE_CLAIM = "NO_CHECKABLE_CLAIM"
@@ -65,7 +65,7 @@ class RiskSignals:
 
 @dataclass(frozen=True)
 class Weights:
-    """Weight of each signal; made with others than these, it raises ``ValueError``."""
+    """Weight of each signal. Raises ``ValueError`` for weights that break §16.2 or §16.3."""
 
     attribution: float = 0.35
     fidelity: float = 0.25
@@ -73,7 +73,7 @@ class Weights:
     specificity: float = 0.15
 
     def __post_init__(self) -> None:
-        """Hold §16.2 and §16.3: the sum is 1.0; attribution first, fidelity and entailment equal second."""
+        """Check §16.2 and §16.3: the sum is 1.0; attribution first, then fidelity and entailment with equal weights."""
         if abs(math.fsum(asdict(self).values()) - 1.0) > _SLACK:
             raise ValueError("the weights must sum to 1.0 (SPEC-005 §16.3)")
         middle_is_equal = math.isclose(self.fidelity, self.entailment, abs_tol=_SLACK)
@@ -94,14 +94,14 @@ def _factors() -> dict[Amplifier, float]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Weights, factors and floor in use; what breaks an order of the specification raises ``ValueError``."""
+    """Weights, factors and floor in use. Raises ``ValueError`` for values that break an order of the specification."""
 
     weights: Weights = field(default_factory=Weights)
     factors: dict[Amplifier, float] = field(default_factory=_factors)
     floor: float = MEDIUM_FROM
 
     def __post_init__(self) -> None:
-        """Hold §17: substantial over significant over moderate over light over none."""
+        """Check §17: substantial over significant over moderate over light over none."""
         if set(self.factors) != set(Amplifier):
             raise ValueError("every amplifier needs a factor (§17)")
         ranks = [[self.factors[a] for a in rank] for rank in _RANKS]
@@ -114,7 +114,7 @@ class Calibration:
 
 @dataclass(frozen=True)
 class Composite:
-    """The score, how it came about, and its class."""
+    """The score, its derivation and its class."""
 
     base: float
     score: float
@@ -132,8 +132,8 @@ def compose(
 ) -> Composite:
     """Return the composite of one answer.
 
-    A signal outside 0.0 to 1.0 is clamped; one that is not a number makes the answer CRITICAL (reliability.md A-40).
-    Amplifiers multiply, so they leave a base of 0.0 as it is. A floor lifts a score and never lowers one.
+    A signal outside 0.0 to 1.0 is clamped; NaN makes the answer CRITICAL (reliability.md A-40). Amplifiers multiply, so a
+    base of 0.0 remains 0.0. A floor raises a score and never lowers it.
     """
     values, weights = asdict(signals), asdict(calibration.weights)
     applied = tuple(a for a in Amplifier if a in set(amplifiers))

@@ -1,8 +1,8 @@
-"""Regulatory classification: what a registered domain means under the EU AI Act, and which controls a call evidences.
+"""Regulatory classification: the EU AI Act class of a registered domain, and the controls that a call evidences.
 
-Tables only (SPEC-005 §14, SPEC-010). Each control names the evidence that it needs; it is met when all of that evidence
-was there. What nothing in this product produces (an impact report, erasure, data residency) is evidence too: a control
-that needs it is counted and is not met.
+Tables only (SPEC-005 §14, SPEC-010). Each control names the evidence that it needs, and is met when all of it is present.
+Evidence that this product never produces (an impact report, erasure, data residency) is in the tables too: a control that
+needs it is counted and is not met.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ DOMAINS = {
     "creative": AiActClass.MINIMAL,
 }
 """§14.2, and the other areas of Annex III. Financial and medical are not in §14.2: they are treated as general, and §17
-raises their stakes by an amplifier of their own."""
+raises their stakes with an amplifier of their own."""
 
 ALIASES = {
     "biometric": "biometric-identification",
@@ -65,14 +65,14 @@ _UPGRADED = frozenset({"", "general", "financial", "medical"})
 
 
 def canonical_domain(name: str) -> str | None:
-    """Return the registered domain that *name* stands for, "" for none; ``None`` when it is not known."""
+    """Return the registered domain that *name* means, "" for an empty name, ``None`` for an unknown one."""
     folded = "-".join(name.strip().lower().replace("_", " ").replace("-", " ").split())
     folded = ALIASES.get(folded, folded)
     return folded if folded in DOMAINS or not folded else None
 
 
 def ai_act_class(domain: str, *, personal_data_in_decision: bool) -> AiActClass:
-    """Return the class of a canonical domain; an unregistered system ("") counts as general information (§14.2)."""
+    """Return the class of a canonical domain. An unregistered system ("") counts as general information (§14.2)."""
     base = DOMAINS[domain or "general"]
     if personal_data_in_decision and domain in _UPGRADED:
         return max(base, AiActClass.HIGH)
@@ -80,7 +80,7 @@ def ai_act_class(domain: str, *, personal_data_in_decision: bool) -> AiActClass:
 
 
 class ControlEvidence(Enum):
-    """Something that a call can leave behind as evidence."""
+    """A kind of evidence that a call can produce."""
 
     ATTRIBUTED = auto()
     FIDELITY_CHECKED = auto()
@@ -100,8 +100,8 @@ class ControlEvidence(Enum):
     MINIMISED = auto()  # personal data kept out of what is stored: not done here
     RESIDENCY = auto()  # not produced here
     ERASURE = auto()  # not produced here
-    ENCRYPTION = auto()  # not known here: it is the deployment's
-    REPRODUCIBLE = auto()  # a seed of the model: not known here
+    ENCRYPTION = auto()  # unknown here: it depends on the deployment
+    REPRODUCIBLE = auto()  # a seed of the model: unknown here
 
 
 @dataclass(frozen=True)
@@ -117,14 +117,14 @@ class Control:
 
 @dataclass(frozen=True)
 class Controls:
-    """What applied to a call, and what of it was met."""
+    """The controls that applied to a call, and the ones that were met."""
 
     met: tuple[Control, ...]
     total: int
 
     @property
     def iso_42001(self) -> tuple[str, ...]:
-        """The controls of Annex A that were met, as a header may list them (SPEC-002 §7.4)."""
+        """The met controls of Annex A that a header may list (SPEC-002 §7.4)."""
         return tuple(c.id for c in self.met if c.framework == ISO_42001 and c.id.startswith("A."))
 
 
@@ -140,7 +140,7 @@ def _controls(
     classes: frozenset[AiActClass] = frozenset(AiActClass),
     personal_data_only: bool = False,
 ) -> Iterator[Control]:
-    """Yield the controls of a table: a line for each, its id and the evidence that it needs."""
+    """Yield the controls of a table. Each line has an id and the evidence that the control needs."""
     for line in table.strip().splitlines():
         name, _, needs = line.strip().partition(": ")
         evidence = frozenset(ControlEvidence[each] for each in needs.split())
@@ -227,13 +227,13 @@ CONTROLS = (
         """,
     ),
 )
-"""Every control that SPEC-010 §1 to §4 maps. A.7.3 and MAP 3.5 are left out: it says that no protocol covers them."""
+"""Every control that SPEC-010 §1 to §4 maps. A.7.3 and MAP 3.5 are left out: according to SPEC-010, no protocol covers them."""
 
 
 def controls(evidence: Collection[ControlEvidence], *, ai_class: AiActClass, personal_data: bool) -> Controls:
-    """Return the controls that apply to a system of this class, and those that *evidence* meets (SPEC-002 §7.8).
+    """Return the controls that apply to a system of this class, and the ones that *evidence* meets (SPEC-002 §7.8).
 
-    The articles for high-risk systems apply from HIGH on, the GDPR where personal data was found.
+    The articles for high-risk systems apply from HIGH, and the GDPR applies where personal data was found.
     """
     applying = [c for c in CONTROLS if ai_class in c.classes and (personal_data or not c.personal_data_only)]
     return Controls(tuple(c for c in applying if c.needs <= set(evidence)), len(applying))

@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class RiskLevel(IntEnum):
-    """Risk of a response, in rising order; numbers equal ``interlock.api.common.v1.RiskLevel``."""
+    """Risk of a response, in rising order. The numbers equal ``interlock.api.common.v1.RiskLevel``."""
 
     LOW = 1
     MEDIUM = 2
@@ -21,7 +21,7 @@ CRITICAL_FROM = 0.70
 
 
 def classify(composite: float) -> RiskLevel:
-    """Return the class of a composite score, 0.0 to 1.0. What is not a number is CRITICAL (reliability.md A-40)."""
+    """Return the class of a composite score, 0.0 to 1.0. NaN is CRITICAL (reliability.md A-40)."""
     if math.isnan(composite) or composite >= CRITICAL_FROM:
         return RiskLevel.CRITICAL
     if composite >= HIGH_FROM:

@@ -16,7 +16,7 @@ from interlock.domain.budget import FULL, Micros
 from interlock.domain.errors import Refused, conflict, unauthenticated
 from interlock.domain.ids import SessionId
 from interlock.domain.session.token import KeyOf
-from interlock.domain.signed import MalformedError, decoded, encoded, mac_of, object_of, split
+from interlock.domain.signed import MalformedError, compute_mac, decoded, encoded, parse_json, split
 
 TEXT_LIMIT = 2048
 VERSION = 1
@@ -65,7 +65,7 @@ def mint(grant: Grant, key: bytes) -> str:
         "kv": grant.key_version,
     }
     payload = encoded(json.dumps(values, separators=(",", ":")).encode())
-    text = (payload + b"." + encoded(mac_of(_TAG, payload, key))).decode("ascii")
+    text = (payload + b"." + encoded(compute_mac(_TAG, payload, key))).decode("ascii")
     if len(text) > TEXT_LIMIT:
         raise ValueError(f"a grant of {len(text)} bytes is over the limit of {TEXT_LIMIT}")
     return text
@@ -78,14 +78,14 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, agent_type: str) -> Grant:
     """
     try:
         payload, mac = split(text, TEXT_LIMIT)
-        grant = _read(object_of(decoded(payload)))
+        grant = _read(parse_json(decoded(payload)))
     except MalformedError as flaw:
         raise unauthenticated("GRANT_MALFORMED", f"not a delegation grant: {flaw}") from None
     # The id is checked before it becomes the salt of a key.
     key = key_of(grant.key_version, grant.parent_session_id)
     if key is None:
         raise unauthenticated("GRANT_KEY_UNKNOWN", "the key that signed this grant is not known here")
-    if not hmac.compare_digest(mac_of(_TAG, payload, key), mac):
+    if not hmac.compare_digest(compute_mac(_TAG, payload, key), mac):
         raise unauthenticated("GRANT_SIGNATURE_INVALID", "the signature of the delegation grant does not hold")
     if now_us > grant.expires_at * 1_000_000:
         raise unauthenticated("GRANT_EXPIRED", "the delegation grant has expired; ask the parent for another")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.dag.dag import BRANCH, COMPLETED, FAN_IN, FAN_OUT, LINEAR, Node
-from interlock.domain.dag.lineage import closure, history_of, steps_of
+from interlock.domain.dag.lineage import as_steps, closure, trace_history
 from interlock.domain.ids import ContinuationId, WindowId
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import VOID, Lease, OpenedWindow, OpenWindow, Parent, SessionState, Status
@@ -61,7 +61,7 @@ def _opened(
         lapsed=lapsed,
         left_out=left_out,
         facts=state.facts,
-        history=history_of(steps_of(state.nodes), places),
+        history=trace_history(as_steps(state.nodes), places),
         untold=state.untold,
     )
 
@@ -111,15 +111,15 @@ def check_width(state: SessionState, lease: Lease, others: Iterable[Lease]) -> N
     if lease.pattern not in {FAN_OUT, BRANCH}:
         return
     (parent,) = lease.parent_ids
-    beside = [other.pattern for other in others if other.pattern != VOID and parent in other.parent_ids]
-    beside += [node.pattern for node in state.below(parent)]
-    width = 1 + sum(pattern == FAN_OUT or lease.pattern == BRANCH for pattern in beside)
+    siblings = [other.pattern for other in others if other.pattern != VOID and parent in other.parent_ids]
+    siblings += [node.pattern for node in state.below(parent)]
+    width = 1 + sum(pattern == FAN_OUT or lease.pattern == BRANCH for pattern in siblings)
     if width > state.terms.limits.max_fan_out:
         raise refusal("MAX_FAN_OUT_EXCEEDED", state.terms.limits.max_fan_out, width)
 
 
 def _check_flight(live: Iterable[Lease], lease: Lease, now_ms: int) -> None:
-    """Refuse while a window is in flight that this one cannot run beside."""
+    """Refuse while a window is in flight that this one cannot run in parallel with."""
     if lease.pattern == BRANCH:
         return
     waits = [
@@ -157,7 +157,7 @@ def _parent(state: SessionState, ask: OpenWindow) -> Parents:
 
 
 def _check_late(state: SessionState, ask: OpenWindow, below: Iterable[Node]) -> None:
-    """Name the line that a restore settled: whoever asks for its place again never got its answer."""
+    """Name the line that a restore settled: the caller that asks for its place again never got its answer."""
     for node in below:
         if ask.pattern == node.pattern == LINEAR and node.window_id in state.late:
             raise refusal("WINDOW_SETTLED_LATE", node.window_id)
@@ -180,9 +180,9 @@ def _pointed(state: SessionState, ask: OpenWindow, wanted: ContinuationId) -> No
 
 
 def _fan_in(state: SessionState, ask: OpenWindow) -> tuple[Parents, tuple[WindowId, ...]]:
-    """Return the windows that meet, and the ids of those that a partial fan-in goes on without (SPEC-004 §7, §16.3)."""
+    """Return the windows that meet, and the ids of those that a partial fan-in leaves out (SPEC-004 §7, §16.3)."""
     given = _given(state, ask)
-    steps = steps_of(state.nodes)
+    steps = as_steps(state.nodes)
     at = {node.window_id: place for place, node in enumerate(state.nodes)}
     above = [closure(steps, steps[at[node.window_id]].parents) for node in given]
     if any(at[node.window_id] in each for node in given for each in above):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import LINEAR, Node
 from interlock.domain.errors import Refused, conflict, invalid
@@ -132,7 +132,7 @@ def _after(states: Rebuilt, root: SessionId, step: Step, following: Lease | None
 def _lowered(state: SessionState, told: Micros) -> SessionState:
     """Return a session with no more than a cascade left it, whatever order the settlements had."""
     budget = Micros(min(state.budget, told))
-    status = max(state.status, Status.HALTED) if state_of(budget) is BreakerState.OPEN else state.status
+    status = max(state.status, Status.HALTED) if breaker_state(budget) is BreakerState.OPEN else state.status
     return replace(state, budget=budget, cap=Micros(min(state.cap, told)), status=status)
 
 
@@ -186,7 +186,7 @@ def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = 
     # The last window ends a session unless others are in flight, and of those only the store knows.
     flying = not (behind or ended) and rebuilt.status is Status.TERMINATED and bool(stored.leases or stored.expired)
     status = stored.status if flying else max(stored.status, rebuilt.status)
-    if state_of(budget) is BreakerState.OPEN:
+    if breaker_state(budget) is BreakerState.OPEN:
         status = max(status, Status.HALTED)
     if behind and any(node.window_id not in told for node in stored.nodes if not node.failed):
         raise conflict("RECORD_BEHIND", "the session went on since the record of its tree was read; read it again")

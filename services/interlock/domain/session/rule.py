@@ -1,4 +1,4 @@
-"""The rule of a session, pure: start, commit, fail, abandon, terminate; opening is in ``session_opening.py``.
+"""The rule of a session, pure: start, commit, fail, abandon, terminate; opening is in ``opening.py``.
 
 The Lua scripts of the session service are this rule in Redis; ``tests/property/test_session_lua.py`` drives both with the
 same commands. A question that cannot be granted raises one of the refusals of ``session_refusals.py``.
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import FULL, Micros, charge
 from interlock.domain.dag.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
-from interlock.domain.dag.lineage import history_of, steps_of
+from interlock.domain.dag.lineage import as_steps, trace_history
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session.session_refusals import refusal
@@ -36,7 +36,7 @@ States = Mapping[SessionId, SessionState]
 Changed = dict[SessionId, SessionState]
 
 UNTOLD_KEPT = 256
-"""Settled windows that are remembered until somebody acknowledges that their moves are on record, the latest ones."""
+"""Settled windows that are remembered until it is acknowledged that their moves are on record, the latest ones."""
 
 
 def new_session(terms: Terms, policy: PolicyText, budget: Micros = FULL) -> SessionState:
@@ -125,14 +125,14 @@ def _check_line(state: SessionState, parents: Parents, *, held: bool) -> None:
 
 def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[CommitOutcome, Micros]:
     """Return what the settlement does to the session, and the cap on what starts after it."""
-    summing = state.terms.accumulate or ask.accumulate
+    summing = state.sums(ask)
     start = min(start_of(state, parents), ask.ceiling, state.budget if summing else FULL)
     path = charge(Micros(start), ask.charge)
     budget, index, limits = Micros(min(state.budget, path)), len(state.nodes) + 1, state.terms.limits
     status = state.status
     last = ask.window_number == limits.max_windows
     if status is not Status.TERMINATED:
-        if state_of(budget) is BreakerState.OPEN:
+        if breaker_state(budget) is BreakerState.OPEN:
             status = Status.HALTED
         elif index == limits.max_dag_nodes or (last and not _goes_on(state, ask)):
             status = Status.TERMINATED
@@ -140,7 +140,7 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
         index=index,
         path_budget=path,
         session_budget=budget,
-        before=state_of(state.budget),
+        before=breaker_state(state.budget),
         status=status,
         charge=ask.charge,
         hmac=ask.seal.hmac,
@@ -154,9 +154,9 @@ def _settled(state: SessionState, ask: CommitWindow, parents: Parents) -> tuple[
 def _goes_on(state: SessionState, ask: CommitWindow) -> bool:
     """Tell whether another path can still be continued, or is in flight."""
     leases = [lease for lease in (*state.leases, *state.expired) if lease.window_id != ask.window_id]
-    beside = [lease for lease in leases if not _lost(lease, ask)]
+    standing = [lease for lease in leases if not _lost(lease, ask)]
     continued = {parent for node in state.nodes if not node.failed for parent in node.parent_ids} | set(ask.parent_ids)
-    return places(beside) > 0 or any(node.continuation_id and node.window_id not in continued for node in state.nodes)
+    return places(standing) > 0 or any(node.continuation_id and node.window_id not in continued for node in state.nodes)
 
 
 def _cascade(
@@ -170,11 +170,11 @@ def _cascade(
     below, changed, effects = outcome.session_budget, Changed(), []
     for level, session_id in enumerate(ask.ancestors):
         before = states[session_id]
-        own = ask.charge if state.terms.accumulate else (Micros(0) if level else ask.parent_charge)
+        own = state.charge_above(ask, level)
         budget = Micros(min(charge(before.budget, own), below))
         cap = Micros(min(before.cap, budget if own else below))
         status = before.status
-        if status is not Status.TERMINATED and state_of(budget) is BreakerState.OPEN:
+        if status is not Status.TERMINATED and breaker_state(budget) is BreakerState.OPEN:
             status = Status.HALTED
         changed[session_id] = replace(before, budget=budget, cap=cap, status=status)
         effects.append(Effect(session_id, before.budget, budget, status))
@@ -229,14 +229,14 @@ def _committed(state: SessionState, outcome: CommitOutcome, *, duplicate: bool) 
         outcome=outcome,
         duplicate=duplicate,
         pattern=nodes[-1].pattern,
-        history=history_of(steps_of(nodes), [outcome.index - 1]),
+        history=trace_history(as_steps(nodes), [outcome.index - 1]),
     )
 
 
 def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionState, bool]:
     """End the lease of a window that will never be sealed and leave a FAILED node; the answer says whether it did now.
 
-    A root leaves none: whoever comes next is the root. Without its lease only the asker knows where the window stood.
+    A root leaves none: the next window is the root. Without its lease only the asker knows where the window stood.
     """
     if state is None:
         raise refusal("SESSION_NOT_FOUND")
@@ -257,7 +257,7 @@ def fail_window(state: SessionState | None, ask: FailWindow) -> tuple[SessionSta
     number, index = max(parent.window_number for parent in parents) + 1, len(state.nodes) + 1
     path = start_of(state, parents)
     ended = index == state.terms.limits.max_dag_nodes and state.status is Status.ACTIVE
-    status, breaker = Status.TERMINATED if ended else state.status, state_of(state.budget)
+    status, breaker = Status.TERMINATED if ended else state.status, breaker_state(state.budget)
     node = Node(ask.window_id, number, lease.parent_ids, None, lease.pattern, path, Micros(0), NO_SEAL, (), ask.reason)
     outcome = CommitOutcome(index, path, state.budget, breaker, status, Micros(0), "", None, number)
     return replace(freed, status=status, nodes=(*state.nodes, node), outcomes=(*state.outcomes, outcome)), True

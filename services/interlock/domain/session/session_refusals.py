@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from interlock.domain.budget import Micros, as_decimal, band_of
+from interlock.domain.budget import Micros, as_decimal, budget_band
 from interlock.domain.errors import Refused, conflict, forbidden, halted, invalid, not_found, unavailable
 
 
@@ -47,7 +47,7 @@ def _depleted(left: int, _: int) -> Refused:
         "BUDGET_DEPLETED",
         "the safety budget of this session is spent; a new session is required",
         safety_budget=as_decimal(Micros(left)),
-        band=band_of(Micros(left)).value,
+        band=budget_band(Micros(left)).value,
         retry_after="new-session-required",
     )
 

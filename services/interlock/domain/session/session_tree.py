@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.domain.breaker import BreakerState, state_of
+from interlock.domain.breaker import BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.session.rule import Changed, States
 from interlock.domain.session.session_refusals import refusal
@@ -22,7 +22,7 @@ def check_delegation(view: ParentView, *, approved: bool) -> None:
         raise refusal("GRANT_ALREADY_USED")
     if view.status is not Status.ACTIVE:
         raise refusal("PARENT_ENDED")
-    if state_of(view.budget) is BreakerState.HALF_OPEN and not approved:
+    if breaker_state(view.budget) is BreakerState.HALF_OPEN and not approved:
         raise refusal("DELEGATION_NEEDS_APPROVAL")
     if view.approval_used:
         raise refusal("APPROVAL_ALREADY_USED")

@@ -1,11 +1,11 @@
-"""What a session is, what may be asked of it and what it answers. The rules are in ``session_rule.py`` and its neighbours."""
+"""What a session is, what may be asked of it and what it answers. The rules are in ``rule.py`` and its neighbours."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
 
-from interlock.domain.breaker import BreakerState, Transition, state_of, transitions
+from interlock.domain.breaker import BreakerState, Transition, breaker_state, transitions
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.chain.chain_state import WHOLE, ChainState
 from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
@@ -100,7 +100,7 @@ class Effect:
     @property
     def transitions(self) -> tuple[Transition, ...]:
         """Steps of the ancestor's breaker."""
-        return transitions(state_of(self.before), state_of(self.after))
+        return transitions(breaker_state(self.before), breaker_state(self.after))
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class CommitOutcome:
     @property
     def after(self) -> BreakerState:
         """Breaker after the commit."""
-        return state_of(self.session_budget)
+        return breaker_state(self.session_budget)
 
     @property
     def moved(self) -> bool:
@@ -139,10 +139,10 @@ class CommitOutcome:
 
 @dataclass(frozen=True)
 class SessionState:
-    """All that is known of one session; ``outcomes`` lies beside ``nodes``.
+    """All that is known of one session; ``outcomes`` holds one entry per entry of ``nodes``.
 
     ``cap`` holds every path down to what ancestors' rules left: no window starts above it. ``expired`` are leases that
-    ran out and whose windows may have been sealed. ``untold`` are windows whose moves nobody acknowledged as recorded.
+    ran out and whose windows may have been sealed. ``untold`` are windows whose moves were not acknowledged as recorded.
     ``late`` are windows that a restore settled and that nothing continues: whether their answers were given is not known.
     """
 
@@ -186,6 +186,16 @@ class SessionState:
     def node(self, window_id: WindowId) -> Node | None:
         """Return the window of that id."""
         return next((node for node in self.nodes if node.window_id == window_id), None)
+
+    def sums(self, ask: CommitWindow) -> bool:
+        """Return whether a charge is taken off the session's budget itself, not off one path alone."""
+        return self.terms.accumulate or ask.accumulate
+
+    def charge_above(self, ask: CommitWindow, level: int) -> Micros:
+        """Return what is taken off the budget of an ancestor itself, *level* steps above the parent."""
+        if self.terms.accumulate:
+            return ask.charge
+        return Micros(0) if level else ask.parent_charge
 
     def below(self, window_id: WindowId) -> tuple[Node, ...]:
         """Return the windows that continue a window, failed ones included."""
@@ -260,7 +270,7 @@ class CommitWindow:
     """A sealed window and its charge.
 
     ``policy`` replaces the session's when that is still *policy_base*, or whatever it is without one; ``None`` keeps it.
-    ``accumulate`` takes the charge off the session's budget itself; *parent_charge* is taken off the parent session's.
+    ``accumulate`` takes the charge off the session's budget itself; ``parent_charge`` is taken off the parent session's.
     """
 
     session_id: SessionId
@@ -281,7 +291,7 @@ class CommitWindow:
     accumulate: bool = False
     parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
     chain: ChainState = WHOLE
-    """What the audit chain says of the session, this window left out: a store that says more was set back."""
+    """State of the session by its audit chain, without this window: a store that holds more budget was set back."""
 
 
 @dataclass(frozen=True)

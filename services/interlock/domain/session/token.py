@@ -18,7 +18,7 @@ from interlock.domain.budget import Micros, as_fixed
 from interlock.domain.dag.dag import BRANCH, LINEAR, STRATEGIES, TIERS
 from interlock.domain.errors import Refused, unauthenticated
 from interlock.domain.ids import ENTROPY_BYTES, ContinuationId, SessionId
-from interlock.domain.signed import MalformedError, decoded, encoded, mac_of, object_of, split
+from interlock.domain.signed import MalformedError, compute_mac, decoded, encoded, parse_json, split
 
 VERSION = "3.0.0"
 PAYLOAD_LIMIT = 4096
@@ -122,7 +122,7 @@ def mint(token: Token, key: bytes) -> str:
     payload = encoded(text.replace('"sb":null', f'"sb":{as_fixed(token.budget)}', 1).encode())
     if len(payload) > PAYLOAD_LIMIT:
         raise ValueError(f"a token payload of {len(payload)} bytes is over the limit of {PAYLOAD_LIMIT}")
-    return (payload + b"." + encoded(mac_of(_HEADER, payload, key))).decode("ascii")
+    return (payload + b"." + encoded(compute_mac(_HEADER, payload, key))).decode("ascii")
 
 
 def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token:
@@ -133,14 +133,14 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token
     """
     try:
         payload, mac = split(text, PAYLOAD_LIMIT)
-        token = _read(object_of(decoded(payload), parse_float=_Fraction))
+        token = _read(parse_json(decoded(payload), parse_float=_Fraction))
     except MalformedError as flaw:
         raise _malformed(str(flaw)) from None
     # The id is checked before it becomes the salt of a key.
     key = key_of(token.key_version, token.session_id)
     if key is None:
         raise unauthenticated("TOKEN_KEY_UNKNOWN", "the key that signed this token is not known here")
-    if not hmac.compare_digest(mac_of(_HEADER, payload, key), mac):
+    if not hmac.compare_digest(compute_mac(_HEADER, payload, key), mac):
         raise unauthenticated("TOKEN_SIGNATURE_INVALID", "the signature of the session token does not hold")
     _check_time(token, now_us)
     if scope is not None and not hmac.compare_digest(token.scope.encode(), scope.encode()):
@@ -149,13 +149,13 @@ def verify(text: str, key_of: KeyOf, *, now_us: int, scope: str | None) -> Token
 
 
 def claimed(text: str) -> Token:
-    """Return what a token says, unverified: only for a text whose signature somebody else has just found to hold.
+    """Return the claims of a token, unverified: only for a text whose signature another service has just verified.
 
     Refused with TOKEN_MALFORMED.
     """
     try:
         payload, _ = split(text, PAYLOAD_LIMIT)
-        return _read(object_of(decoded(payload), parse_float=_Fraction))
+        return _read(parse_json(decoded(payload), parse_float=_Fraction))
     except MalformedError as flaw:
         raise _malformed(str(flaw)) from None
 

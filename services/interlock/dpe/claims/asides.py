@@ -1,19 +1,19 @@
-"""Asides: relative clauses and descriptions that commas set off, which assert something of their own (SPEC-005 §3.4).
+"""Non-restrictive relative clauses and appositions, which assert something of their own (SPEC-005 §3.4).
 
-"Dragon, which was built by SpaceX, docked" says two things. A clause without the commas ("the video which has four
-million views") only tells which thing is meant, and stays. So does what may be about more than the word before it:
-", which surprised analysts" may be about the whole sentence.
+"Dragon, which was built by SpaceX, docked" makes two assertions. A restrictive clause without commas ("the video which
+has four million views") only identifies its antecedent, and stays. A clause that may refer to more than the noun before
+it stays too: ", which surprised analysts" may refer to the whole sentence.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from interlock.dpe.claims.wellformed import agrees, finite, is_alternative, is_verb, number
+from interlock.dpe.claims.wellformed import agrees, grammatical_number, is_alternative, is_finite, is_verb
 
 _OPENING = frozenset({",", "(", "—", "–"})
 _CLOSING = frozenset({",", ")", "—", "–", ".", ";", "!", ":"})
-# Behind which, what says something of a thing; other verbs may be about all that was said: ", which surprised us".
+# Verbs after which, when its clause is about a thing. With other verbs it may refer to the whole sentence.
 _OF_A_THING = frozenset(
     {"be", "have", "include", "contain", "offer", "provide", "feature", "cost", "belong", "comprise", "consist", "open",
      "begin", "start", "end", "serve", "host", "own", "run", "lie", "stand", "cover", "sell", "employ", "last", "date",
@@ -22,9 +22,9 @@ _OF_A_THING = frozenset(
 _DESCRIBING = frozenset({"a", "an", "the", "one", "his", "her", "its", "their"})
 
 
-def aside(token: Any) -> bool:
-    """Whether a token heads a relative clause that commas set off and that can stand alone."""
-    if token.dep_ != "relcl" or not is_verb(token) or not finite(token) or not _is_set_off(token):
+def is_aside(token: Any) -> bool:
+    """Whether a token heads a non-restrictive relative clause that can stand alone."""
+    if token.dep_ != "relcl" or not is_verb(token) or not is_finite(token) or not _is_set_off(token):
         return False
     pronoun = token.left_edge
     if pronoun.head != token or not _names(token.head):
@@ -36,10 +36,10 @@ def aside(token: Any) -> bool:
     return subject and (pronoun.lower_ == "who" or of_a_thing) and agrees(token.head, token)
 
 
-def description(token: Any) -> str:
-    """Return the verb with which a description set beside a name says what it says, "" when it is none.
+def copula(token: Any) -> str:
+    """Return the copula for an apposition that describes a name, or "" if the token is none.
 
-    "Marco Mengoni, a popular singer," says that he is one. "Paris, France" and lists of names are no descriptions.
+    "Marco Mengoni, a popular singer," asserts that he is one. "Paris, France" and lists of names are no descriptions.
     """
     if token.dep_ != "appos" or token.pos_ not in {"NOUN", "PROPN"} or not _is_set_off(token):
         return ""
@@ -50,11 +50,11 @@ def description(token: Any) -> str:
         return ""
     if token.tag_ not in {"NN", "NNS", "NNP"} or any(c.dep_ == "appos" for c in token.children):
         return ""
-    return "are" if name.tag_ == "NNPS" and number(token) != "singular" else "is"
+    return "are" if name.tag_ == "NNPS" and grammatical_number(token) != "singular" else "is"
 
 
 def antecedent(token: Any) -> list[Any]:
-    """Return the words that an aside is about: the phrase before it, without other asides."""
+    """Return the antecedent of an aside: the phrase before it, without other asides."""
     name = token.head
     others = {t.i for c in name.subtree if c.dep_ in {"relcl", "appos", "acl"} and c != token for t in c.subtree}
     found = [t for t in name.subtree if t.i < token.left_edge.i and t.i not in others]
@@ -66,7 +66,7 @@ def antecedent(token: Any) -> list[Any]:
 
 
 def _is_set_off(token: Any) -> bool:
-    """Whether a mark stands before an aside and one behind it, or the sentence ends there."""
+    """Whether punctuation sets an aside off on both sides, or the sentence ends after it."""
     before, after = token.left_edge.i - 1, token.right_edge.i + 1
     doc = token.doc
     if before < 0 or doc[before].text not in _OPENING:
@@ -75,6 +75,6 @@ def _is_set_off(token: Any) -> bool:
 
 
 def _names(noun: Any) -> bool:
-    """Whether a clause can be about a word: a name or a thing, and no part of a list."""
+    """Whether a noun can be an antecedent: a noun or a name outside a list."""
     listed = noun.dep_ == "conj" or any(c.dep_ == "conj" for c in noun.children)
     return noun.pos_ in {"NOUN", "PROPN"} and not listed

@@ -1,4 +1,4 @@
-"""Stage 1b, claims: sentences taken apart into single assertions, typed and judged checkable (SPEC-005 §3)."""
+"""Stage 1b, claims: a parsed sentence split into claims with type, specificity and checkability (SPEC-005 §3)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,15 @@ from enum import Enum
 from typing import Any
 
 from interlock.dpe.claims.clauses import clauses
-from interlock.dpe.claims.leads import points_at_source, presents, under
-from interlock.dpe.claims.wording import BARE_VERBS, META_WORDS, SUBJECTS, means, talks_of_itself, type_of
+from interlock.dpe.claims.leads import is_announcement, is_source_reference, with_lead
+from interlock.dpe.claims.wording import (
+    BARE_VERBS,
+    META_WORDS,
+    SUBJECTS,
+    classify_type,
+    is_about_itself,
+    is_content_word,
+)
 from interlock.dpe.document import Claim, ClaimType, Entity
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed, fitted
@@ -21,41 +28,41 @@ _NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL"
 
 
 class Checkability(Enum):
-    """What becomes of a claim: it is checked, it is checked as a title, or it has nothing to check."""
+    """Whether a claim is checked, checked as a title, or has nothing to check."""
 
     CHECKED = "checked"
     TITLE = "title"
     UNCHECKED = "unchecked"
 
 
-def claims_of(
+def split_claims(
     parsed: Parsed, *, limit: int, count: Callable[[Sequence[str]], list[int]], number: int, output_index: int = 0
 ) -> Iterator[tuple[Claim, Checkability]]:
-    """Yield the claims of a sentence, numbered from *number* on.
+    """Yield the claims of a sentence, numbered from *number*.
 
-    No claim has more than *limit* tokens; a longer one comes in parts.
+    No claim has more than *limit* tokens; a longer clause becomes several claims.
     """
     for clause in clauses(parsed):
         for part in fitted(clause.text, limit, count):
             if any(c.isalnum() for c in part.chars):
-                claim, standing = _claim(parsed, part, number, borrowed=clause.borrowed)
-                yield replace(claim, output_index=output_index), standing
+                claim, checkability = _claim(parsed, part, number, borrowed=clause.borrowed)
+                yield replace(claim, output_index=output_index), checkability
                 number += 1
 
 
 def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[Claim, Checkability]:
-    tokens = _tokens_of(parsed, text)
+    tokens = _tokens_in(parsed, text)
     own = text
     if parsed.lead and not any(t.dep_ in SUBJECTS for t in tokens):
-        text = under(parsed.lead, text, tokens)
+        text = with_lead(parsed.lead, text, tokens)
     values = extract(text.chars)
     inside = {t.i for t in tokens}
     named = [e for e in parsed.tokens.ents if e.label_ not in _NAMELESS and any(t.i in inside for t in e)]
     entities = [_entity(parsed, e) for e in named]
     entities += [Entity(v.text, str(v.kind), *text.span(v.start, v.end)) for v in values]
-    content = {t.lemma_.lower() for t in tokens if means(t)} - META_WORDS - BARE_VERBS
-    checked = bool(entities or not tokens or (content and not talks_of_itself(tokens)))
-    checked = checked and not points_at_source(own.chars)
+    content = {t.lemma_.lower() for t in tokens if is_content_word(t)} - META_WORDS - BARE_VERBS
+    checked = bool(entities or not tokens or (content and not is_about_itself(tokens)))
+    checked = checked and not is_source_reference(own.chars)
     specificity = min(1.0, 0.10 + 0.25 * len(named) + 0.25 * len(values) + 0.02 * min(5, len(content)))
     claim = Claim(
         claim_id=f"c{number}",
@@ -74,22 +81,22 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
 
 
 def _type(text: Text, tokens: Sequence[Any], *, checked: bool, borrowed: bool, code: bool) -> ClaimType:
-    """Return the type; what is said of somebody is no instruction, though its verb be bare."""
-    found = type_of(text.chars, tokens, checked=checked, code=code)
-    told = borrowed or any(t.dep_ in SUBJECTS and t.head.dep_ == "ROOT" and t.lower_ != "you" for t in tokens)
-    return ClaimType.FACTUAL if found is ClaimType.PROCEDURAL and told and not code else found
+    """Return the type. A clause with a subject of its own is no instruction, even with a bare verb."""
+    found = classify_type(text.chars, tokens, checked=checked, code=code)
+    has_subject = borrowed or any(t.dep_ in SUBJECTS and t.head.dep_ == "ROOT" and t.lower_ != "you" for t in tokens)
+    return ClaimType.FACTUAL if found is ClaimType.PROCEDURAL and has_subject and not code else found
 
 
 def _is_title(parsed: Parsed, text: str, tokens: Sequence[Any]) -> bool:
-    """Whether the words stand over a text and assert nothing: few, without a verb, marked up or with a colon."""
-    if presents(text, tokens):
+    """Whether a claim is a title without an assertion: few words, no verb, marked up or with a colon."""
+    if is_announcement(text, tokens):
         return True
     marked = parsed.kind is BlockKind.TITLE or text.endswith(":")
     return marked and len(tokens) <= TITLE_WORDS and not any(t.pos_ in {"VERB", "AUX"} for t in tokens)
 
 
-def _tokens_of(parsed: Parsed, text: Text) -> list[Any]:
-    """Return the tokens of which any character is in *text*, in order."""
+def _tokens_in(parsed: Parsed, text: Text) -> list[Any]:
+    """Return the tokens with at least one character in *text*, in order."""
     wanted = set(text.starts)
     found = []
     for token in parsed.tokens:

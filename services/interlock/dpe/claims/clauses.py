@@ -1,10 +1,10 @@
-"""Clauses of a compound sentence, each made able to stand alone (SPEC-005 §3.4).
+"""Clause splitting: the clauses of a compound sentence, each made able to stand alone (SPEC-005 §3.4).
 
-What a sentence asserts in clauses of their own becomes claims of their own: coordinated clauses, those behind while,
-although and whereas, what a reporting verb reports, relative clauses that a comma sets off, and descriptions set
-beside a name. Each carries what it shares with its neighbours: the subject, the auxiliaries, the setting that opens
-the sentence ("In May, …", "If it rains, …") and who said it. Rather one claim too many than a fabrication hidden in a
-compound sentence; but what would not be a well-formed proposition stays where it is, and no word is lost.
+Separate claims come from coordinated clauses, clauses with while, although and whereas, reported clauses,
+non-restrictive relative clauses and appositions. Each carries what it shares with its neighbours: the subject, the
+auxiliaries, the setting that opens the sentence ("In May, …", "If it rains, …") and the reporting clause. One claim too
+many is better than a fabrication hidden in a compound sentence. But a clause that would not be a well-formed
+proposition stays in place, and no word is lost.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.dpe.claims.asides import antecedent, aside, description
-from interlock.dpe.claims.wellformed import finite, has_subject, is_alternative, is_phrase, is_verb, shares_form
+from interlock.dpe.claims.asides import antecedent, copula, is_aside
+from interlock.dpe.claims.wellformed import has_subject, is_alternative, is_finite, is_phrase, is_verb, shares_form
 from interlock.dpe.claims.wording import SUBJECTS
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed
@@ -30,7 +30,7 @@ _GAPS = frozenset({",", ";", "—", "–", "-", "(", ")"})
 
 @dataclass(frozen=True)
 class Clause:
-    """The text of a clause; ``borrowed`` tells that its subject comes from a neighbour."""
+    """The text of a clause. ``borrowed`` tells that its subject comes from a neighbour."""
 
     text: Text
     borrowed: bool = False
@@ -38,7 +38,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class _Head:
-    """The word that a clause hangs on: what it borrows (in order), a word put in, and what it leaves out."""
+    """The head of a clause: the tokens it borrows (in order), an inserted word, and the tokens it leaves out."""
 
     token: Any
     borrowed: tuple[Any, ...] = ()
@@ -48,7 +48,7 @@ class _Head:
 
 
 def clauses(parsed: Parsed) -> list[Clause]:
-    """Return the sentence's clauses; the whole sentence when it has one."""
+    """Return the clauses of a sentence, or the whole sentence when there is only one."""
     if parsed.kind is not BlockKind.PROSE:
         return [Clause(parsed.text)]
     heads = sorted(_heads(parsed.tokens.root), key=lambda head: int(head.token.i))
@@ -58,23 +58,23 @@ def clauses(parsed: Parsed) -> list[Clause]:
 
 
 def _heads(root: Any) -> Iterator[_Head]:
-    """Yield the heads of the root's clause and of those that stand beside it or in it."""
+    """Yield the heads of the root's clause and of the clauses coordinated with it or inside it."""
     yield from _with_neighbours(_Head(root, has_subject=has_subject(root)))
     for token in root.subtree:
         for child in token.children:
-            if aside(child):
+            if is_aside(child):
                 subject = tuple(antecedent(child))
                 relative = [c.i for c in child.children if c.lower_ in {"who", "which", "where"} and c.i < child.i]
                 own = has_subject(child, besides=relative)
                 yield from _with_neighbours(
                     _Head(child, () if own else subject, without=frozenset(relative), has_subject=True)
                 )
-            elif verb := description(child):
+            elif verb := copula(child):
                 yield _Head(child, tuple(antecedent(child)), verb, has_subject=True)
 
 
 def _with_neighbours(head: _Head) -> Iterator[_Head]:
-    """Yield a head and those that are coordinated with it, set beside it, or reported together by it."""
+    """Yield a head and the heads that are coordinated with it, juxtaposed to it, or reported by the same verb."""
     yield head
     for child in head.token.children:
         if _is_coordinated(child):
@@ -87,18 +87,18 @@ def _with_neighbours(head: _Head) -> Iterator[_Head]:
             reporting = (*head.borrowed, *(t for t in head.token.subtree if t.i < child.left_edge.i and not t.is_punct))
             for each in child.children:
                 quoted = any(token.is_quote for token in child.doc[child.left_edge.i - 1 : each.i])
-                if _is_coordinated(each) and not quoted:  # who knows what stands behind a quotation
+                if _is_coordinated(each) and not quoted:  # the extent of a quotation is not known
                     inner = _coordinated(each, _Head(child, has_subject=has_subject(child)))
-                    told = tuple(t for t in reporting if t.i not in head.without)
-                    yield _Head(each, (*told, *inner.borrowed), has_subject=True)
+                    carried = tuple(t for t in reporting if t.i not in head.without)
+                    yield _Head(each, (*carried, *inner.borrowed), has_subject=True)
 
 
 def _is_coordinated(child: Any) -> bool:
-    """Whether a verb is coordinated with its head and can stand alone. What "or" joins stays one claim."""
+    """Whether a verb is coordinated with its head and can stand alone. Clauses joined by "or" stay one claim."""
     if child.dep_ != "conj" or not is_verb(child) or is_alternative(child.head):
         return False
     if has_subject(child):
-        return (finite(child) or shares_form(child)) and not is_phrase(child)
+        return (is_finite(child) or shares_form(child)) and not is_phrase(child)
     joined_by = any(token.dep_ == "cc" or token.text == ";" for token in child.doc[child.head.i : child.i])
     return joined_by and shares_form(child)
 
@@ -114,18 +114,18 @@ def _coordinated(child: Any, origin: _Head) -> _Head:
     if has_subject(child):
         return _Head(child, tuple(_in_order([*carried, *setting] if setting else [])), has_subject=True)
     shared = [t for c in subject if c.i < first.i for t in c.subtree if t.i not in origin.without]
-    helpers = _helpers(child, first)
-    return _Head(child, tuple(_in_order([*carried, *setting, *shared, *helpers])), has_subject=origin.has_subject)
+    auxiliaries = _auxiliaries(child, first)
+    return _Head(child, tuple(_in_order([*carried, *setting, *shared, *auxiliaries])), has_subject=origin.has_subject)
 
 
 def _is_setting(child: Any, start: int) -> bool:
-    """Whether a phrase opens the sentence and sets the scene for all of it: "In May,", "If it rains,"."""
+    """Whether a phrase opens the sentence and is its setting: "In May,", "If it rains,"."""
     after = child.right_edge.i + 1
     comma = after < len(child.doc) and child.doc[after].text == ","
     return child.dep_ in _SETTINGS and after <= start and comma and _contrast(child) is None
 
 
-def _helpers(child: Any, first: Any) -> list[Any]:
+def _auxiliaries(child: Any, first: Any) -> list[Any]:
     bare = child.tag_ in {"VB", "VBN"} and not any(c.dep_ in {"aux", "auxpass"} for c in child.children)
     found = [c for c in first.children if c.dep_ in _AUXILIARIES and c.i < first.i] if bare else []
     return found or ([first] if bare and first.pos_ == "AUX" else [])
@@ -136,7 +136,7 @@ def _in_order(tokens: Sequence[Any]) -> list[Any]:
 
 
 def _is_beside(child: Any, head: Any) -> bool:
-    """Whether a clause stands beside its head's, parted by a semicolon, rather than inside it."""
+    """Whether a clause is juxtaposed to its head's clause by a semicolon or a dash."""
     if child.dep_ not in {"ccomp", "parataxis"} or not is_verb(child) or not has_subject(child):
         return False
     low, high = sorted((child.i, head.i))
@@ -144,14 +144,14 @@ def _is_beside(child: Any, head: Any) -> bool:
 
 
 def _contrast(child: Any) -> Any:
-    """Return the while or although of a clause that asserts something beside its head's, or None."""
-    if child.dep_ != "advcl" or not has_subject(child) or not finite(child):
+    """Return the while or although of a clause that makes an assertion of its own, or ``None``."""
+    if child.dep_ != "advcl" or not has_subject(child) or not is_finite(child):
         return None
     return next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
 
 
 def _affirms(verb: Any, reported: Any) -> bool:
-    """Whether a verb reports clauses one by one: said that …, not if or whether, and not without its not."""
+    """Whether the reported clauses hold one by one: said that …, but not if or whether, and not a negated verb."""
     marks = {c.lower_ for c in reported.children if c.dep_ == "mark"}
     return not any(c.dep_ == "neg" for c in verb.children) and not marks & {"if", "whether"} and has_subject(reported)
 
@@ -171,7 +171,7 @@ def _clause(parsed: Parsed, head: _Head, heads: Sequence[_Head]) -> Clause:
 
 
 def _trim(tokens: list[Any], marks: frozenset[str]) -> None:
-    """Take what joined a clause to its neighbours off its ends."""
+    """Remove conjunctions and punctuation from both ends of a clause."""
     while tokens and (tokens[-1].dep_ == "cc" or tokens[-1].is_space or tokens[-1].text in marks - {")"}):
         tokens.pop()
     if tokens and tokens[-1].text == ")" and all(token.text != "(" for token in tokens):
@@ -182,7 +182,7 @@ def _trim(tokens: list[Any], marks: frozenset[str]) -> None:
         or (tokens[0].is_punct and tokens[0].text not in _OPENING)
     ):
         tokens.pop(0)
-    if tokens and sum(token.text == '"' for token in tokens) % 2:  # the other one went with a neighbour
+    if tokens and sum(token.text == '"' for token in tokens) % 2:  # the matching quote went with a neighbour
         for edge in (0, -1):
             if tokens[edge].text == '"':
                 tokens.pop(edge)
@@ -190,7 +190,7 @@ def _trim(tokens: list[Any], marks: frozenset[str]) -> None:
 
 
 def _runs(parsed: Parsed, tokens: Sequence[Any], *, marks: frozenset[str]) -> Iterator[Text]:
-    """Yield the text of each run of neighbouring tokens, without *marks* and ands beside what was taken out."""
+    """Yield the text of each run of adjacent tokens, without *marks* and conjunctions next to a gap."""
     runs: list[list[Any]] = []
     for token in tokens:
         if runs and token.i == runs[-1][-1].i + 1:

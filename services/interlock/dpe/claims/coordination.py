@@ -1,4 +1,4 @@
-"""What a phrase coordinates: "causes, symptoms and treatments of diabetes" is three things of diabetes."""
+"""Coordination in a noun phrase: "causes, symptoms and treatments of diabetes" are three items (SPEC-005 §10.2)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_ITEMS = 32
 
 @dataclass(frozen=True)
 class Coordination:
-    """Coordinated items with what they share: words before them, their common head, and words after them."""
+    """Coordinated items with what they share: a prefix, a common head and a suffix."""
 
     items: tuple[str, ...]
     named: bool
@@ -36,17 +36,20 @@ class Coordination:
 
     @property
     def head(self) -> str:
-        """The head that all items share, as in "approaches"; empty when there is none."""
+        """The common head of all items, such as "approaches", or an empty string."""
         return written(self.shared)
 
     def text(self, item: str) -> str:
-        """Return one item with all that it shares."""
+        """Return one item with everything it shares."""
         shared = " ".join(token.lemma_ if token is self.shared[-1] else token.text for token in self.shared)
         return " ".join(part for part in (written(self.prefix), item, shared, written(self.suffix)) if part)
 
 
 def coordination(tokens: Sequence[Any], *, comparing: bool) -> Coordination | None:
-    """Return what *tokens* coordinate first; ``None`` when nothing is. *comparing* lets "with" and "to" join as well."""
+    """Return the first coordination in *tokens*, or ``None``.
+
+    *comparing* allows "with" and "to" as conjunctions.
+    """
     at = next((n for n in range(1, len(tokens) - 1) if _joins(tokens, n, comparing=comparing)), None)
     if at is None:
         return None
@@ -76,14 +79,14 @@ def coordination(tokens: Sequence[Any], *, comparing: bool) -> Coordination | No
 
 
 def is_name(token: Any, *, first: bool = False) -> bool:
-    """Whether a word is part of a name, by its capitals: the tagger takes many a command for one."""
+    """Whether a word is part of a name, judged by its capitals: the tagger takes many commands for names."""
     if first:
         return len(token.text) > 1 and token.text.isupper()
     return bool(token.text[:1].isupper() or (token.text[:1].isdigit() and token.pos_ == "PROPN"))
 
 
 def written(tokens: Sequence[Any]) -> str:
-    """Return tokens as they were written, white space made even."""
+    """Return the text of tokens with white space normalised."""
     return " ".join("".join(token.text_with_ws for token in tokens).split()).strip(" ,;:.?!")
 
 
@@ -100,7 +103,7 @@ def _joins(tokens: Sequence[Any], at: int, *, comparing: bool) -> bool:
 
 
 def _ends(tokens: Sequence[Any], at: int, joint: int) -> bool:
-    """Whether the last item is over: a preposition or a verb starts what all of them share."""
+    """Whether the last item ends before this token: a preposition or a verb starts the shared suffix."""
     token = tokens[at]
     if at == joint + 1:
         return False
@@ -120,18 +123,18 @@ def _split(tokens: Sequence[Any], *, comparing: bool) -> list[list[Any]]:
 
 
 def _is_whole(tokens: Sequence[Any], at: int, before: Any) -> bool:
-    """Whether two whole phrases stand side by side: "the climate of Norway and the economy of Sweden"."""
+    """Whether two complete phrases are coordinated: "the climate of Norway and the economy of Sweden"."""
     right = tokens[at + 1 :]
     return right[0].pos_ == "DET" and before.lower_ not in {"between", "among"} and any(t.pos_ == "ADP" for t in right)
 
 
 def _named(item: Sequence[Any]) -> int:
-    """Return how many words at the start of an item are a name; a number inside a name belongs to it ("Model 3")."""
+    """Return the length of the name at the start of an item. A number inside a name belongs to it ("Model 3")."""
     return next((n for n, t in enumerate(item) if not (is_name(t) or (n and t.like_num))), len(item))
 
 
 def _owned(tokens: Sequence[Any], last: list[Any], end: int) -> int:
-    """Let the last item keep the "of ..." that it cannot do without ("number of employees"); return where it ends."""
+    """Extend the last item by an "of ..." phrase that belongs to it ("number of employees") and return its new end."""
     joints = [n for n in range(end, len(tokens)) if tokens[n].pos_ == "ADP"]
     if len(joints) < 2 or not last or last[-1].lemma_.lower() not in _COUNTS or joints[0] != end:
         return end

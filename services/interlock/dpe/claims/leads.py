@@ -1,4 +1,4 @@
-"""Leads: the line with a colon that a list stands under, and what its items need of it (SPEC-005 §3.4)."""
+"""Leads: the line with a colon above a list, and what its items inherit from it (SPEC-005 §3.4)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 from interlock.dpe.claims.wording import SUBJECTS
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.text.text import Text, joined, words_of
+from interlock.dpe.text.text import Text, joined
+from interlock.dpe.text.wordlists import word_set
 
 _PRESENTING = pattern(
     r"\b(?:here(?:\s+(?:is|are|'s)|'s)|below\s+(?:is|are)|(?:the\s+)?following\s+\w+|as\s+follows)\b", ignore_case=True
@@ -23,19 +24,19 @@ _POINTER = pattern(
     r"|excerpt|citation|paragraph)s?\s*#?\d{1,3}(?:\s*(?:,|and|&|-|–)\s*(?:passage )?#?\d{1,3}){0,6}\s*[\])]?\s*[.:]?",
     ignore_case=True,
 )  # fmt: skip
-_VERBS_OF_LEADS = words_of("be base provide give follow summarize can could will would explain help do go")
+_VERBS_OF_LEADS = word_set("be base provide give follow summarize can could will would explain help do go")
 
 
-def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
-    """Return an item without a subject as what it says under its line.
+def with_lead(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
+    """Return an item without a subject as a claim under its lead.
 
-    "The firm will:" and "open three plants" are one sentence. A step under "Here is how to …:" says what to do by
-    itself, and needs no lead; neither does a pointer at a passage.
+    "The firm will:" and "open three plants" are one sentence. A step under "Here is how to …:" is complete by itself
+    and needs no lead; nor does a reference to a passage.
     """
     words = [token for token in tokens if not token.is_punct and not token.is_space]
     does = any(token.pos_ in {"VERB", "AUX"} and token.dep_ in {"ROOT", "conj"} for token in words)
     runs_on = _RUNS_ON.search(lead) is not None
-    if points_at_source(item.chars) or (does and not runs_on and _PRESENTING.search(lead)):
+    if is_source_reference(item.chars) or (does and not runs_on and _PRESENTING.search(lead)):
         return item
     line = _HERE.sub("", lead, count=1)
     line = line.rstrip(": ") if runs_on else line
@@ -45,13 +46,13 @@ def under(lead: str, item: Text, tokens: Sequence[Any]) -> Text:
     return joined([Text(line, [at] * len(line), [at] * len(line)), item])
 
 
-def points_at_source(text: str) -> bool:
-    """Whether a text is nothing but a pointer at what was given: (Passage 2), [Source 1, 3]."""
+def is_source_reference(text: str) -> bool:
+    """Whether a text is only a reference to a source: (Passage 2), [Source 1, 3]."""
     return _POINTER.fullmatch(text.strip()) is not None
 
 
-def presents(text: str, tokens: Sequence[Any]) -> bool:
-    """Whether a line only presents what follows: "Here is a summary of the report in 80 words:"."""
+def is_announcement(text: str, tokens: Sequence[Any]) -> bool:
+    """Whether a line only announces what follows: "Here is a summary of the report in 80 words:"."""
     if not text.rstrip().endswith(":") or not _PRESENTING.search(text):
         return False
     verbs = [t for t in tokens if t.pos_ in {"VERB", "AUX"} and t.dep_ not in {"amod", "acl", "relcl"}]

@@ -1,6 +1,6 @@
-"""Names before claims: the classifier looks for them while the parser parses, and stage 1 reads with both (DPE-18).
+"""Named entities before claims: the classifier runs while the parser runs, and stage 1 reads with both (DPE-18).
 
-Only the answer is looked through: of the facts every word is known without a model (``fabrication.EnvelopeIndex``).
+Only the answer is classified. Names in facts are looked up without a model (``fabrication.EnvelopeIndex``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from interlock.dpe.request import Output
 from interlock.dpe.text.views import viewed
 
 LONG_CHARS = 32_768
-"""An answer beyond this is read for its number of claims before the models look through it for names."""
+"""The claims of a longer answer are counted before the models look for names."""
 
 
 async def named(
@@ -29,16 +29,16 @@ async def named(
     stage: str,
     spent: Spent,
 ) -> NamedLanguage:
-    """Return the parser with the names of what it is given.
+    """Return the parser with the named entities of its input.
 
-    *reader* takes a long answer apart first, so that one with too many claims is refused before anything is looked for.
+    *reader* splits a long answer first, so that one with too many claims is refused before the classifier runs.
     """
 
-    def texts_of(_: Cancelled) -> list[str]:
+    def parser_texts(_: Cancelled) -> list[str]:
         return [text for view in viewed(outputs) for text in language.texts(view.text)]
 
     run = partial(language.run, stage=stage, spent=spent)
-    texts = await run(texts_of)
+    texts = await run(parser_texts)
     parses: dict[str, Any] = {}
     if sum(map(len, texts)) > LONG_CHARS:
         await run(partial(reader.read, outputs))
@@ -49,7 +49,7 @@ async def named(
 
 
 async def _both(names: Any, parses: Any) -> list[Any]:
-    """Await both; when one fails, the other is called off."""
+    """Await both. When one fails, the other is cancelled."""
     tasks = [asyncio.ensure_future(names), asyncio.ensure_future(parses)]
     try:
         return await asyncio.gather(*tasks)

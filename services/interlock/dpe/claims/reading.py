@@ -1,4 +1,4 @@
-"""Stage 1 as a whole: the outputs of a dispatch as choices with sentences and claims (SPEC-005 §3)."""
+"""Stage 1: the outputs of a dispatch as choices with sentences and claims (SPEC-005 §3)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.claims import Checkability, claims_of
+from interlock.dpe.claims.claims import Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
@@ -15,7 +15,10 @@ from interlock.dpe.text.views import Viewed, viewed
 
 @dataclass
 class ChoiceReading:
-    """One choice, taken apart. ``checked`` are the claims that later stages look at; ``titles`` are among them."""
+    """The sentences and claims of one choice.
+
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles.
+    """
 
     index: int
     claims: list[Claim] = field(default_factory=list)
@@ -29,17 +32,17 @@ class ChoiceReading:
 
 @dataclass(frozen=True)
 class OutputReader:
-    """Takes outputs apart, up to a number of claims for each choice."""
+    """Splits outputs into claims, up to a maximum for each choice."""
 
     language: Language
     max_claims: int
     claim_tokens: int
     count: Callable[[Sequence[str]], list[int]]
 
-    def read(self, outputs: Sequence[Output], left: Cancelled) -> list[ChoiceReading]:
-        """Return the choices in the order of their indexes; at least one, empty when there is no output.
+    def read(self, outputs: Sequence[Output], cancelled: Cancelled) -> list[ChoiceReading]:
+        """Return the choices by index, and an empty one when there is no output.
 
-        A masked choice comes twice or three times: as written, then unmasked.
+        A masked choice has two or three readings: as written, then unmasked.
 
         Refused with CLAIM_LIMIT_EXCEEDED as soon as one claim too many is found.
         """
@@ -47,10 +50,10 @@ class OutputReader:
         number = 1
         for output in viewed(outputs):
             reading = choices.setdefault((output.choice_index, output.view), ChoiceReading(output.choice_index))
-            number = self._add(reading, output, number, left)
+            number = self._add(reading, output, number, cancelled)
         return [choices[key] for key in sorted(choices)] or [ChoiceReading(0)]
 
-    def _add(self, reading: ChoiceReading, output: Viewed, number: int, left: Cancelled) -> int:
+    def _add(self, reading: ChoiceReading, output: Viewed, number: int, cancelled: Cancelled) -> int:
         parsed, hidden = self.language.parsed(
             output.text, choice_index=output.choice_index, first_index=len(reading.sentences)
         )
@@ -58,17 +61,17 @@ class OutputReader:
         reading.addressed += output.addressed
         reading.empty = reading.empty and not output.text.chars.strip()
         for sentence in parsed:
-            if left():
+            if cancelled():
                 break
             reading.sentences.append(sentence.sentence)
-            for claim, standing in claims_of(
+            for claim, checkability in split_claims(
                 sentence, limit=self.claim_tokens, count=self.count, number=number, output_index=output.place
             ):
                 number += 1
                 reading.claims.append(claim)
-                if standing is not Checkability.UNCHECKED:
+                if checkability is not Checkability.UNCHECKED:
                     reading.checked.append(claim)
-                if standing is Checkability.TITLE:
+                if checkability is Checkability.TITLE:
                     reading.titles.add(claim.claim_id)
             if len(reading.claims) > self.max_claims:
                 raise exhausted(
@@ -80,6 +83,6 @@ class OutputReader:
         return number
 
 
-def sentences_of(readings: Sequence[ChoiceReading]) -> dict[str, str]:
-    """Return the sentence that each checked claim was cut from."""
+def claim_sentences(readings: Sequence[ChoiceReading]) -> dict[str, str]:
+    """Return the sentence that each checked claim was cut from, by claim id."""
     return {c.claim_id: reading.sentences[c.sentence_index].text for reading in readings for c in reading.checked}

@@ -1,9 +1,9 @@
-"""What a claim speaks of where it names nothing: "Revenue grew 15 %" in a report on Acme is said of Acme (SPEC-012 §9.1).
+"""Subjects of claims that name none: "Revenue grew 15 %" in a report on Acme is about Acme (SPEC-012 §9.1).
 
 Two agents write about two companies in the same words, and neither names its own in every sentence. A claim that opens
-with a name speaks of that; any other one of all that was named before it in its part of the text, and of what the
-sub-query names. Two claims are of different subjects only where both are known and share none. Where it is not known
-what a claim speaks of, it is compared: a contradiction too many is seen by a person, one too few by nobody.
+with a name is about that name. Any other claim may be about all names before it in its part of the text, and about the
+names in the sub-query. Two claims have different subjects only if both subjects are known and disjoint. Claims of
+unknown subject are compared: a person sees a contradiction too many, but no one sees a missing one.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from interlock.dpe.values.frames import frame
 
 Name = frozenset[str]
 Subject = frozenset[Name]
-"""The names that a claim may speak of; empty: it is not known."""
+"""The names that a claim may be about. Empty means unknown."""
 
 OPENING_WORDS = 2
-"""As many words may stand before a name that a sentence opens with: The Acme, In the Netherlands."""
+"""Words that may precede the opening name of a sentence: The Acme, In the Netherlands."""
 
 _KINDS_OF_FIRMS = word_set(
     "ab ag as asa bv co company corp corporation group gmbh holding holdings inc incorporated limited llc ltd nv oy plc sa spa"
@@ -33,8 +33,8 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
 @dataclass
-class _Known:
-    """What was named so far in one part of a text, and whether a claim of it opened with a name."""
+class _Context:
+    """The names so far in one part of a text, and whether one of its claims opened with a name."""
 
     names: set[Name] = field(default_factory=set)
     opened: bool = False
@@ -42,37 +42,40 @@ class _Known:
 
 @dataclass(frozen=True)
 class Subjects:
-    """What the claims of one text speak of, by their wording, and the years that the text is about."""
+    """The subjects of the claims of one text, by their wording, and the years that the text is about."""
 
     by_text: Mapping[str, tuple[Subject, ...]]
     years: frozenset[str] = frozenset()
 
     def of(self, text: str) -> tuple[Subject, ...]:
-        """Return the subjects of a claim: one for each place where it stands."""
+        """Return the subjects of a claim, one for each place where it occurs."""
         return self.by_text.get(text, (frozenset(),))
 
 
-def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, asked: str = "") -> Subjects:
-    """Return what the claims of a text speak of; *texts* by output index, *asked* is what the text was to answer."""
-    given = {name for found in frame(asked).names if found.sure and (name := _name(" ".join(found.words)))}
-    known, at = _Known(set(given), bool(given)), (-1, 0)
+def subjects(claims: Sequence[Claim], texts: Mapping[int, str], *, sub_query: str = "") -> Subjects:
+    """Return the subjects of the claims of a text.
+
+    *texts* are by output index; *sub_query* is the sub-query that the text was to answer.
+    """
+    query_names = {name for found in frame(sub_query).names if found.sure and (name := _name(" ".join(found.words)))}
+    context, at = _Context(set(query_names), bool(query_names)), (-1, 0)
     found: dict[str, list[Subject]] = {}
     for claim in sorted(claims, key=lambda one: (one.output_index, one.start)):
         opens = _opens_with(claim)
         if opens and _parts(at, claim, texts):
-            known = _Known(set(given), opened=True)
+            context = _Context(set(query_names), opened=True)
         at = (claim.output_index, claim.end)
         named = {_name(entity.text) for entity in _entities(claim)} - {frozenset()}
-        known.names |= named
-        known.opened = known.opened or bool(opens)
-        subject = opens or (known.names if known.opened else set())
+        context.names |= named
+        context.opened = context.opened or bool(opens)
+        subject = opens or (context.names if context.opened else set())
         found.setdefault(claim.text, []).append(frozenset(subject))
-    years = frozenset(_YEAR.findall(asked))
+    years = frozenset(_YEAR.findall(sub_query))
     return Subjects({text: tuple(dict.fromkeys(each)) for text, each in found.items()}, years)
 
 
 def differ(one: Subjects, text: str, other: Subjects, other_text: str) -> bool:
-    """Whether two claims surely speak of different things: no place of the one may speak of what the other does."""
+    """Whether two claims surely have different subjects: no occurrence of one may share a subject with the other."""
     if one.years and other.years and not one.years & other.years and not _YEAR.search(f"{text} {other_text}"):
         return True
     return all(_apart(a, b) for a in one.of(text) for b in other.of(other_text))
@@ -87,7 +90,7 @@ def _entities(claim: Claim) -> Iterable[Entity]:
 
 
 def _opens_with(claim: Claim) -> set[Name]:
-    """Return the name that a claim opens with, behind at most a word or two that are no names."""
+    """Return the name that a claim opens with, after at most two other words."""
     first = min(_entities(claim), key=lambda entity: entity.start, default=None)
     if first is None:
         return set()

@@ -1,7 +1,7 @@
-"""Whether a verb can carry a clause of its own: finite, or in a form that its neighbour's auxiliaries complete.
+"""Well-formedness: whether a verb can carry a clause, by itself or by its neighbour's auxiliary (SPEC-005 §3.4).
 
-A parser now and then takes a noun for a verb ("monitoring, and yield optimization"). A clause that such a word would
-carry is no proposition, so it is not split off.
+A parser sometimes tags a noun as a verb ("monitoring, and yield optimization"). Such a clause would be no proposition,
+so it is not split off.
 """
 
 from __future__ import annotations
@@ -16,32 +16,32 @@ _PLURAL = frozenset({"are", "were", "have", "do", "'re", "'ve"})
 
 
 def is_verb(token: Any) -> bool:
-    """Whether a token is a verb that can assert: no -ing form without its is or was."""
+    """Whether a token is a verb that can assert. An -ing form needs a form of be."""
     helped = any(c.dep_ == "aux" and c.lemma_.lower() == "be" for c in token.children)
     return token.pos_ in {"VERB", "AUX"} and (token.tag_ != "VBG" or helped)
 
 
 def has_subject(token: Any, *, besides: Sequence[int] = ()) -> bool:
-    """Whether a verb has a subject of its own, other than the words at some places."""
+    """Whether a verb has a subject of its own, apart from the tokens at *besides*."""
     return any(c.dep_ in SUBJECTS and c.i not in besides for c in token.children)
 
 
-def finite(token: Any) -> bool:
-    """Whether a verb is inflected, or has an auxiliary of its own that is."""
+def is_finite(token: Any) -> bool:
+    """Whether a verb is finite, or has an auxiliary that is."""
     if token.tag_ in {"VBD", "VBZ", "VBP", "MD"}:
         return True
     return any(c.dep_ in {"aux", "auxpass"} and c.lower_ != "to" for c in token.children)
 
 
 def is_phrase(token: Any) -> bool:
-    """Whether what was parsed as a clause is a noun with a participle: "circumstances and evidence presented"."""
-    said = [c for c in token.children if c.dep_ not in SUBJECTS | {"punct", "cc"}]
+    """Whether an apparent clause is a noun with a participle: "circumstances and evidence presented"."""
+    modifiers = [c for c in token.children if c.dep_ not in SUBJECTS | {"punct", "cc"}]
     bare = all(c.pos_ == "NOUN" and not any(True for _ in c.children) for c in token.children if c.dep_ in SUBJECTS)
-    return token.tag_ in {"VBD", "VBN"} and not said and bare
+    return token.tag_ in {"VBD", "VBN"} and not modifiers and bare
 
 
-def number(token: Any) -> str:
-    """Return the number that a verb's form agrees with, "" when it tells none."""
+def grammatical_number(token: Any) -> str:
+    """Return the grammatical number of a verb's form, or "" when the form does not show it."""
     inflected = next((c for c in token.children if c.dep_ in {"aux", "auxpass"}), token)
     if inflected.lower_ in _SINGULAR or (inflected is token and token.tag_ == "VBZ"):
         return "singular"
@@ -51,28 +51,28 @@ def number(token: Any) -> str:
 
 
 def agrees(noun: Any, verb: Any) -> bool:
-    """Whether a noun can be a verb's subject, as far as its number tells."""
-    wanted = number(verb)
-    given = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}.get(noun.tag_, "")
-    return not wanted or not given or wanted == given
+    """Whether a noun agrees in number with a verb, as far as both show it."""
+    verb_number = grammatical_number(verb)
+    noun_number = {"NN": "singular", "NNP": "singular", "NNS": "plural", "NNPS": "plural"}.get(noun.tag_, "")
+    return not verb_number or not noun_number or verb_number == noun_number
 
 
 def shares_form(child: Any) -> bool:
-    """Whether a coordinated verb without a subject goes with what its neighbour has: its auxiliaries, its number."""
+    """Whether a coordinated verb without a subject can share its neighbour's auxiliaries and number."""
     first = child.head
-    helpers = {c.lemma_.lower() for c in first.children if c.dep_ in {"aux", "auxpass"}}
+    auxiliaries = {c.lemma_.lower() for c in first.children if c.dep_ in {"aux", "auxpass"}}
     own = any(c.dep_ in {"aux", "auxpass"} for c in child.children)
     if own or child.tag_ in {"VBD", "MD"}:
         return True
     if child.tag_ in {"VBZ", "VBP"}:
-        return not (number(first) and number(first) != number(child))
+        return not (grammatical_number(first) and grammatical_number(first) != grammatical_number(child))
     if child.tag_ == "VBN":
-        return bool(helpers & {"be", "have", "get"}) or first.lemma_.lower() == "be" or first.tag_ == "VBD"
+        return bool(auxiliaries & {"be", "have", "get"}) or first.lemma_.lower() == "be" or first.tag_ == "VBD"
     if child.tag_ == "VB":
-        return bool(helpers - {"be", "have"}) or first.tag_ in {"VB", "VBP"}
+        return bool(auxiliaries - {"be", "have"}) or first.tag_ in {"VB", "VBP"}
     return False
 
 
 def is_alternative(head: Any) -> bool:
-    """Whether what is coordinated here are alternatives."""
+    """Whether the coordinated items are alternatives."""
     return any(c.dep_ in {"cc", "preconj"} and c.lower_ in {"or", "nor", "either", "neither"} for c in head.children)

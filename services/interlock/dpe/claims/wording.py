@@ -1,8 +1,8 @@
-"""Words that tell what kind of claim a clause is, and whether it has anything to check (SPEC-005 §3.3).
+"""Wording of claims: their type, whether they are checkable, and their form as NLI hypotheses (SPEC-005 §3.3).
 
-The type is a label, not a filter. A claim goes unchecked only when it says nothing beyond a closed list of words that
-talk about the answer itself (``META_WORDS``), or when it only offers, asks, thanks or declines. Opinions, instructions
-and remarks that carry anything else are checked like facts (reliability.md A-25).
+The type is a label, not a filter. A claim is unchecked only when its words are all in a closed list of words about the
+answer itself (``META_WORDS``), or when it only offers, asks, thanks or declines. Opinions, instructions and remarks
+with any other content are checked like facts (reliability.md A-25).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from interlock.dpe.document import ClaimType
-from interlock.dpe.text.text import words_of
+from interlock.dpe.text.wordlists import word_set
 
 SUBJECTS = frozenset({"nsubj", "nsubjpass", "csubj", "csubjpass", "expl"})
-META_WORDS = words_of(
+META_WORDS = word_set(
     """
     above additional afraid again agree ahead also answer any anything apologize apology appreciate article ask
     assist assistance assistant available base below brief bullet bye certainly clarification clarify comment
@@ -29,24 +29,24 @@ META_WORDS = words_of(
     understand want way welcome what when where which why wish wonder
     """
 )
-_META_VERBS = words_of(
+_META_VERBS = word_set(
     """
     answer apologize appreciate ask assist base be can clarify contact could discuss do elaborate explain feel
     find give have help hesitate hope know let like may might need offer provide share summarize thank understand
     want will wish would
     """
 )
-_SOURCES = words_of(
+_SOURCES = word_set(
     """
     article context data document excerpt fact information material passage source text
     """
 )
-_TELLING = words_of(
+_TELLING = word_set(
     """
     address answer contain cover discuss give include indicate mention provide say specify state tell
     """
 )
-BARE_VERBS = words_of(
+BARE_VERBS = word_set(
     """
     be can could do get go have make may might must shall should will would
     """
@@ -100,20 +100,20 @@ _PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
 
 
 def plain_figures(text: str) -> str:
-    """Return a text with its figures in one form, 2600 and 15%, so that the NLI model meets the same on both sides."""
+    """Return a text with its figures in one notation, 2600 and 15%, so that premise and hypothesis agree."""
     return _PERCENT.sub("%", _THOUSANDS.sub("", text))
 
 
-def uncut(premise: str, said: str) -> str:
-    """Return a premise with the figures of what is said about it in one piece, where it has them cut: 3, 500; 31. 8."""
-    for figure in dict.fromkeys(_PARTED_FIGURE.findall(said)):
+def uncut(premise: str, claim_text: str) -> str:
+    """Return a premise with the claim's figures rejoined where spaces split them: 3, 500; 31. 8."""
+    for figure in dict.fromkeys(_PARTED_FIGURE.findall(claim_text)):
         if figure not in premise:
             premise = premise.replace(_SEPARATOR.sub(r"\1 ", figure), figure)
     return premise
 
 
 def hypothesis(text: str) -> str:
-    """Return what a claim asserts, without the words that only introduce it, as a sentence for the NLI model."""
+    """Return the assertion of a claim without introductory words, as a sentence for the NLI model."""
     lead = _LEAD.match(text)
     while lead and lead.end() < len(text):
         text = text[lead.end() :]
@@ -122,20 +122,20 @@ def hypothesis(text: str) -> str:
     return text if text.endswith((".", "!", "?")) else text.rstrip(" ,;:") + "."
 
 
-def means(token: Any) -> bool:
-    """Whether a token carries meaning of its own."""
-    known = token.pos_ in {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN", "X", "INTJ", "SYM"}
-    return known or token.like_num or token.like_url or token.like_email
+def is_content_word(token: Any) -> bool:
+    """Whether a token is a content word."""
+    content = token.pos_ in {"NOUN", "VERB", "ADJ", "ADV", "NUM", "PROPN", "X", "INTJ", "SYM"}
+    return content or token.like_num or token.like_url or token.like_email
 
 
-def talks_of_itself(tokens: Sequence[Any]) -> bool:
+def is_about_itself(tokens: Sequence[Any]) -> bool:
     """Whether a clause without names and values only asks, declines or offers to say more.
 
-    A question to the reader and a refusal may have any nouns ("Would you like to hear about the tower?", "I can't advise
-    on weapons"), an offer only behind "about" ("I can give more details about the tower"): what a speaker offers
-    otherwise, a refund perhaps, is a claim.
+    A question to the reader or a refusal may contain any nouns ("Would you like to hear about the tower?", "I can't
+    advise on weapons"). An offer may contain them only after "about" ("I can give more details about the tower"): any
+    other offer, such as a refund, is a claim.
     """
-    if _says_that_nothing_is_said(tokens):
+    if _denies_content(tokens):
         return True
     verbs = [token for token in tokens if token.pos_ in {"VERB", "AUX"}]
     if not verbs or any(token.lemma_.lower() not in _META_VERBS for token in verbs):
@@ -146,11 +146,11 @@ def talks_of_itself(tokens: Sequence[Any]) -> bool:
     if any(token.dep_ == "neg" or token.lower_ in {"unable", "sorry"} for token in tokens):
         return bool(subjects) and all(token.lower_ == "i" for token in subjects)
     topics = {t.i for token in tokens if token.lower_ in {"about", "regarding"} for t in token.subtree}
-    rest = {token.lemma_.lower() for token in tokens if token.i not in topics and means(token)}
+    rest = {token.lemma_.lower() for token in tokens if token.i not in topics and is_content_word(token)}
     return bool(topics) and rest <= META_WORDS | BARE_VERBS
 
 
-def _says_that_nothing_is_said(tokens: Sequence[Any]) -> bool:
+def _denies_content(tokens: Sequence[Any]) -> bool:
     subjects = [token for token in tokens if token.dep_ in SUBJECTS]
     verbs = [token for token in tokens if token.pos_ == "VERB" and token.dep_ not in {"amod", "acl"}]
     return (
@@ -161,8 +161,8 @@ def _says_that_nothing_is_said(tokens: Sequence[Any]) -> bool:
     )
 
 
-def type_of(text: str, tokens: Sequence[Any], *, checked: bool, code: bool) -> ClaimType:
-    """Return the type of a claim; what a type means for checking is decided elsewhere."""
+def classify_type(text: str, tokens: Sequence[Any], *, checked: bool, code: bool) -> ClaimType:
+    """Return the type of a claim. Checkability is decided elsewhere."""
     if not checked or text.endswith("?") or _META.search(text):
         return ClaimType.META
     if _OPINION.search(text):

@@ -1,7 +1,7 @@
 """Alignment: where a claim copies a source sentence, and where it departs from it.
 
-Both sentences become rows of words and values, in which a value equals every other way of writing it. What is left
-when the common parts are taken away are the edits: the places in which a copy says something else.
+Both sentences become sequences of words and values, in which a value equals every other notation of it. What the
+sequences do not share are the edits: the places in which a copy differs.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage, stem
 from interlock.dpe.values.quantities import Value, same
 
-# Alignment is quadratic: longer sentences, which no prose has, are left to the comparison by words.
+# Alignment is quadratic. Longer sentences, which prose does not have, are compared by words only.
 _MOST_ELEMENTS = 200
 _WORTH_ALIGNING = 0.4
 _NEARLY_ALL = 0.7
 _CANDIDATES = 2
 _SHORT = {"can't": "can not", "cannot": "can not", "won't": "will not", "shan't": "shall not", "i'm": "i am"}
 _SHORT_ENDINGS = {"n't": "not", "'ll": "will", "'ve": "have", "'re": "are"}
-# "The source states that …", "According to the text, …" and the like say nothing that the source would have to say.
+# "The source states that …", "According to the text, …" and the like, which the source need not contain.
 _INTRODUCING = word_set(
     "according to as it is was has been the this that in by text source sources document article passage report context "
     "summary facts information provided given above reported stated noted mentioned described states says mentions notes "
@@ -32,7 +32,7 @@ _LONGEST_INTRODUCTION = 7
 
 @dataclass(frozen=True)
 class Element:
-    """A word or a value of a sentence, with the tokens that it takes; a short form is two words of one token."""
+    """A word or a value of a sentence with its token span. A contraction gives two words of one token."""
 
     key: str
     first: int
@@ -43,9 +43,9 @@ class Element:
 
 @dataclass(frozen=True)
 class Edit:
-    """A place where a claim departs from its source; either side may be empty.
+    """A place where a claim departs from its source. Either side may be empty.
 
-    ``beyond`` is what the source has before the claim's first word or behind its last one: the claim was cut from it.
+    ``beyond`` marks source text before the claim's first word or after its last one: the claim was cut out of it.
     """
 
     claim: tuple[Element, ...]
@@ -55,16 +55,16 @@ class Edit:
 
 @dataclass(frozen=True)
 class Alignment:
-    """A claim's sentence beside the source sentence that it copies best."""
+    """A claim's sentence aligned with the source sentence that it copies best."""
 
     source: FramedSentence
     edits: tuple[Edit, ...]
-    kept: int  # the claim's elements that the source has in the same order
+    kept: int  # number of the claim's elements that the source has in the same order
     copied: float  # their share of the claim
 
     @property
     def is_copy(self) -> bool:
-        """Whether the claim copies its source: nearly all of it, or but for one place no longer than the rest."""
+        """Whether the claim copies its source: nearly all of it, or all except one place no longer than the rest."""
         if self.copied >= _NEARLY_ALL or not self.edits:
             return self.copied >= _NEARLY_ALL
         longest = max(max(len(edit.claim), len(edit.source)) for edit in self.edits)
@@ -72,10 +72,10 @@ class Alignment:
 
 
 def align(sentence: FramedSentence, claim: Frame, fact: Frame) -> Alignment | None:
-    """Align a sentence of a claim with the source sentence that it copies best, or None when it copies none."""
-    opens = _introduction(sentence, claim)
-    mine = [element for element in _elements(sentence, claim, "mine") if element.first >= opens]
-    if not mine or len(mine) > _MOST_ELEMENTS:
+    """Return the best alignment of a claim's sentence with a source sentence, or ``None`` when it copies none."""
+    start = _introduction(sentence, claim)
+    elements = [element for element in _elements(sentence, claim, "mine") if element.first >= start]
+    if not elements or len(elements) > _MOST_ELEMENTS:
         return None
     named = {index for name in sentence.names for index in range(name.first, name.last)}
     bag = {word for index, word in sentence.stems if index not in named}
@@ -84,31 +84,33 @@ def align(sentence: FramedSentence, claim: Frame, fact: Frame) -> Alignment | No
     for other in ranked:
         if coverage(bag, other, fact) < _WORTH_ALIGNING:
             continue
-        found = _aligned(mine, other, fact)
+        found = _aligned(elements, other, fact)
         if found is not None and (best is None or found.copied > best.copied):
             best = found
     return best
 
 
-def _aligned(mine: Sequence[Element], source: FramedSentence, fact: Frame) -> Alignment | None:
-    its = _elements(source, fact, "its")
-    if len(its) > _MOST_ELEMENTS:
+def _aligned(claim_elements: Sequence[Element], source: FramedSentence, fact: Frame) -> Alignment | None:
+    source_elements = _elements(source, fact, "its")
+    if len(source_elements) > _MOST_ELEMENTS:
         return None
-    mine = _renamed(mine, its)
-    matcher = SequenceMatcher(None, [element.key for element in mine], [element.key for element in its], autojunk=False)
+    claim_elements = _renamed(claim_elements, source_elements)
+    matcher = SequenceMatcher(
+        None, [element.key for element in claim_elements], [element.key for element in source_elements], autojunk=False
+    )
     edits: list[Edit] = []
     copied = 0
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         if tag == "equal":
             copied += i2 - i1
         else:
-            beyond = i1 == i2 and i1 in {0, len(mine)}
-            edits.append(Edit(tuple(mine[i1:i2]), tuple(its[j1:j2]), beyond))
-    return Alignment(source, tuple(edits), copied, copied / max(1, len(mine)))
+            beyond = i1 == i2 and i1 in {0, len(claim_elements)}
+            edits.append(Edit(tuple(claim_elements[i1:i2]), tuple(source_elements[j1:j2]), beyond))
+    return Alignment(source, tuple(edits), copied, copied / max(1, len(claim_elements)))
 
 
 def _elements(sentence: FramedSentence, frame: Frame, side: str) -> list[Element]:
-    """Return the words and values of a sentence; punctuation says nothing here."""
+    """Return the words and values of a sentence, without punctuation."""
     elements: list[Element] = []
     values = {value.first: value for value in sentence.values}
     index = sentence.first
@@ -127,7 +129,7 @@ def _elements(sentence: FramedSentence, frame: Frame, side: str) -> list[Element
 
 
 def _written_out(low: str) -> list[str]:
-    """Return the words of a short form, so that can't and cannot are no difference."""
+    """Return the words of a contraction, so that can't equals cannot."""
     if low in _SHORT:
         return _SHORT[low].split()
     for ending, word in _SHORT_ENDINGS.items():
@@ -137,7 +139,7 @@ def _written_out(low: str) -> list[str]:
 
 
 def _introduction(sentence: FramedSentence, frame: Frame) -> int:
-    """Return the token behind the words that only introduce a sentence; its first one where there are none."""
+    """Return the index of the first token after an introduction, or of the first token where there is none."""
     for index in range(sentence.first, min(sentence.last, sentence.first + _LONGEST_INTRODUCTION)):
         token = frame.tokens[index]
         if index > sentence.first + 1 and (token.text == "," or token.low == "that"):
@@ -148,18 +150,21 @@ def _introduction(sentence: FramedSentence, frame: Frame) -> int:
 
 
 def _key(low: str) -> str:
-    """Return what makes words the same here: their stem, and the side that they take."""
+    """Return the key by which words are equal: stem, or family and side of a direction word."""
     if low in DIRECTIONS:
         family, side = DIRECTIONS[low]
         return f"{family}{side}"
     return plain(low) if low in STOP else stem(low)
 
 
-def _renamed(mine: Sequence[Element], its: Sequence[Element]) -> list[Element]:
-    """Give each value the key of the source value that it equals: the same unit first, and each of them once."""
-    free = [element for element in its if element.value is not None]
+def _renamed(claim_elements: Sequence[Element], source_elements: Sequence[Element]) -> list[Element]:
+    """Give each value the key of an equal source value.
+
+    The same unit is preferred, and each source value is used once.
+    """
+    free = [element for element in source_elements if element.value is not None]
     renamed: list[Element] = []
-    for element in mine:
+    for element in claim_elements:
         equal = [other for other in free if element.value and other.value and same(element.value, other.value)]
         if equal and element.value:
             factor = element.value.factor

@@ -1,8 +1,8 @@
-"""Values and names of a claim that contradict its source, found by comparing them directly (SPEC-005 §5.3).
+"""Values and names of a claim that contradict its source, found by direct comparison (SPEC-005 §5.3).
 
-A conflict needs one slot that differs in a frame that agrees. Two ways lead to it: the claim copies a source sentence
-but for a few places (alignment.py), or the words around a value are those around another value of the source. Where
-both a name and a value differ the claim may speak of something else, and nothing is said here.
+A conflict is one differing slot in a frame that agrees. There are two ways to find it: the claim copies a source
+sentence except for a few places (alignment.py), or the words around a value are those around another value of the
+source. When both a name and a value differ, the claim may be about something else, and nothing is reported.
 """
 
 import re
@@ -20,24 +20,24 @@ from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, compar
 _FAITHFUL_COPY = 0.85
 _LONGEST_EDIT = 6
 _MOST_BESIDE = 2  # other words in an edit that replaces a name
-_LONG_WORD = 4  # letters from which a headline gives a word a capital
-_SHORTEST_HEADLINE = 4  # such words
-_COUNTED = 2  # words behind a number that may be what it counts
+_LONG_WORD = 4  # letters from which a headline capitalises a word
+_SHORTEST_HEADLINE = 4  # number of such words
+_COUNTED = 2  # words after a number that may be the counted noun
 _CUT = re.compile(r"(?<=\w) ?([-,.]) ?(?=\w)")
 
 
 def sentence_conflicts(
     sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame
 ) -> Iterator[Cue]:
-    """Yield each value and name of a claim's sentence that its source states otherwise."""
+    """Yield each value and name of a claim's sentence that its source states differently."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
     values = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
     if values and names:
         return
-    strange = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
-    if not names and not strange:
+    unknown = [name for name in sentence.names if name.sure and not fact.evidence.knows(name.words)]
+    if not names and not unknown:
         aligned = {value.first for value, _ in values}
         values += [
             (value, source)
@@ -47,26 +47,26 @@ def sentence_conflicts(
             and not _counts_another(value, source, claim, fact)
         ]
     for value, source in values:
-        yield from _named(value, source)
+        yield from _value_cues(value, source)
     for source_name, written in names:
         yield Cue(ENTITY_SUBSTITUTED, source_name, written)
-    if len(strange) == 1 and not names and not values:
-        other = replaced_name(strange[0], sentence, claim, fact)
+    if len(unknown) == 1 and not names and not values:
+        other = replaced_name(unknown[0], sentence, claim, fact)
         if other is not None:
             source_name, written = (
                 fact.written(other.first, other.last),
-                claim.written(strange[0].first, strange[0].last),
+                claim.written(unknown[0].first, unknown[0].last),
             )
             yield Cue(ENTITY_SUBSTITUTED, source_name, written, certain=False)
 
 
 def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
-    """Yield the values of an edit beside those of the source that they replace, in order."""
-    mine = [element.value for element in edit.claim if element.value is not None]
-    its = [element.value for element in edit.source if element.value is not None]
+    """Yield the values of an edit, each with the source value that it replaces."""
+    claim_values = [element.value for element in edit.claim if element.value is not None]
+    source_values = [element.value for element in edit.source if element.value is not None]
     if len(edit.claim) > _LONGEST_EDIT or len(edit.source) > _LONGEST_EDIT:
         return
-    for value, source in zip(mine, its, strict=False):
+    for value, source in zip(claim_values, source_values, strict=False):
         if (
             not same(value, source)
             and value.vague == source.vague
@@ -76,37 +76,37 @@ def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
 
 
 def _mistaken_kind(value: Value, source: Value) -> bool:
-    """Whether a figure stands where the source has one of another kind: 45 for 2045, 5 days for 5 %."""
+    """Whether a figure replaces one of another kind: 45 for 2045, 5 days for 5 %."""
     if NUMBER not in {value.kind, source.kind} or ORDINAL in {value.kind, source.kind} or value.label or source.label:
         return False
     years = {each.moment.years for each in (value, source) if each.moment}
     counts = {(each.amount, each.amount) for each in (value, source) if each.amount is not None}
-    return not years & counts  # 2,000 and a 2000 that was taken for a year
+    return not years & counts  # 2,000, and a 2000 that was read as a year
 
 
 def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
-    """Whether one side has the other's figure, cut into words: two - week, 3, 500, 31. 8 million."""
-    said, stated = claim.written(value.first, value.last), fact.written(source.first, source.last)
-    return _has_cut(fact.reading.text, said) or _has_cut(claim.reading.text, stated)
+    """Whether one side has the other's figure with spaces in it: two - week, 3, 500, 31. 8 million."""
+    claim_text, fact_text = claim.written(value.first, value.last), fact.written(source.first, source.last)
+    return _has_cut(fact.reading.text, claim_text) or _has_cut(claim.reading.text, fact_text)
 
 
 def _counts_another(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
     """Whether two bare numbers count different things: 11 games, and a 3 - 1 win."""
     if not value.kind == source.kind == NUMBER or value.unit or source.unit or value.vague or source.vague:
         return False
-    mine, its = _counted(value, claim), _counted(source, fact)
+    claim_nouns, fact_nouns = _counted(value, claim), _counted(source, fact)
     before, other = at(claim.tokens, value.first - 1).low, at(fact.tokens, source.first - 1).low
-    return bool(mine and its) and not mine & its and before != other
+    return bool(claim_nouns and fact_nouns) and not claim_nouns & fact_nouns and before != other
 
 
 def _counted(value: Value, frame: Frame) -> frozenset[str]:
-    """Return the next words behind a value, in its own sentence."""
+    """Return the content words right after a value, within its sentence."""
     sentence = next(each for each in frame.sentences if each.first <= value.first < each.last)
     return frozenset([word for place, word in sentence.stems if place >= value.last][:_COUNTED])
 
 
 def _has_cut(text: str, figure: str) -> bool:
-    """Whether a figure stands in a text, but only without the spaces that cut it up."""
+    """Whether a text has a figure only once the spaces inside numbers are removed."""
     figure, text = _joined(figure), text.casefold()
     found = rf"(?<![^\W_])(?<![^\W_][-,.]){re.escape(figure)}(?![^\W_])(?![-,.][^\W_])"
     return bool(re.search(found, _joined(text))) and figure not in text
@@ -117,28 +117,40 @@ def _joined(text: str) -> str:
 
 
 def _edited_names(edit: Edit, claim: Frame, fact: Frame, *, faithful: bool) -> Iterator[tuple[str, str]]:
-    """Yield the name in an edit beside the name of the source that it replaces, as written."""
-    mine, its = _capitals(edit.claim, claim), _capitals(edit.source, fact)
-    if all(element.value is not None for element in (*mine, *its)):
-        return  # a date for a date: that is a value
-    if not mine or not its or len(edit.claim) - len(mine) > _MOST_BESIDE or len(edit.source) - len(its) > _MOST_BESIDE:
+    """Yield the name in an edit with the source name that it replaces, as written."""
+    claim_names, source_names = _capitals(edit.claim, claim), _capitals(edit.source, fact)
+    if all(element.value is not None for element in (*claim_names, *source_names)):
+        return  # a date for a date is a value
+    if (
+        not claim_names
+        or not source_names
+        or len(edit.claim) - len(claim_names) > _MOST_BESIDE
+        or len(edit.source) - len(source_names) > _MOST_BESIDE
+    ):
         return
-    known = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in mine)
-    kept = all(plain(fact.tokens[element.first].text) in claim.evidence.words for element in its)
-    if (kept and known) or ((kept or known) and not faithful) or _same_entity(mine, its, claim, fact):
-        return  # moved, spoken of elsewhere, or another name of the same
-    yield fact.written(its[0].first, its[-1].last), claim.written(mine[0].first, mine[-1].last)
+    in_source = all(plain(claim.tokens[element.first].text) in fact.evidence.words for element in claim_names)
+    in_claim = all(plain(fact.tokens[element.first].text) in claim.evidence.words for element in source_names)
+    if (
+        (in_claim and in_source)
+        or ((in_claim or in_source) and not faithful)
+        or _same_entity(claim_names, source_names, claim, fact)
+    ):
+        return  # moved, mentioned elsewhere, or another name of the same entity
+    yield (
+        fact.written(source_names[0].first, source_names[-1].last),
+        claim.written(claim_names[0].first, claim_names[-1].last),
+    )
 
 
 def _capitals(elements: Sequence[Element], frame: Frame) -> list[Element]:
-    """Return the elements that are part of a name: with a capital that no sentence or title gave them."""
+    """Return the elements that are part of a name: capitalised, and not by sentence start or title."""
     return [element for element in elements if _is_name_part(element, frame)]
 
 
 def _is_name_part(element: Element, frame: Frame) -> bool:
     token, before = frame.tokens[element.first], at(frame.tokens, element.first - 1)
     if element.value is not None:
-        return element.value.kind == DATE and token.capital  # Friday, in the place of a name
+        return element.value.kind == DATE and token.capital  # Friday in the place of a name
     if not token.capital or token.low in STOP or (token.low in TITLES and not before.capital):
         return False
     if token.low in COMMON_WORDS and _is_headline(frame, element.first):
@@ -148,27 +160,30 @@ def _is_name_part(element: Element, frame: Frame) -> bool:
 
 
 def _is_headline(frame: Frame, place: int) -> bool:
-    """Whether the sentence around a token writes all its longer words with capitals, so that they name nothing."""
+    """Whether the sentence around a token capitalises all its longer words, so that capitals mark no names."""
     sentence = next(each for each in frame.sentences if each.first <= place < each.last)
     words = [frame.tokens[index] for index in range(sentence.first, sentence.last)]
     long = [token for token in words if token.kind == WORD and len(token.text) >= _LONG_WORD]
     return len(long) >= _SHORTEST_HEADLINE and all(token.capital for token in long)
 
 
-def _same_entity(mine: Sequence[Element], its: Sequence[Element], claim: Frame, fact: Frame) -> bool:
-    """Whether two names may be names of one entity: an alias, an abbreviation, a part, another form of the word."""
-    if len(mine) == len(its) == 1 and (
-        _shortens(mine[0], claim, its[0], fact) or _shortens(its[0], fact, mine[0], claim)
+def _same_entity(
+    claim_elements: Sequence[Element], source_elements: Sequence[Element], claim: Frame, fact: Frame
+) -> bool:
+    """Whether two names may denote one entity: an alias, an abbreviation, a part, or another form of the word."""
+    if len(claim_elements) == len(source_elements) == 1 and (
+        _shortens(claim_elements[0], claim, source_elements[0], fact)
+        or _shortens(source_elements[0], fact, claim_elements[0], claim)
     ):
         return True
     return may_be_one(
-        [plain(claim.tokens[element.first].text) for element in mine],
-        [plain(fact.tokens[element.first].text) for element in its],
+        [plain(claim.tokens[element.first].text) for element in claim_elements],
+        [plain(fact.tokens[element.first].text) for element in source_elements],
     )
 
 
 def _shortens(one: Element, frame: Frame, other: Element, source: Frame) -> bool:
-    """Whether a word with a full stop behind it may stand for another: Fla. for Florida, Mr for Mister."""
+    """Whether a word with a full stop may abbreviate another: Fla. for Florida, Mr for Mister."""
     short, long = plain(frame.tokens[one.first].text), plain(source.tokens[other.first].text)
     if at(frame.tokens, one.first + 1).text != "." or len(short) >= len(long) or short[:1] != long[:1]:
         return False
@@ -176,8 +191,8 @@ def _shortens(one: Element, frame: Frame, other: Element, source: Frame) -> bool
     return all(letter in rest for letter in short)
 
 
-def _named(value: Value, source: Value) -> Iterator[Cue]:
-    """Name a conflict: a magnitude is also a number that changed."""
+def _value_cues(value: Value, source: Value) -> Iterator[Cue]:
+    """Yield the cues of a value conflict. An altered magnitude is also a changed number."""
     if source.kind == DATE:
         yield Cue(DATE_SHIFTED, source.text, value.text)
         return

@@ -1,7 +1,7 @@
-"""Stage 3c, contradictions: two claims of one answer that cannot both hold (SPEC-005 §5.4).
+"""Stage 3c, contradiction: two claims of one answer that cannot both hold (SPEC-005 §5.4).
 
-Every pair would be 561 runs of the model for 34 claims, so each claim meets its five nearest neighbours of the same
-subject; ``across`` does the same between windows, for stage 6 (§8.2). What a pair says is told by disagreement.py.
+The 561 pairs of 34 claims would be too many for the model, so each claim meets its five nearest neighbours of the same
+subject. ``across`` does the same between windows, for stage 6 (§8.2). disagreement.py classifies a pair.
 """
 
 from __future__ import annotations
@@ -33,7 +33,10 @@ Pair = tuple[int, int]
 
 @dataclass(frozen=True)
 class Contradiction:
-    """Two claims, how surely they contradict each other, and how that was found; ``kind`` as in disagreement.py."""
+    """A pair of contradicting claims, its probability, and the method that found it.
+
+    ``kind`` is as in disagreement.py.
+    """
 
     claim_id: str
     other_claim_id: str
@@ -45,22 +48,22 @@ class Contradiction:
 
 
 def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
-    """Return the pairs worth comparing, earlier claim first: near in meaning, and of the same thing."""
+    """Return the pairs to compare, earlier claim first: similar claims of the same subject."""
     if len(claims) < 2:
         return []
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1.0)
-    return _of_one_subject(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
+    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
 
 
 def across(
     earlier: Sequence[Claim], earlier_vectors: Floats, later: Sequence[Claim], later_vectors: Floats
 ) -> list[Pair]:
-    """Return the pairs worth comparing between windows, as indexes into *earlier* and *later* put together."""
+    """Return the pairs to compare between windows, as indexes into the concatenation of *earlier* and *later*."""
     if not earlier or not later:
         return []
     pairs = ((b, len(earlier) + a) for a, b in _nearest(later_vectors @ earlier_vectors.T))
-    return _of_one_subject([*earlier, *later], pairs)
+    return _same_subject_pairs([*earlier, *later], pairs)
 
 
 def _nearest(similar: Floats) -> Iterable[Pair]:
@@ -71,15 +74,15 @@ def _nearest(similar: Floats) -> Iterable[Pair]:
                 yield row, int(column)
 
 
-def _of_one_subject(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
+def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
     return sorted(pair for pair in set(pairs) if same_subject(claims[pair[0]], claims[pair[1]]))
 
 
 async def probabilities(claims: Sequence[Claim], pairs: Sequence[Pair], inference: Inference) -> list[float]:
     """Return P(contradiction) of each pair.
 
-    A contradiction holds both ways; what only one direction shows is an accident of the model. So the lower one counts,
-    and the second is asked for only where the first is high enough.
+    A contradiction is symmetric; one that only one direction shows is an artefact of the model. So the lower of both
+    probabilities counts, and the second direction is scored only when the first is high enough.
     """
     texts = [hypothesis(claim.text) for claim in claims]
     found = await _contradicted([(texts[a], texts[b]) for a, b in pairs], inference)
@@ -95,25 +98,25 @@ async def _contradicted(pairs: Sequence[tuple[str, str]], inference: Inference) 
 
 
 def contradictions(claims: Sequence[Claim], pairs: Sequence[Pair], likely: Sequence[float]) -> list[Contradiction]:
-    """Return the contradictions among *pairs*, given how likely the model finds each."""
+    """Return the contradictions among *pairs*, given the model's probability of each."""
     found = []
     for (a, b), probability in zip(pairs, likely, strict=True):
-        if seen := classify(claims[a], claims[b], probability):
+        if disagreement := classify(claims[a], claims[b], probability):
             one, other = claims[a], claims[b]
             found.append(
                 Contradiction(
                     claim_id=one.claim_id,
                     other_claim_id=other.claim_id,
                     other_text=other.text,
-                    probability=seen.probability,
-                    severity=seen.severity,
-                    method=seen.method,
-                    kind=seen.kind,
+                    probability=disagreement.probability,
+                    severity=disagreement.severity,
+                    method=disagreement.method,
+                    kind=disagreement.kind,
                 )
             )
     return found
 
 
 def counted(found: Iterable[Contradiction]) -> list[Contradiction]:
-    """Return those that weigh: a minor inconsistency (LOW) is reported and no more."""
+    """Return the contradictions that count. A minor inconsistency (LOW) is only reported."""
     return [each for each in found if each.severity != "LOW"]

@@ -1,4 +1,4 @@
-"""What the direct comparison of a claim with its source can find (SPEC-005 §5.3)."""
+"""The cues that the direct comparison of a claim with its source can find (SPEC-005 §5.3)."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ CONTEXT_STRIPPED = "CONTEXT_STRIPPED"
 
 @dataclass(frozen=True)
 class Cue:
-    """A sign that a claim misrepresents its source. One that is not certain needs the NLI model's word."""
+    """A sign that a claim misrepresents its source. A cue that is not certain needs confirmation by the NLI model."""
 
     type: str
     source_value: str

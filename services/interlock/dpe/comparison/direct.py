@@ -1,4 +1,4 @@
-"""One sentence of a claim against its source: everything that a direct comparison finds."""
+"""Direct comparison of one sentence of a claim with its source: all cues, from all comparers (SPEC-005 §5.3)."""
 
 from collections.abc import Iterator
 

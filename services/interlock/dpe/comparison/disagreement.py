@@ -1,9 +1,9 @@
-"""Disagreement: whether two claims cannot both hold, of which kind and how severe (SPEC-005 §5.4, §8.2).
+"""Disagreement: whether two claims cannot both hold, of which kind and severity (SPEC-005 §5.4, §8.2).
 
-Figures, dates and opposite words are compared directly, and a rule stands without a model. They are compared only where
-both claims speak of the same thing: the same names, or those of one among the other's; the same words, or those of one
-among the other's; the same time, or a time in one of them alone. What no rule sees is a contradiction when the NLI
-model is sure, and only between claims of one subject and one time.
+Figures, dates and opposite words are compared directly, and a rule stands without a model. The rules apply only when
+both claims are about the same thing: the names of one are among the other's, the words of one are among the other's,
+and the times are equal or only one claim has a time. Where no rule applies, claims contradict each other when the NLI
+model is sure, and only if subject and time are the same.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 CONTRADICTED_ABOVE = 0.75
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
 KINDS = {"numeric": "CRITICAL", "logical": "HIGH", "temporal": "HIGH", "stance": "MEDIUM", "minor": "LOW"}
-_RULED = 0.76  # what a rule says stands above the threshold, however unsure the model is
-_MINOR = 0.10  # two approximate figures no further apart than this are a minor inconsistency
+_RULED = 0.76  # the probability of a rule's finding, above the threshold however unsure the model is
+_MINOR = 0.10  # two approximate figures within this share of each other are a minor inconsistency
 _NEARLY_SAME_WORDS = 0.75
 _REMEMBERED = 1024
 _NAMES = frozenset(NAMED)
@@ -38,7 +38,7 @@ _FILLERS = frozenset(
         "largely mostly mainly broadly overwhelmingly fairly somewhat overall widely primarily chiefly currently officially"
     )
 )
-# What happens once, so that two dates of it cannot both be right.
+# Events that happen once, so that two dates of one cannot both be right.
 _ONCE = frozenset(
     stem(word)
     for word in word_set(
@@ -51,7 +51,7 @@ _ONCE = frozenset(
 
 @dataclass(frozen=True)
 class Disagreement:
-    """How two claims contradict each other; ``kind`` is a key of ``KINDS``."""
+    """How two claims contradict each other. ``kind`` is a key of ``KINDS``."""
 
     kind: str
     method: str
@@ -64,8 +64,8 @@ class Disagreement:
 
 
 @dataclass(frozen=True)
-class _Read:
-    """A claim's text, read once."""
+class _Features:
+    """Features of a claim's text, extracted once."""
 
     frame: Frame
     words: frozenset[str]
@@ -76,20 +76,20 @@ class _Read:
 
 
 @lru_cache(maxsize=_REMEMBERED)
-def _read(text: str) -> _Read:
-    made = frame(text)
+def _features(text: str) -> _Features:
+    framed = frame(text)
     sides: dict[str, int] = {}
-    for token in made.tokens:
+    for token in framed.tokens:
         family, side = DIRECTIONS.get(token.low, ("", 0))
         if family:
             sides[family] = side if sides.get(family, side) == side else -1
-    return _Read(
-        frame=made,
-        words=made.bag - _FILLERS,
-        dates=tuple(value for value in made.values if value.moment is not None),
-        figures=tuple(value for value in made.values if _is_figure(value)),
+    return _Features(
+        frame=framed,
+        words=framed.bag - _FILLERS,
+        dates=tuple(value for value in framed.values if value.moment is not None),
+        figures=tuple(value for value in framed.values if _is_figure(value)),
         sides=sides,
-        negations=sum(is_negator(token.low) for token in made.tokens),
+        negations=sum(is_negator(token.low) for token in framed.tokens),
     )
 
 
@@ -98,40 +98,40 @@ def _is_figure(value: Value) -> bool:
 
 
 def classify(one: Claim, other: Claim, probability: float) -> Disagreement | None:
-    """Return how two claims contradict each other; ``None`` when they do not.
+    """Return how two claims contradict each other, or ``None``.
 
-    *probability* is what the NLI model says of the pair, the lower of both directions.
+    *probability* is the model's P(contradiction) of the pair, the lower of both directions.
     """
     if not same_subject(one, other):
         return None
-    first, second = _read(one.text), _read(other.text)
+    first, second = _features(one.text), _features(other.text)
     alike = _same_names(one, other) and _same_words(first, second)
-    ruled = (_by_rule(first, second) if alike else None) or _by_date(first, second, probability, alike=alike)
-    if ruled is not None:
-        kind, method = ruled
+    rule = (_by_rule(first, second) if alike else None) or _by_date(first, second, probability, alike=alike)
+    if rule is not None:
+        kind, method = rule
         return Disagreement(kind, method, max(probability, _RULED))
-    if probability <= CONTRADICTED_ABOVE or _other_times(first, second):
+    if probability <= CONTRADICTED_ABOVE or _times_differ(first, second):
         return None
     kind = "stance" if _opposites(first, second) & _STANCES else "logical"
     return Disagreement(kind, "nli", probability)
 
 
 def same_subject(one: Claim, other: Claim) -> bool:
-    """Whether both name something in common, or one of them names nothing at all."""
-    left, right = _named(one), _named(other)
+    """Whether both claims share a named entity, or one of them names none."""
+    left, right = _name_words(one), _name_words(other)
     return not left or not right or any(a & b for a in left for b in right)
 
 
-def _by_rule(one: _Read, other: _Read) -> tuple[str, str] | None:
-    """Return kind and method of what figures and opposite words show, for claims of the same thing and time."""
-    if _other_times(one, other):
+def _by_rule(one: _Features, other: _Features) -> tuple[str, str] | None:
+    """Return kind and method of a disagreement in figures or opposite words, for claims of the same thing and time."""
+    if _times_differ(one, other):
         return None
     kinds = {found.type for found in compare(other.frame, one.frame)}
-    apart = list(_apart(one.figures, other.figures))
-    if apart and (kinds & {NUMBER_CHANGED, MAGNITUDE_ALTERED} or len(one.figures) == len(other.figures) == 1):
-        return ("minor" if all(_is_minor(a, b) for a, b in apart) else "numeric"), "numbers"
+    differing = list(_differing(one.figures, other.figures))
+    if differing and (kinds & {NUMBER_CHANGED, MAGNITUDE_ALTERED} or len(one.figures) == len(other.figures) == 1):
+        return ("minor" if all(_is_minor(a, b) for a, b in differing) else "numeric"), "numbers"
     opposite = _opposites(one, other)
-    if (len(opposite) + one.negations + other.negations) % 2 and not apart:
+    if (len(opposite) + one.negations + other.negations) % 2 and not differing:
         if opposite:
             return ("stance" if opposite & _STANCES else "logical"), "opposites"
         if NEGATION_FLIP in kinds:
@@ -139,10 +139,12 @@ def _by_rule(one: _Read, other: _Read) -> tuple[str, str] | None:
     return None
 
 
-def _by_date(one: _Read, other: _Read, probability: float, *, alike: bool) -> tuple[str, str] | None:
-    """Return kind and method where both say when something happened that happens once, and not the same."""
-    apart = list(_apart(one.figures, other.figures)) or _opposites(one, other) or one.negations != other.negations
-    if not alike or apart or not _other_times(one, other):
+def _by_date(one: _Features, other: _Features, probability: float, *, alike: bool) -> tuple[str, str] | None:
+    """Return kind and method when both claims date a one-time event, and differently."""
+    differing = (
+        list(_differing(one.figures, other.figures)) or _opposites(one, other) or one.negations != other.negations
+    )
+    if not alike or differing or not _times_differ(one, other):
         return None
     once = (one.words & other.words & _ONCE) or any(
         f"±{family}" in one.words & other.words for family in _once_families()
@@ -158,8 +160,8 @@ def _once_families() -> frozenset[str]:
     return frozenset(word.removeprefix("±") for word in _ONCE if word.startswith("±"))
 
 
-def _apart(one: Sequence[Value], other: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
-    """Yield figures of the same thing that differ, where neither claim has the other's figure too."""
+def _differing(one: Sequence[Value], other: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    """Yield comparable figures that differ, when neither claim has the other's figure as well."""
     for a in one:
         for b in other:
             if (
@@ -177,8 +179,8 @@ def _is_minor(one: Value, other: Value) -> bool:
     return (one.approximate or other.approximate) and abs(left - right) <= _MINOR * max(left, right)
 
 
-def _opposites(one: _Read, other: _Read) -> frozenset[str]:
-    """Return the families of words in which the claims take opposite sides."""
+def _opposites(one: _Features, other: _Features) -> frozenset[str]:
+    """Return the families of direction words in which the claims take opposite sides."""
     return frozenset(
         family
         for family, side in one.sides.items()
@@ -186,8 +188,8 @@ def _opposites(one: _Read, other: _Read) -> frozenset[str]:
     )
 
 
-def _same_words(one: _Read, other: _Read) -> bool:
-    """Whether two claims say the same apart from their values, or one says the same and more."""
+def _same_words(one: _Features, other: _Features) -> bool:
+    """Whether two claims have the same words apart from their values, or one has all words of the other."""
     left, right = one.words, other.words
     if not left or not right:
         return not left and not right
@@ -195,19 +197,19 @@ def _same_words(one: _Read, other: _Read) -> bool:
 
 
 def _same_names(one: Claim, other: Claim) -> bool:
-    """Whether the names of one claim are among the other's: sales in Europe and sales in Asia are two things."""
-    left, right = (frozenset().union(*_named(claim)) | _written(claim.text) for claim in (one, other))
+    """Whether the names of one claim are among the other's. Sales in Europe and sales in Asia are two things."""
+    left, right = (frozenset().union(*_name_words(claim)) | _written(claim.text) for claim in (one, other))
     return left <= right or right <= left
 
 
 def _written(text: str) -> frozenset[str]:
-    return frozenset(word for name in _read(text).frame.names if name.sure for word in name.words)
+    return frozenset(word for name in _features(text).frame.names if name.sure for word in name.words)
 
 
-def _named(claim: Claim) -> list[frozenset[str]]:
+def _name_words(claim: Claim) -> list[frozenset[str]]:
     return [words for entity in claim.entities if entity.label in _NAMES and (words := content_words(entity.text))]
 
 
-def _other_times(one: _Read, other: _Read) -> bool:
-    """Whether both say when, and not the same: this year's figure and last year's."""
+def _times_differ(one: _Features, other: _Features) -> bool:
+    """Whether both claims have a time, and none in common: this year's figure and last year's."""
     return bool(one.dates and other.dates) and not any(same(a, b) for a in one.dates for b in other.dates)

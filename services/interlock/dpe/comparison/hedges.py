@@ -1,8 +1,8 @@
-"""Hedges: what a statement says of its own certainty, reach and conditions, and so limits (SPEC-005 §5.3).
+"""Hedges: words by which a statement limits its certainty, scope or conditions (SPEC-005 §5.3).
 
-Words that limit wherever they stand are in ``HEDGES``. Others limit in one construction only, and are told by it: a
-passive of saying or thinking with an infinitive (is said to be, was widely believed to have been), a verb whose
-infinitive is not asserted (tried to leave, plans to open), a participle with its charge (charged with, suspected of).
+``HEDGES`` holds words that limit wherever they stand. Others limit in one construction only: a passive of saying or
+thinking with an infinitive (is said to be, was widely believed to have been), a verb whose infinitive is not asserted
+(tried to leave, plans to open), a participle with its charge (charged with, suspected of).
 """
 
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from interlock.dpe.text.lexing import WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 
-# By what they limit. A claim that keeps one of a group keeps the limit.
+# Grouped by what they limit. A claim that keeps one word of a group keeps the limit.
 HEDGES = {
     word: group
     for group, words in {
@@ -34,17 +34,17 @@ HEDGES = {
 }  # fmt: skip
 CONDITIONS = word_set("if unless pending provided providing assuming depending subject except until contingent")
 STRICT = word_set("if unless pending provided providing subject contingent")
-"""What holds only under these does not hold without them."""
+"""A statement under one of these does not hold without it."""
 _FOLLOWED = {"provided": "that", "providing": "that", "subject": "to", "depending": "on"}
 _DOUBTS = frozenset({"possible", "hearsay", "expected"})
 _BE = word_set("is are was were be been being am")
-_BETWEEN = 2  # words between a form of be and its participle, or some and its noun
-# The infinitive behind such a passive is reported or foreseen, not asserted.
+_BETWEEN = 2  # words between a form of be and its participle, or between some and its noun
+# The infinitive after such a passive is reported or expected, not asserted.
 _SAID_TO = word_set(
     "said reported believed thought claimed understood considered held deemed assumed feared supposed alleged rumoured "
     "rumored suspected expected estimated projected forecast predicted scheduled due set likely unlikely poised slated"
 )
-# What one may do without doing what follows.
+# Verbs that do not imply their infinitive.
 _TRIED_TO = word_set(
     "try tries tried trying attempt attempts attempted attempting aim aimed aiming hope hoped hoping intend intending "
     "want wants wanted wanting seek sought seeking plan planned threaten threatens threatened threatening promise "
@@ -55,7 +55,7 @@ _PLURALS = word_set("of people men women children who those other others more")
 
 
 def group_at(tokens: Sequence[Lexeme], index: int) -> str:
-    """Return what the word at an index limits there, a group of ``HEDGES``; empty when it limits nothing."""
+    """Return the group of ``HEDGES`` that the word at an index belongs to there, or an empty string."""
     low, following = at(tokens, index).low, at(tokens, index + 1)
     if following.low == "to" and (low in _TRIED_TO or (low in _SAID_TO and _is_passive(tokens, index))):
         return "expected" if low in _TRIED_TO else "hearsay"
@@ -72,13 +72,13 @@ def group_at(tokens: Sequence[Lexeme], index: int) -> str:
 
 
 def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
-    """Return the groups that words keep. One doubt stands for another: who may have done it has reportedly done it."""
+    """Return the groups that words keep. Doubts are interchangeable: "may have done it" keeps "reportedly"."""
     found = frozenset(group_at(tokens, place) for place in places) - {""}
     return found | _DOUBTS if found & _DOUBTS else found
 
 
 def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a word is the some of some cheese: without it, nothing more is said."""
+    """Whether the word is the some of some cheese, which limits nothing."""
     after = [at(tokens, place) for place in range(index + 1, index + 2 + _BETWEEN)]
     plural = any(
         each.low in _PLURALS or (each.low.endswith("s") and not each.low.endswith(("ss", "us"))) for each in after
@@ -87,7 +87,7 @@ def is_uncounted(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def _is_passive(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a form of be stands before a participle, with nothing but adverbs between them."""
+    """Whether a form of be stands before a participle, with only adverbs between them."""
     for place in range(index - 1, index - 2 - _BETWEEN, -1):
         low = at(tokens, place).low
         if low in _BE:

@@ -1,9 +1,10 @@
-"""Limits that a summary drops: what its source says under a condition or as a possibility, and the summary as a fact.
+"""Limits that a summary drops: conditions and doubts of the source that the summary states as fact (SPEC-004 §12.3).
 
-Stage 3b finds a dropped limit where a claim copies its source (polarity.py). A summary shortens and tells anew, so it is
-held to more here: a limit of the source sentence that a claim rests on must be kept by some sentence of the summary that
-rests on the same. A condition (pending review) limits what stands before it, a modal or an adverb (may, allegedly) its
-own clause, and one that is set apart by commas what stands before it too. What a claim does not tell, it need not limit.
+Stage 3b finds a dropped limit where a claim copies its source (polarity.py). A summary shortens and rephrases, so it is
+checked more strictly: a limit of the source sentence that a claim rests on must be kept by a sentence of the summary
+that rests on the same source. The scope of a condition (pending review) is the text before it. The scope of a modal or
+an adverb (may, allegedly) is its clause, or the text before it when commas set it off. A limit outside the scope of the
+claim may be dropped.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.values.frames import stem
 
-_TOLD = 0.6
-_FEWEST = 2
+_SCOPE_SHARE = 0.6
+_LEAST_WORDS = 2
 
 _CONDITION = pattern(
     r"\b(?:pending|subject to|provided that|unless|contingent (?:up)?on|conditional (?:up)?on|on (?:the )?condition that"
@@ -41,23 +42,23 @@ _CLAUSE = pattern(r"[,;:()—–]|\b(?:and|but|while|whereas|although|though|whi
 
 
 def lost(claim: str, source: str) -> str:
-    """Return the limit that the source puts on what a claim tells and that the claim does not keep; empty without one."""
+    """Return the limit that the source puts on a claim and that the claim drops, or an empty string."""
     if _KEPT.search(claim):
         return ""
-    told = _words(claim)
+    claim_words = _words(claim)
     for limit, scope in _limits(source):
-        if len(scope & told) >= max(_FEWEST, _TOLD * min(len(scope), len(told))):
+        if len(scope & claim_words) >= max(_LEAST_WORDS, _SCOPE_SHARE * min(len(scope), len(claim_words))):
             return limit
     return ""
 
 
 def keeps(sentence: str) -> bool:
-    """Whether a sentence says that something is not certain, or not yet so."""
+    """Whether a sentence says that something is uncertain or not yet so."""
     return bool(_KEPT.search(sentence))
 
 
 def _limits(source: str) -> Iterator[tuple[str, frozenset[str]]]:
-    """Yield each limit of a sentence with the words of what it limits."""
+    """Yield each limit of a sentence with the words in its scope."""
     for found in _CONDITION.finditer(source):
         yield found.group(), _words(source[: found.start()])
     for found in _DOUBT.finditer(source):
@@ -66,7 +67,10 @@ def _limits(source: str) -> Iterator[tuple[str, frozenset[str]]]:
         end = ending.start() if ending else len(source)
         clause = _words(source[start : found.start()] + source[found.end() : end])
         before = _words(source[: found.start()])
-        yield found.group(), clause if len(clause) >= _FEWEST else before if len(before) >= _FEWEST else _words(source)
+        yield (
+            found.group(),
+            clause if len(clause) >= _LEAST_WORDS else before if len(before) >= _LEAST_WORDS else _words(source),
+        )
 
 
 def _words(text: str) -> frozenset[str]:

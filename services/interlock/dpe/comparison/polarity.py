@@ -1,7 +1,7 @@
-"""Polarity and hedges: what turns a statement round, and what keeps it from being one (SPEC-005 §5.3).
+"""Polarity and hedges: negation flips and dropped limits between a claim and its source (SPEC-005 §5.3).
 
-The words not and may are everywhere, and a paraphrase moves them about. So a cue counts as certain only where the
-claim is a copy of its source but for that cue; every other one is a suspicion, for the NLI model to confirm.
+The words not and may are frequent, and paraphrases move them. A cue is therefore certain only where the claim copies
+its source except for that cue. Every other cue is a suspicion that the NLI model must confirm.
 """
 
 from collections.abc import Iterator, Sequence
@@ -37,15 +37,23 @@ def is_negator(word: str) -> bool:
 
 
 def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence says the contrary of its source."""
+    """Yield a cue when a claim's sentence states the opposite of its source."""
     if alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
-        mine, its = _negators_near(sentence, claim, source.bag), _negators_near(source, fact, sentence.bag)
+        claim_negators, source_negators = (
+            _negators_near(sentence, claim, source.bag),
+            _negators_near(source, fact, sentence.bag),
+        )
         opposite = _opposite_words(sentence, claim, source, fact)
-        if (len(mine) + len(its) + len(opposite)) % 2:
+        if (len(claim_negators) + len(source_negators) + len(opposite)) % 2:
             shown = opposite[0] if opposite else ("", "")
-            yield Cue(NEGATION_FLIP, " ".join(its) or shown[0], " ".join(mine) or shown[1], certain=False)
+            yield Cue(
+                NEGATION_FLIP,
+                " ".join(source_negators) or shown[0],
+                " ".join(claim_negators) or shown[1],
+                certain=False,
+            )
 
 
 def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
@@ -57,23 +65,23 @@ def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
 
 
 def _flipped_edits(alignment: Alignment) -> Iterator[Cue]:
-    turns: list[tuple[str, str]] = []
+    flips_found: list[tuple[str, str]] = []
     certain = alignment.copied >= _CERTAIN_COPY
     for edit in alignment.edits:
-        mine, its = _words(edit.claim), _words(edit.source)
-        if edit.beyond and (not any(is_negator(word) for word in its) or _is_other_clause(edit, alignment)):
-            continue  # the claim is the part of its source that this was cut from
-        turned = _turned(mine, its)
-        if turned is not None:
-            turns.append(turned)
-        certain = certain and _only_turns(mine, its)
-    if len(turns) % 2:
-        source, said = turns[0]
-        yield Cue(NEGATION_FLIP, source, said, certain=certain)
+        claim_words, source_words = _words(edit.claim), _words(edit.source)
+        if edit.beyond and (not any(is_negator(word) for word in source_words) or _is_other_clause(edit, alignment)):
+            continue  # the claim was cut out of its source
+        flip = _polarity_flip(claim_words, source_words)
+        if flip is not None:
+            flips_found.append(flip)
+        certain = certain and _only_flips(claim_words, source_words)
+    if len(flips_found) % 2:
+        source, claim_value = flips_found[0]
+        yield Cue(NEGATION_FLIP, source, claim_value, certain=certain)
 
 
 def _is_other_clause(edit: Edit, alignment: Alignment) -> bool:
-    """Whether what the source has beyond the claim is a clause of its own: he needs rest, but will not be operated on."""
+    """Whether the source text beyond the claim is a separate clause: he needs rest, but will not be operated on."""
     opens = edit is alignment.edits[0] and edit.source[0].first == alignment.source.first
     return edit.source[-1].word in _JOINING if opens else edit.source[0].word in _JOINING
 
@@ -82,15 +90,23 @@ def _words(elements: Sequence[Element]) -> list[str]:
     return [element.word for element in elements]
 
 
-def _turned(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None:
-    """Return what turns the sense in one edit: a negator on one side only, or words of opposite direction."""
-    if sum(_is_content(word) for word in mine) > 2 or sum(_is_content(word) for word in its) > 2:
+def _polarity_flip(claim_words: Sequence[str], source_words: Sequence[str]) -> tuple[str, str] | None:
+    """Return what flips the polarity in one edit: a negator on one side only, or words of opposite direction."""
+    if sum(_is_content(word) for word in claim_words) > 2 or sum(_is_content(word) for word in source_words) > 2:
         return None  # a whole phrase was added or dropped
-    opposite = next(((source, said) for said in mine for source in its if _are_opposite(said, source)), None)
-    negations = sum(is_negator(word) for word in (*mine, *its) if word not in (opposite or ()))
+    opposite = next(
+        (
+            (source_word, claim_word)
+            for claim_word in claim_words
+            for source_word in source_words
+            if _are_opposite(claim_word, source_word)
+        ),
+        None,
+    )
+    negations = sum(is_negator(word) for word in (*claim_words, *source_words) if word not in (opposite or ()))
     if (negations + (opposite is not None)) % 2 == 0:
         return None
-    return opposite or (" ".join(its), " ".join(mine))
+    return opposite or (" ".join(source_words), " ".join(claim_words))
 
 
 def _is_content(word: str) -> bool:
@@ -105,14 +121,23 @@ def _are_opposite(one: str, other: str) -> bool:
     return len(short) >= 4 and any(long == prefix + short for prefix in _PREFIXES)
 
 
-def _only_turns(mine: Sequence[str], its: Sequence[str]) -> bool:
-    """Whether an edit holds nothing but what turns the sense, and small words."""
-    paired = {word for said in mine for source in its if _are_opposite(said, source) for word in (said, source)}
-    return all(word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired for word in (*mine, *its))
+def _only_flips(claim_words: Sequence[str], source_words: Sequence[str]) -> bool:
+    """Whether an edit holds only function words and words that flip the polarity."""
+    paired = {
+        word
+        for claim_word in claim_words
+        for source_word in source_words
+        if _are_opposite(claim_word, source_word)
+        for word in (claim_word, source_word)
+    }
+    return all(
+        word in STOP or word in _AUXILIARIES or is_negator(word) or word in paired
+        for word in (*claim_words, *source_words)
+    )
 
 
 def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]) -> list[str]:
-    """Return the negators of a sentence that stand before a word which both sentences have."""
+    """Return the negators of a sentence that precede a word which both sentences have."""
     found: list[str] = []
     for index in range(sentence.first, sentence.last):
         if is_negator(frame.tokens[index].low):
@@ -125,41 +150,43 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
 def _opposite_words(
     sentence: FramedSentence, claim: Frame, source: FramedSentence, fact: Frame
 ) -> list[tuple[str, str]]:
-    """Return words of the claim whose opposite, and not they themselves, the source has in the same family."""
-    mine, its = _sides(sentence, claim), _sides(source, fact)
+    """Return pairs (source word, claim word) of opposite direction words of one family."""
+    claim_sides, source_sides = _sides(sentence, claim), _sides(source, fact)
     return [
-        (its[family][1], word)
-        for family, (side, word) in mine.items()
-        if family in its and its[family][0] != side and side >= 0 and its[family][0] >= 0
+        (source_sides[family][1], word)
+        for family, (side, word) in claim_sides.items()
+        if family in source_sides and source_sides[family][0] != side and side >= 0 and source_sides[family][0] >= 0
     ]
 
 
 def _sides(sentence: FramedSentence, frame: Frame) -> dict[str, tuple[int, str]]:
-    """Return for each family of direction words the side that a sentence takes; -1 when it takes both."""
+    """Return the side that a sentence takes in each family of direction words, or -1 when it takes both."""
     sides: dict[str, tuple[int, str]] = {}
     for index in range(sentence.first, sentence.last):
         low = frame.tokens[index].low
         if low in DIRECTIONS:
             family, side = DIRECTIONS[low]
-            known = sides.get(family)
-            sides[family] = (side, low) if known is None or known[0] == side else (-1, low)
+            seen = sides.get(family)
+            sides[family] = (side, low) if seen is None or seen[0] == side else (-1, low)
     return sides
 
 
 def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
-    """Yield a cue when a claim's sentence drops a limit that its source states."""
+    """Yield a cue when a claim's sentence drops a limit of its source."""
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
         for edit in alignment.edits:
             limits = _stripped_edit(edit, keeps, fact)
-            mine = _words(edit.claim)
+            claim_words = _words(edit.claim)
             rounding = _rounds_value(edit, fact)
-            if not limits or (rounding and any(word in APPROXIMATE for word in mine)):
+            if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
                 continue  # nearly 50 %, about 50 %
             shown = fact.written(edit.source[limits[0]].first, edit.source[-1].last)
-            simple = not rounding and _only_limits(mine, limits, _words(edit.source))
-            certain = simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(mine))
-            yield Cue(CONTEXT_STRIPPED, shown, " ".join(mine), certain=certain)
+            simple = not rounding and _only_limits(claim_words, limits, _words(edit.source))
+            certain = (
+                simple and alignment.copied >= _CERTAIN_COPY and _is_alone(edit, alignment, replaced=bool(claim_words))
+            )
+            yield Cue(CONTEXT_STRIPPED, shown, " ".join(claim_words), certain=certain)
             return
     elif (source := _framed(sentence, fact)) is not None:
         keeps = kept(claim.tokens, range(sentence.first, sentence.last))
@@ -173,14 +200,14 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
-    """Whether an edit is the claim's only departure; where it replaces a word, the claim may leave others out."""
+    """Whether an edit is the only one. If it *replaced* a word, the claim may leave others out."""
     others = (each for each in alignment.edits if each is not edit)
     return all(each.beyond or (replaced and not each.claim) for each in others)
 
 
 def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
-    """Return the places in an edit of the limits that it drops; none when it drops what they limit, too."""
-    its = _words(edit.source)
+    """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
+    source_words = _words(edit.source)
     limits = [
         place
         for place, element in enumerate(edit.source)
@@ -188,37 +215,37 @@ def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
         and not _dropped_with_value(edit, place, fact)
         and (edit.claim or not is_uncounted(fact.tokens, element.first))
     ]
-    if not limits or (its[limits[0]] in CONDITIONS and limits[0] <= 1):
+    if not limits or (source_words[limits[0]] in CONDITIONS and limits[0] <= 1):
         return limits
-    others = [place for place, word in enumerate(its) if _is_content(word) and place not in limits]
+    others = [place for place, word in enumerate(source_words) if _is_content(word) and place not in limits]
     replaced = any(_is_content(word) for word in _words(edit.claim))
     dropped = not replaced and any(place > limits[-1] for place in others)
     return [] if len(others) > 1 or dropped else limits
 
 
 def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:
-    """Whether a word rounds a figure that was dropped with it, and no other took its place: (almost £17,000)."""
+    """Whether a rounding word was dropped together with its figure: (almost £17,000)."""
     rounds = fact.tokens[edit.source[place].first].low in _ROUNDING
     follows = edit.source[place + 1 : place + 2]
     return rounds and any(each.value for each in follows) and not any(each.value for each in edit.claim)
 
 
 def _rounds_value(edit: Edit, fact: Frame) -> bool:
-    """Whether all that an edit drops rounds the figure behind it: nearly 50 %, some 300."""
+    """Whether an edit drops only words that round the next figure: nearly 50 %, some 300."""
     starts = {value.first for value in fact.values}
     return all(
         fact.tokens[each.first].low in _ROUNDING and each.last in starts for each in edit.source if each.value is None
     )
 
 
-def _only_limits(mine: Sequence[str], limits: Sequence[int], its: Sequence[str]) -> bool:
-    """Whether an edit drops nothing but limits and small words, and says no more for it than is, will or all."""
-    if "can" in mine:
-        return False  # may and could, said otherwise
-    if not mine and limits[0] == 0 and its[0] in STRICT:
+def _only_limits(claim_words: Sequence[str], limits: Sequence[int], source_words: Sequence[str]) -> bool:
+    """Whether an edit drops only limits and function words, and adds no more than is, will or all."""
+    if "can" in claim_words:
+        return False  # may and could, rephrased
+    if not claim_words and limits[0] == 0 and source_words[0] in STRICT:
         return True
     dropped = all(
         place in limits or word in _AUXILIARIES or word in STOP or (word.endswith("ly") and place + 1 in limits)
-        for place, word in enumerate(its)
+        for place, word in enumerate(source_words)
     )
-    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in mine)
+    return dropped and all(word in _STRENGTHENERS or word in _AUXILIARIES or word in STOP for word in claim_words)

@@ -1,7 +1,7 @@
-"""Slots: a value or a name of the source in whose place a claim has another one, found by the words around it.
+"""Slots: a value or a name of the source that a claim replaces, found by the words around it (SPEC-005 §5.3).
 
-For claims that do not copy their source. Every other value of the claim must be the source's, and the words around
-must be the same: else the claim may speak of another case.
+For claims that do not copy their source. Every other value of the claim must be the source's, and the words around must
+be the same; otherwise the claim may be about another case.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _REACH = 6
 
 
 def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
-    """Yield each value of a sentence that the source states otherwise, with the source's value."""
+    """Yield each value of a sentence that the source states differently, with the source's value."""
     missing = [value for value in sentence.values if next(fact.table.equals(value), None) is None]
     strangers = [value for value in missing if _tells_cases_apart(value, fact)]
     for value in sentence.values:
@@ -33,7 +33,7 @@ def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> 
 
 
 def _tells_cases_apart(value: Value, fact: Frame) -> bool:
-    """Whether a value that the source lacks may mean that the claim speaks of another case, such as another year."""
+    """Whether a value missing from the source may mean another case, such as another year."""
     if value.vague or value.kind == ORDINAL:
         return False
     return value.kind == DATE or value.unit in fact.units
@@ -63,7 +63,7 @@ def _share(close: frozenset[str], around: frozenset[str]) -> float:
 
 
 def _may_replace(value: Value, other: Value, claim: Frame) -> bool:
-    """Whether a source value is of the claim's kind, and the claim does not state it elsewhere."""
+    """Whether a source value is of the same kind, and the claim does not state it elsewhere."""
     if not comparable(value, other) or value.vague != other.vague or bool(value.label) != bool(other.label):
         return False
     if value.kind == ORDINAL and value.words != other.words:
@@ -72,7 +72,7 @@ def _may_replace(value: Value, other: Value, claim: Frame) -> bool:
 
 
 def _sign_lost(value: Value, sentence: FramedSentence, fact: Frame) -> Value | None:
-    """Return the source's value that has the other sign, unless a word says which way it went."""
+    """Return the source's value of the opposite sign, unless a word gives the direction."""
     if not value.amount or value.unit == TEMPERATURE or value.vague:
         return None
     equal = [other for other in fact.table.equals(value) if other.amount]
@@ -83,7 +83,7 @@ def _sign_lost(value: Value, sentence: FramedSentence, fact: Frame) -> Value | N
 
 
 def replaced_name(name: Name, sentence: FramedSentence, claim: Frame, fact: Frame) -> Name | None:
-    """Return the source's name that has the same words around it as a name of the claim that the source lacks."""
+    """Return the source's name in the same context as a name of the claim that the source lacks."""
     words = {word for index, word in sentence.stems if not name.first <= index < name.last}
     close = nearby(sentence, name.first, name.last)
     best, best_score = None, 0.0
@@ -103,6 +103,6 @@ def replaced_name(name: Name, sentence: FramedSentence, claim: Frame, fact: Fram
 
 
 def _equal_sides(claim: Frame, name: Name, fact: Frame, other: Name) -> int:
-    """Return how many of the words right beside two names are equal."""
-    mine, its = neighbours(claim, name.first, name.last), neighbours(fact, other.first, other.last)
-    return sum(one == two for one, two in zip(mine, its, strict=True))
+    """Return how many of the words adjacent to two names are equal."""
+    claim_sides, fact_sides = neighbours(claim, name.first, name.last), neighbours(fact, other.first, other.last)
+    return sum(one == two for one, two in zip(claim_sides, fact_sides, strict=True))

@@ -1,6 +1,6 @@
-"""Values: what a text states in figures and dates, whether a claim's are the source's, and where they are not.
+"""Value comparison: a claim's values traced to an envelope, and its conflicts with a fact (SPEC-005 §5.2, §5.3).
 
-Rules that need no model, and so stand alone (SPEC-005 §5.2 item 4, §5.3). All of it is a pure function of its texts.
+These rules need no model and stand alone. All functions are pure functions of their texts.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ __all__ = [
     "untraced",
 ]
 
-# What an answer counts off by itself: three reasons, two of the options.
+# Nouns that an answer enumerates itself: three reasons, two of the options.
 _COUNTED_OFF = word_set(
     "main key major reasons ways types kinds steps points factors categories parts aspects areas examples options "
     "levels items sections things questions sides stages phases groups principles benefits challenges features "
@@ -37,12 +37,12 @@ _COUNTED_OFF = word_set(
     "distinct of"
 )
 _MOST_COUNTED_OFF = 12
-_MOST_IN_WORDS = 5  # two, three … are how an answer counts what it has just named
+_MOST_IN_WORDS = 5  # two, three … count what the answer has just named
 
 
 @dataclass(frozen=True)
 class ValueConflict:
-    """One thing that a claim says otherwise than its source; the types are those of SPEC-005 §5.3."""
+    """One conflict of a claim with its source. The types are those of SPEC-005 §5.3."""
 
     type: str
     source_value: str
@@ -50,12 +50,12 @@ class ValueConflict:
 
 
 def conflicts(claim_text: str, fact_text: str) -> tuple[ValueConflict, ...]:
-    """Return what a claim certainly says otherwise than a fact."""
+    """Return the certain conflicts of a claim with a fact."""
     return compare(frame(claim_text), frame(fact_text))
 
 
 def compare(claim: Frame, fact: Frame) -> tuple[ValueConflict, ...]:
-    """Return what ``conflicts`` does, for texts that were framed before: frame once, compare often."""
+    """Return what ``conflicts`` returns, for texts that are framed already: frame once, compare often."""
     found = [
         ValueConflict(cue.type, cue.source_value, cue.claim_value)
         for sentence in claim.sentences
@@ -66,10 +66,10 @@ def compare(claim: Frame, fact: Frame) -> tuple[ValueConflict, ...]:
 
 
 class EnvelopeValues:
-    """All values of an envelope, to trace those of a claim to."""
+    """The values of an envelope, indexed for lookup."""
 
     def __init__(self, values: Sequence[Value]) -> None:
-        """Take the values of every fact."""
+        """Index the values of every fact."""
         self._table = ValueTable(values)
         stated = [reading for value in values if value.moment for reading in value.moment.readings()]
         self._moments = tuple(dict.fromkeys(stated))
@@ -79,11 +79,11 @@ class EnvelopeValues:
 
     @staticmethod
     def of(texts: Sequence[str]) -> "EnvelopeValues":
-        """Read the values of texts."""
+        """Return the index of the values of texts."""
         return EnvelopeValues([value for text in texts for value in extract(text)])
 
     def has(self, value: Value) -> bool:
-        """Whether a value has a source here, in any form of writing; a claim may not be more exact than its source."""
+        """Whether a value has a source here, in any notation. A claim may not be more exact than its source."""
         if value.moment is not None:
             return self._has_moment(value.moment) or self._has_hour(value.moment) or self._has_count(value)
         if any(
@@ -92,13 +92,13 @@ class EnvelopeValues:
             return True
         if value.amount is None or value.vague:
             return False
-        # A table gives the unit in its head: 15 for 15 %, 4.2 million for $4.2 million.
+        # A table states the unit in its header: 15 for 15 %, 4.2 million for $4.2 million.
         stripped = _without_unit(value)
         table = self._bare if value.unit else self._bare_counts
         return next(table.equals(stripped), None) is not None
 
     def _has_moment(self, moment: Moment) -> bool:
-        """Whether a date is stated, or its year and the rest of it each are: in 2026 … on 25 May."""
+        """Whether a date is stated, or its year and the rest of it separately: in 2026 … on 25 May."""
         if any(moments.covers(other, moment) for other in self._moments):
             return True
         rest = Moment(None, moment.months, moment.day, moment.weekday, moment.minute, moment.other)
@@ -122,21 +122,21 @@ class EnvelopeValues:
         )
 
     def _has_count(self, value: Value) -> bool:
-        """Whether what looks like a year is stated as a bare number."""
+        """Whether an apparent year is stated as a bare number."""
         return any(not other.moment for other in self._table.equals(value))
 
 
 def untraced(claim_text: str, envelope: EnvelopeValues) -> tuple[Value, ...]:
-    """Return the values of a claim that stand nowhere in the whole envelope.
+    """Return the values of a claim that the envelope does not contain.
 
-    What can be derived (sums, differences, shares) is not derived here and counts as untraced. Sizes without a figure,
-    ordinals in words and small counts of the answer's own items (three reasons) are not looked for.
+    Values are not derived: sums, differences and shares count as untraced. Sizes without a figure, ordinals in words
+    and small counts of the answer's own items (three reasons) need no source.
     """
     return untraced_in(read(claim_text), envelope)
 
 
 def untraced_in(reading: ValuesRead, envelope: EnvelopeValues) -> tuple[Value, ...]:
-    """Return what ``untraced`` does, for a claim that was read before."""
+    """Return what ``untraced`` returns, for a claim that is read already."""
     return tuple(
         value
         for value in reading.values

@@ -1,15 +1,15 @@
-"""Stage 2, attribution: what each claim rests on (SPEC-005 §4).
+"""Stage 2, attribution: which source each claim rests on (SPEC-005 §4).
 
-Embeddings propose facts, NLI and the value comparer decide. §4.3 decides by cosine alone; with a small embedding model
-its 0.75 finds 13 to 77 % of the supported claims and passes 9 to 32 % of the unsupported ones, so that a changed
-number counts as grounded. The cosine is reported as the similarity, and ``dpe_attribution=cosine`` selects the plain
-reading, with P(entailment) as the model gives it.
+Embeddings propose facts; NLI and the value comparison decide. §4.3 decides by cosine alone. With a small embedding
+model its threshold of 0.75 finds 13 to 77 % of the supported claims and passes 9 to 32 % of the unsupported ones, so a
+changed number counts as grounded. The cosine is reported as the similarity, and ``dpe_attribution=cosine`` selects the
+plain rule, with P(entailment) as the model gives it.
 
-Each claim is put to NLI against up to four premises (premises.py), alike ones once, until one surely entails it. The
-best of them counts, calibrated to the probability that the claim is supported (support.py). A claim that is more
-likely supported than not is CONTEXT_GROUNDED unless a value or a name in it is missing from the envelope or conflicts
-with its source, or its best premise surely contradicts it; then, or when it is close to a fact without following from
-it, it is MIXED.
+Each claim is scored against up to four premises (premises.py), without duplicates, until one surely entails it. The
+best score counts, calibrated to the probability that the claim is supported (support.py). A claim that is more likely
+supported than not is CONTEXT_GROUNDED, unless one of its values or names is missing from the envelope or conflicts with
+the source, or its best premise surely contradicts it. In those cases, or when the claim is close to a fact without
+following from it, it is MIXED.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from typing import Literal
 from interlock.dpe.claims.wording import plain_figures, uncut
 from interlock.dpe.document import Claim, NliScores
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.premises import Proposal, proposal, unweighed
+from interlock.dpe.grounding.premises import Proposal, proposal, title_proposal
 from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, Inference
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.text import words_of
+from interlock.dpe.text.wordlists import word_set
 
 GROUNDED_ENTAILMENT = 0.50
 SURE_ENTAILMENT = 0.80
@@ -37,10 +37,10 @@ MIXED_COSINE = 0.60
 GENERIC_BELOW = 0.30
 PREMISE_TOKENS = 150
 CLAIM_TOKENS = 100
-SPARE_TOKENS = 4  # a full stop that a claim gets, and what joining texts may add with other tokenizers
+SPARE_TOKENS = 4  # the full stop added to a claim, and what other tokenizers add when texts are joined
 
 Method = Literal["nli", "cosine"]
-TITLE_WORDS = words_of(
+TITLE_WORDS = word_set(
     """
     additional advantage answer background benefit cause caveat comparison con conclusion consideration context
     detail difference disadvantage effect example explanation fact feature finding history impact important
@@ -49,14 +49,14 @@ TITLE_WORDS = words_of(
     timeline tip type
     """
 )
-"""What headings are made of in any answer: beside the words of envelope and query, what a title may say freely."""
+"""Words that headings of any answer use. A title may use them besides the words of envelope and query."""
 
 NO_EVIDENCE = NliScores(entailment=0.0, neutral=1.0, contradiction=0.0)
-SAID = NliScores(entailment=1.0, neutral=0.0, contradiction=0.0)
+ENTAILED = NliScores(entailment=1.0, neutral=0.0, contradiction=0.0)
 
 
 class Attribution(IntEnum):
-    """What a claim rests on (§4.2); the numbers are those of the proto."""
+    """The kinds of source of a claim (§4.2). The numbers are those of the proto."""
 
     CONTEXT_GROUNDED = 1
     PARAMETRIC = 2
@@ -66,11 +66,11 @@ class Attribution(IntEnum):
 
 @dataclass(frozen=True)
 class ClaimEvidence:
-    """What the envelope says about one claim.
+    """The evidence of the envelope on one claim.
 
-    ``scores`` are those of the best premise, calibrated, ``plain_scores`` as the model gave them; ``source`` is the
-    nearest unit, ``source_scores`` are its own, as the model gave them; ``others`` are the next nearest units, each with
-    the id of its fact.
+    ``scores`` are those of the best premise, calibrated; ``plain_scores`` are the same as the model gave them.
+    ``source`` is the nearest unit, and ``source_scores`` are its uncalibrated scores. ``others`` are the next nearest
+    units, each with the id of its fact.
     """
 
     fact_id: str
@@ -83,7 +83,7 @@ class ClaimEvidence:
     plain_scores: NliScores = NO_EVIDENCE
 
     def plain(self) -> ClaimEvidence:
-        """Return the evidence as the plain reading of §6 has it: what the model says, uncalibrated."""
+        """Return the evidence of the plain rule of §6, with uncalibrated scores."""
         return replace(self, scores=self.plain_scores)
 
 
@@ -91,7 +91,7 @@ NOTHING = ClaimEvidence("", 0.0, "", NO_EVIDENCE, "", NO_EVIDENCE)
 
 
 def limits(inference: Inference) -> tuple[int, int]:
-    """Return the most tokens of a claim and of a premise, so that every pair fits the model uncut."""
+    """Return the token limits of a claim and of a premise, so that every pair fits the model untruncated."""
     room = inference.max_pair_tokens - SPARE_TOKENS
     claim = min(CLAIM_TOKENS, room * 2 // 5)
     return claim, min(PREMISE_TOKENS, room - claim)
@@ -107,34 +107,36 @@ async def evidence(
     query: str,
     sentences: Mapping[str, str] | None = None,
 ) -> dict[str, ClaimEvidence]:
-    """Return the evidence on each claim by its id; *vectors* has a row for each claim.
+    """Return the evidence on each claim by its id. *vectors* has one row for each claim.
 
-    *titles* are the claims that assert nothing: one whose words are all in the envelope or the query rests on it.
-    *sentences* has the sentence that each claim was cut from; one that is too long for the model is left aside.
+    *titles* are the ids of claims that assert nothing; one whose words all occur in the envelope or the query rests on
+    it. *sentences* has the sentence that each claim was cut from. A sentence too long for the model is ignored.
     """
     if not envelope.cut.units:
         return {claim.claim_id: NOTHING for claim in claims}
     claim_room, room = limits(inference)
-    known = (
+    context_stems = (
         _stems(word for unit in envelope.cut.units for word in unit.words) | _stems(content_words(query)) | TITLE_WORDS
     )
-    whole = _fitting(claims, sentences or {}, inference, claim_room)
+    texts = _usable_sentences(claims, sentences or {}, inference, claim_room)
     proposals = [
-        unweighed(vector, envelope)
-        if claim.claim_id in titles and _stems(content_words(claim.text)) <= known
+        title_proposal(vector, envelope)
+        if claim.claim_id in titles and _stems(content_words(claim.text)) <= context_stems
         else proposal(claim, text, vector, envelope, room)
-        for claim, text, vector in zip(claims, whole, vectors, strict=True)
+        for claim, text, vector in zip(claims, texts, vectors, strict=True)
     ]
-    scores = await _asked(proposals, inference)
+    scores = await _score_proposals(proposals, inference)
     vocabulary = Vocabulary.of([*envelope.cut.texts, query])
     return {
-        claim.claim_id: _weighed(envelope, each, answers, vocabulary.strange(claim.text))
+        claim.claim_id: _best_evidence(envelope, each, answers, vocabulary.strange(claim.text))
         for claim, each, answers in zip(claims, proposals, scores, strict=True)
     }
 
 
-def _fitting(claims: Sequence[Claim], sentences: Mapping[str, str], inference: Inference, room: int) -> list[str]:
-    """Return the sentence of each claim, or the claim where there is none or it is too long."""
+def _usable_sentences(
+    claims: Sequence[Claim], sentences: Mapping[str, str], inference: Inference, room: int
+) -> list[str]:
+    """Return the sentence of each claim, or the claim where there is no sentence or it is too long."""
     texts = [sentences.get(claim.claim_id, claim.text) for claim in claims]
     other = list(dict.fromkeys(text for claim, text in zip(claims, texts, strict=True) if text != claim.text))
     short = (
@@ -143,15 +145,18 @@ def _fitting(claims: Sequence[Claim], sentences: Mapping[str, str], inference: I
     return [text if text in short else claim.text for claim, text in zip(claims, texts, strict=True)]
 
 
-async def _asked(proposals: Sequence[Proposal], inference: Inference) -> list[list[NliScores]]:
-    """Return what the model says of each proposal's pairs, in order; the rest of them once one surely entails."""
+async def _score_proposals(proposals: Sequence[Proposal], inference: Inference) -> list[list[NliScores]]:
+    """Return the NLI scores of each proposal's pairs, in order.
+
+    Scoring stops once a premise surely entails the claim.
+    """
     scores: list[list[NliScores]] = [[] for _ in proposals]
     for turn in range(max((len(each.pairs) for each in proposals), default=0)):
-        asked = [
+        pending = [
             number for number, each in enumerate(proposals) if turn < len(each.pairs) and not _sure(scores[number])
         ]
-        answers = await judged([proposals[number].pairs[turn] for number in asked], inference)
-        for number, answer in zip(asked, answers, strict=True):
+        answers = await score_pairs([proposals[number].pairs[turn] for number in pending], inference)
+        for number, answer in zip(pending, answers, strict=True):
             scores[number].append(answer)
     return scores
 
@@ -160,9 +165,11 @@ def _sure(answers: Sequence[NliScores]) -> bool:
     return any(answer.entailment >= SURE_ENTAILMENT for answer in answers)
 
 
-async def judged(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
-    """Return what the model says of each (premise, hypothesis), with the figures of both written alike."""
-    rows = await inference.nli([(plain_figures(uncut(premise, said)), plain_figures(said)) for premise, said in pairs])
+async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
+    """Return the NLI scores of each (premise, hypothesis), with the figures of both in one notation."""
+    rows = await inference.nli(
+        [(plain_figures(uncut(premise, hypothesis)), plain_figures(hypothesis)) for premise, hypothesis in pairs]
+    )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 
 
@@ -170,11 +177,17 @@ def _stems(words: Iterable[str]) -> frozenset[str]:
     return frozenset(word.removesuffix("s") for word in words)
 
 
-def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> ClaimEvidence:
+def _best_evidence(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores], strange: int) -> ClaimEvidence:
     unit = envelope.cut.units[proposed.unit]
     if not scores:
         return ClaimEvidence(
-            envelope.facts[unit.fact].id, proposed.similarity, unit.text, SAID, unit.text, SAID, plain_scores=SAID
+            envelope.facts[unit.fact].id,
+            proposed.similarity,
+            unit.text,
+            ENTAILED,
+            unit.text,
+            ENTAILED,
+            plain_scores=ENTAILED,
         )
     best = max(range(len(scores)), key=lambda n: scores[n].entailment)
     return ClaimEvidence(
@@ -189,15 +202,18 @@ def _weighed(envelope: Envelope, proposed: Proposal, scores: Sequence[NliScores]
     )
 
 
-def attribute(claim: Claim, found: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
-    """Return what *claim* rests on; *flawed* when a value or name of it is made up or conflicts with its source."""
+def attribute(claim: Claim, evidence: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
+    """Return the kind of source of *claim*.
+
+    *flawed*: a value or name in it is fabricated or conflicts with its source.
+    """
     if method == "cosine":
-        grounded, partly = found.similarity >= GROUNDED_COSINE, found.similarity >= MIXED_COSINE
+        grounded, partly = evidence.similarity >= GROUNDED_COSINE, evidence.similarity >= MIXED_COSINE
     else:
-        entailment = found.scores.entailment
-        denied = found.plain_scores.contradiction > DENIED_ABOVE
-        grounded = entailment >= GROUNDED_ENTAILMENT and not flawed and not denied
-        partly = entailment >= MIXED_ENTAILMENT or found.similarity >= MIXED_COSINE
+        entailment = evidence.scores.entailment
+        contradicted = evidence.plain_scores.contradiction > DENIED_ABOVE
+        grounded = entailment >= GROUNDED_ENTAILMENT and not flawed and not contradicted
+        partly = entailment >= MIXED_ENTAILMENT or evidence.similarity >= MIXED_COSINE
     if grounded:
         return Attribution.CONTEXT_GROUNDED
     if partly:

@@ -1,7 +1,8 @@
-"""Stage 3b, distortion: a claim that refers to a source fact and misrepresents it (SPEC-005 §5.3).
+"""Stage 3b, distortion: how a claim misrepresents the source fact that it rests on (SPEC-005 §5.3).
 
-Values and names are compared directly and stand alone. A turned sense or a dropped limit stands alone only where the
-claim otherwise copies its source; else the NLI model must see it too, so that a paraphrase is not accused.
+Values and names are compared directly, and the result stands without a model. A negation flip or a dropped limit stands
+alone only if the claim otherwise copies its source; else the NLI model must confirm it, so that no paraphrase is
+accused.
 """
 
 from collections.abc import Iterator
@@ -17,10 +18,12 @@ _NOT_ENTAILED = 0.5
 
 
 def find(claim: Claim, fact: Fact, nli: NliScores) -> tuple[Distortion, ...]:
-    """Return what a claim says otherwise than the fact that it rests on; ``nli`` is of that pair."""
-    mine, its = frame(claim.text), frame(fact.content)
-    found = [each for sentence in mine.sentences for each in _in_sentence(sentence, mine, its, nli)]
-    return tuple(Distortion(kind, source, said, fact.id) for kind, source, said in dict.fromkeys(found))
+    """Return the distortions of a claim against the fact that it rests on. *nli* scores that pair."""
+    claim_frame, fact_frame = frame(claim.text), frame(fact.content)
+    found = [
+        each for sentence in claim_frame.sentences for each in _in_sentence(sentence, claim_frame, fact_frame, nli)
+    ]
+    return tuple(Distortion(kind, source, claim_value, fact.id) for kind, source, claim_value in dict.fromkeys(found))
 
 
 def _in_sentence(sentence: FramedSentence, claim: Frame, fact: Frame, nli: NliScores) -> Iterator[tuple[str, str, str]]:
@@ -30,7 +33,7 @@ def _in_sentence(sentence: FramedSentence, claim: Frame, fact: Frame, nli: NliSc
 
 
 def _seen_by_model(cue: Cue, nli: NliScores) -> bool:
-    """Whether the NLI model sees what a cue suggests."""
+    """Whether the NLI model confirms a cue."""
     if cue.type == NEGATION_FLIP:
         return nli.contradiction >= _CONTRADICTED or (
             nli.contradiction >= _HALF_CONTRADICTED and nli.entailment < _HALF_CONTRADICTED

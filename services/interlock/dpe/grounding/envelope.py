@@ -1,7 +1,7 @@
-"""The facts as evidence: cut into units, searched by meaning and by words, put together as premises (SPEC-003 §3).
+"""The facts as evidence: cut into units, searched by embedding and by words, joined into premises (SPEC-003 §3).
 
-Each fact is read like an answer is (same normalisation, same layout), so that both sides of every comparison were made
-the same way. A unit is a sentence that fits a model; nothing of a fact is left out, however long it is.
+Each fact is processed as an answer is, with the same normalisation and layout, so both sides of a comparison are made
+the same way. A unit is a sentence that fits the model. No part of a fact is left out, however long it is.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class EvidenceUnit:
 
 @dataclass(frozen=True)
 class Cut:
-    """The facts as units; pure text, no model has seen it."""
+    """The facts as units of text, before any model."""
 
     facts: tuple[Fact, ...]
     texts: tuple[str, ...]
@@ -47,7 +47,10 @@ class Cut:
 
 @dataclass(frozen=True)
 class Envelope:
-    """The facts with the vectors of their units: row *i* of ``vectors`` is unit *i*, of ``whole`` fact *i*."""
+    """The facts with the vectors of their units.
+
+    Row *i* of ``vectors`` is unit *i*, row *i* of ``whole`` is fact *i*.
+    """
 
     cut: Cut
     vectors: Floats
@@ -59,17 +62,17 @@ class Envelope:
         return self.cut.facts
 
     def nearest(self, vector: Floats) -> list[tuple[int, float]]:
-        """Return the units with their cosine similarity, best first; at most as many as a premise collects."""
+        """Return the nearest units with their cosine similarity, best first, as many as a premise collects."""
         similar = self.vectors @ vector
         best = np.argsort(-similar, kind="stable")[:_COLLECTED_UNITS]
         return [(int(i), _cosine(similar[i])) for i in best]
 
     def similarity(self, fact: int, vector: Floats) -> float:
-        """Return the cosine similarity with a fact as a whole."""
+        """Return the cosine similarity with a whole fact."""
         return _cosine(self.whole[fact] @ vector)
 
     def collected(self, units: Sequence[int], budget: int) -> str:
-        """Return these units as one premise, in the order of the envelope, as many of the first as fit."""
+        """Return these units as one premise, in envelope order. Units that exceed the token *budget* are left out."""
         taken: list[int] = []
         total = 0
         for unit in units:
@@ -80,21 +83,21 @@ class Envelope:
         return " ".join(self.cut.units[unit].text for unit in sorted(taken))
 
     def window(self, claim: str, budget: int) -> str:
-        """Return the run of neighbouring units that shares most words with a claim, the shortest of equals.
+        """Return the run of adjacent units that shares most words with a claim. Of equal runs the shortest wins.
 
-        Found by words, not by meaning: on the licensed development sets this premise separates supported from
-        unsupported claims best, and it finds what an embedding overlooks.
+        It searches by words, not by meaning: on the licensed development sets this premise separates supported from
+        unsupported claims best, and it finds what an embedding misses.
         """
-        wanted, units = content_words(claim), self.cut.units
+        claim_words, units = content_words(claim), self.cut.units
         best, best_score = "", -math.inf
-        for start in (i for i, unit in enumerate(units) if unit.words & wanted):
+        for start in (i for i, unit in enumerate(units) if unit.words & claim_words):
             seen: set[str] = set()
             total = length = 0
             for stop in range(start, len(units)):
                 total += units[stop].tokens
                 if total > budget and stop > start:
                     break
-                seen |= units[stop].words & wanted
+                seen |= units[stop].words & claim_words
                 length += len(units[stop].words)
                 score = len(seen) - 0.002 * length
                 if score > best_score:
@@ -109,7 +112,7 @@ def cut(
     count: Callable[[Sequence[str]], list[int]],
     split: Callable[[str], Iterator[tuple[int, int]]],
 ) -> Cut:
-    """Return the facts in units of at most *limit* tokens; *split* finds the sentences of a paragraph."""
+    """Return the facts in units of at most *limit* tokens. *split* finds the sentences of a paragraph."""
     texts: list[str] = []
     parts: list[tuple[int, Text]] = []
     for number, fact in enumerate(facts):
@@ -127,8 +130,8 @@ def cut(
     return Cut(tuple(facts), tuple(texts), tuple(units))
 
 
-def checked(facts: Sequence[Fact], *, max_facts: int) -> None:
-    """Refuse facts that break the bounds of the interface; none is dropped or shortened."""
+def check_facts(facts: Sequence[Fact], *, max_facts: int) -> None:
+    """Refuse facts that exceed the bounds of the interface. No fact is dropped or shortened."""
     if len(facts) > max_facts:
         raise exhausted(
             "FACT_LIMIT_EXCEEDED", "the envelope has too many facts", limit=str(max_facts), found=str(len(facts))
@@ -136,31 +139,31 @@ def checked(facts: Sequence[Fact], *, max_facts: int) -> None:
     seen: set[str] = set()
     for fact in facts:
         if not 1 <= len(fact.id) <= MAX_ID_CHARS:
-            raise invalid("FACT_ID_INVALID", f"a fact's id has 1 to {MAX_ID_CHARS} characters")
+            raise invalid("FACT_ID_INVALID", f"a fact's id needs 1 to {MAX_ID_CHARS} characters")
         if fact.id in seen:
             raise invalid("DUPLICATE_FACT_ID", "two facts have the same id", fact_id=fact.id)
         if not fact.content.strip() or len(fact.content) > MAX_FACT_CHARS:
-            raise invalid("FACT_CONTENT_INVALID", f"a fact has 1 to {MAX_FACT_CHARS} characters", fact_id=fact.id)
+            raise invalid("FACT_CONTENT_INVALID", f"a fact needs 1 to {MAX_FACT_CHARS} characters", fact_id=fact.id)
         if not 0.0 <= fact.importance <= 1.0:
-            raise invalid("FACT_IMPORTANCE_INVALID", "importance is from 0.0 to 1.0", fact_id=fact.id)
+            raise invalid("FACT_IMPORTANCE_INVALID", "importance must be from 0.0 to 1.0", fact_id=fact.id)
         seen.add(fact.id)
 
 
 def etag(facts: Sequence[Fact]) -> str:
-    """Return ``sha256:<hex>`` of the set of facts, whatever their order.
+    """Return ``sha256:<hex>`` of the set of facts, independent of their order.
 
-    SPEC-003 §7.5 hashes ids alone; a caller's ids say nothing about content, so content and importance are hashed too.
+    SPEC-003 §7.5 hashes ids alone. A caller's ids do not identify content, so content and importance are hashed too.
     """
     rows = sorted([fact.id, fact.content, fact.importance] for fact in facts)
     return "sha256:" + hashlib.sha256(json.dumps(rows, ensure_ascii=False).encode()).hexdigest()
 
 
 def quality_tier(*, facts: int, relevance: float) -> str:
-    """Return the tier of an envelope that the caller filled, S to D (SPEC-003 §8).
+    """Return the tier, S to D, of an envelope that the caller filled (SPEC-003 §8).
 
-    All facts given are in, so coverage is 1.0. There was no packing and no token budget, hence no saturation: its
-    weight falls to the other two, 0.5 each. *relevance* is the mean similarity of the facts with the query; without a
-    query it is 0.0, which allows C at best. No facts at all are D.
+    All given facts are included, so coverage is 1.0. There was no packing and no token budget, hence no saturation: its
+    weight goes to the other two, 0.5 each. *relevance* is the mean similarity of the facts with the query; without a
+    query it is 0.0, which allows C at best. No facts give D.
     """
     score = 0.5 + 0.5 * min(1.0, max(0.0, relevance)) if facts else 0.0
     bounds = (("S", 0.95), ("A", 0.85), ("B", 0.70), ("C", 0.50))
@@ -168,5 +171,5 @@ def quality_tier(*, facts: int, relevance: float) -> str:
 
 
 def _cosine(value: float) -> float:
-    """Return a cosine as a number from -1.0 to 1.0; rounding may have put it a hair outside."""
+    """Return a cosine clamped to -1.0 to 1.0, which rounding may have exceeded."""
     return min(1.0, max(-1.0, float(value)))

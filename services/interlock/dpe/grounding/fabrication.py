@@ -1,7 +1,7 @@
-"""Stage 3a, fabrication: names, figures and citations of an answer that have no basis in its envelope (SPEC-005 §5.2).
+"""Stage 3a, fabrication: names, figures and citations of an answer without a basis in its envelope (SPEC-005 §5.2).
 
-What the user's query names is no fabrication, nor are entities that need no source (data/common_knowledge.txt).
-Figures are traced, not derived: a sum that the answer worked out itself counts as having no basis.
+Names in the user's query are no fabrication, nor are entities that need no source (data/common_knowledge.txt). Figures
+are traced, not derived: a sum that the answer computed itself has no basis.
 """
 
 from bisect import bisect_left
@@ -37,7 +37,7 @@ _CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: 
 _REFERENCE = pattern(r"\[\d{1,3}\]")
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
 _TRAILING = ".,;:!?'\""
-# Small words that a headline in capitals is full of: they abbreviate nothing.
+# Short words of a headline in capitals; they are no abbreviations.
 _SHOUTED = word_set(
     "to in on at of by as an is it be do go he me my no or so up us we am and are but for had has her his how its may"
     " new not now off one our out she the was who why you all can did get that this with from will have been into over more"
@@ -50,25 +50,25 @@ _KINDS_OF_PLACES = word_set("prefecture province county city district region isl
 
 @dataclass(frozen=True)
 class EnvelopeIndex:
-    """All that an envelope and a query name and state, ready to be searched."""
+    """The names and values of an envelope and a query, indexed for lookup."""
 
     evidence: KnownNames
     values: EnvelopeValues
-    text: str  # folded, in lower case, for addresses and references
+    text: str  # folded and lower-cased, for addresses and references
     facts: int
-    dates_by_today: bool = False  # it says tomorrow, or writes Fri
+    dates_by_today: bool = False  # it contains tomorrow, Fri or the like
 
     @staticmethod
     def of(fact_texts: Sequence[str], query: str) -> "EnvelopeIndex":
         """Index the facts and the query.
 
-        No model looks for names in them: every word of theirs is known, and which words stand together.
+        No model looks for names in them. Their words, and which words are adjacent, are enough to look a name up.
         """
         texts = [*fact_texts, query]
         forms = dict.fromkeys(form for text in texts for form in (text, tidied(text)))
         readings = [read(form) for form in forms]
         evidence = KnownNames.of([reading.tokens for reading in readings])
-        # A shouted TO is no abbreviation of Tobias Okonjo.
+        # TO in a headline of capitals does not abbreviate Tobias Okonjo.
         abbreviations = frozenset(word for word in evidence.written if word not in _SHOUTED)
         text = "\n".join(reading.folded.text for reading in readings).lower()
         return EnvelopeIndex(
@@ -80,7 +80,7 @@ class EnvelopeIndex:
         )
 
     def cites(self, address: str) -> bool:
-        """Whether an address or a reference stands in the envelope as it is written, with its scheme or without."""
+        """Whether the envelope contains an address or a reference as written, with or without its scheme."""
         written = fold(address).text.lower().rstrip("/")
         for scheme in _SCHEMES:
             written = written.removeprefix(scheme)
@@ -88,8 +88,8 @@ class EnvelopeIndex:
 
 
 @dataclass(frozen=True)
-class _Found:
-    """Something without a basis, with its place in the claim."""
+class _Finding:
+    """Something without a basis, with its span in the claim."""
 
     text: str
     start: int
@@ -97,42 +97,46 @@ class _Found:
 
 
 def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:
-    """Return the fabricated entities of each claim that has any, as the claim writes them."""
+    """Return the fabricated entities of each claim that has any, as written in the claim."""
     found = {claim.claim_id: _in_claim(claim, envelope) for claim in claims}
     return {claim_id: entities for claim_id, entities in found.items() if entities}
 
 
 def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:
-    found: list[_Found] = []
+    found: list[_Finding] = []
     reading = read(claim.text)
-    for each in (*_cited(claim.text, envelope), *_named(claim, reading, envelope), *_stated(reading, envelope)):
+    for each in (
+        *_ungrounded_citations(claim.text, envelope),
+        *_ungrounded_names(claim, reading, envelope),
+        *_ungrounded_values(reading, envelope),
+    ):
         place = bisect_left(found, each.start, key=lambda other: other.start)
         if all(each.end <= other.start or other.end <= each.start for other in found[max(0, place - 1) : place + 1]):
             found.insert(place, each)
     return tuple(dict.fromkeys(each.text for each in found))
 
 
-def _cited(text: str, envelope: EnvelopeIndex) -> Iterator[_Found]:
-    """Yield addresses, citations, cases and references that the envelope does not have."""
+def _ungrounded_citations(text: str, envelope: EnvelopeIndex) -> Iterator[_Finding]:
+    """Yield addresses, citations, cases and references that the envelope does not contain."""
     for match in _ADDRESS.finditer(text):
         written = match.group().rstrip(_TRAILING)
         if not envelope.cites(written):
-            yield _Found(written, match.start(), match.start() + len(written))
+            yield _Finding(written, match.start(), match.start() + len(written))
     for match in _REFERENCE.finditer(text):
         number = int(match.group()[1:-1])
-        if number > envelope.facts and not envelope.cites(match.group()):  # [1] may point at the first fact
-            yield _Found(match.group(), match.start(), match.end())
+        if number > envelope.facts and not envelope.cites(match.group()):  # [1] may refer to the first fact
+            yield _Finding(match.group(), match.start(), match.end())
     for citing in (_CASE, _CITATION):
         for match in citing.finditer(text):
             written = _tidy(match.group())
             is_citation = citing is _CASE or _CITES.search(written) is not None
             if is_citation and not _has_parts(written, envelope):
                 start = text.index(written, match.start())
-                yield _Found(written, start, start + len(written))
+                yield _Finding(written, start, start + len(written))
 
 
 def _tidy(written: str) -> str:
-    """Return a citation without the words that lead to it (In, See) and without an unmatched bracket."""
+    """Return a citation without leading words (In, See) and without an unmatched bracket."""
     head, _, rest = written.partition(" ")
     while rest and plain(head) in COMMON_WORDS:
         written = rest
@@ -142,7 +146,7 @@ def _tidy(written: str) -> str:
 
 
 def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
-    """Whether the envelope has the names of a citation and its year."""
+    """Whether the envelope contains the names and the year of a citation."""
     tokens = lex(fold(written))
     words = [plain(token.text) for token in tokens if token.kind == WORD and token.capital and token.low not in TITLES]
     if not words or words[0] in COMMON_WORDS or (words[0],) in KNOWN:
@@ -150,23 +154,27 @@ def _has_parts(written: str, envelope: EnvelopeIndex) -> bool:
     return all(envelope.evidence.knows((word,)) for word in words) and not untraced(written, envelope.values)
 
 
-def _named(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
-    """Yield names that the envelope does not know: what the NER model took for one, and runs of capitals."""
+def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
+    """Yield names that the envelope does not contain: names found by the NER model, and runs of capitalised words."""
     tokens = reading.tokens
     taken = taken_by_values(reading)
     spans = [(name.first, name.last) for name in find_names(tokens, taken) if name.sure]
-    modelled = _modelled(claim, reading)
-    for first, last in modelled:
+    ner_spans = _ner_spans(claim, reading)
+    for first, last in ner_spans:
         if not _has_basis(tokens[first:last], envelope):
-            yield _placed(reading, first, last)
+            yield _finding(reading, first, last)
     for first, last in spans:
-        inside = [span for span in modelled if span[0] < last and first < span[1]]
-        if not inside and not _has_basis(tokens[first:last], envelope) and not _defined(tokens, first, last, envelope):
-            yield _placed(reading, first, last)
+        inside = [span for span in ner_spans if span[0] < last and first < span[1]]
+        if (
+            not inside
+            and not _has_basis(tokens[first:last], envelope)
+            and not _is_spelled_out(tokens, first, last, envelope)
+        ):
+            yield _finding(reading, first, last)
 
 
-def _modelled(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
-    """Return the tokens of the names that the NER model found, without titles and small words at their ends."""
+def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
+    """Return the token spans of the NER model's names, without titles and function words at their ends."""
     spans: list[tuple[int, int]] = []
     place = 0
     for entity in claim.entities:
@@ -182,7 +190,7 @@ def _modelled(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
 
 
 def _trimmed(reading: ValuesRead, start: int, end: int) -> tuple[int, int] | None:
-    """Return the tokens of a span of the original text, from the first to the last that can be part of a name."""
+    """Return the token span of a span of the original text, from the first to the last possible name word."""
     places = reading.folded.places
     inside = [
         index
@@ -206,7 +214,7 @@ def _is_name_word(token: Lexeme) -> bool:
 
 
 def _has_basis(tokens: Sequence[Lexeme], envelope: EnvelopeIndex) -> bool:
-    """Whether the envelope knows a name, or everyone does."""
+    """Whether the envelope contains a name, or the name is common knowledge."""
     for index, token in enumerate(tokens[:-1], start=1):
         if token.low.endswith("'s"):  # the European Union's Commission: two names
             return _has_basis(tokens[:index], envelope) and _has_basis(tokens[index:], envelope)
@@ -220,7 +228,7 @@ def _has_basis(tokens: Sequence[Lexeme], envelope: EnvelopeIndex) -> bool:
 
 
 def _has_basis_in_parts(tokens: Sequence[Lexeme], words: Sequence[str], envelope: EnvelopeIndex) -> bool:
-    """Whether what reads like one name is several that each have a basis, or a known one with its kind behind it.
+    """Whether a span is several names that each have a basis, or a known name followed by its kind.
 
     Tom Cook and Ann Lee; Oslo-Bergen; the Blues' Super Cup; United States Supreme Court; Shizuoka Prefecture.
     """
@@ -235,7 +243,7 @@ def _has_basis_in_parts(tokens: Sequence[Lexeme], words: Sequence[str], envelope
 
 
 def _joins(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a token parts two names; in Jean-Claude both sides alone would need a basis."""
+    """Whether a token separates two names. In Jean-Claude both sides would need a basis of their own."""
     return index + 1 < len(tokens) and (tokens[index].low == "and" or tokens[index].text in {"-", "&", "/", "'", ","})
 
 
@@ -243,8 +251,8 @@ def _is_known(word: str) -> bool:
     return (word,) in KNOWN or (word.removesuffix("s"),) in KNOWN or word.isdigit()
 
 
-def _defined(tokens: Sequence[Lexeme], first: int, last: int, envelope: EnvelopeIndex) -> bool:
-    """Whether a run is an abbreviation that the claim itself spells out: large language models (LLMs)."""
+def _is_spelled_out(tokens: Sequence[Lexeme], first: int, last: int, envelope: EnvelopeIndex) -> bool:
+    """Whether a span is an abbreviation that the claim itself spells out: large language models (LLMs)."""
     if at(tokens, first - 1).text != "(" or at(tokens, last).text != ")" or last - first != 1:
         return False
     letters = tokens[first].low.removesuffix("s") if not tokens[first].text.isupper() else tokens[first].low
@@ -254,23 +262,23 @@ def _defined(tokens: Sequence[Lexeme], first: int, last: int, envelope: Envelope
     return spelled and all(token.text.islower() or plain(token.text) in envelope.evidence.words for token in long_form)
 
 
-def _placed(reading: ValuesRead, first: int, last: int) -> _Found:
+def _finding(reading: ValuesRead, first: int, last: int) -> _Finding:
     start, end = reading.folded.original(reading.tokens[first].start, reading.tokens[last - 1].end)
     written = reading.text[start:end]
     trimmed = written.removesuffix("'s").removesuffix("’s")
-    return _Found(trimmed, start, start + len(trimmed))
+    return _Finding(trimmed, start, start + len(trimmed))
 
 
-def _stated(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Found]:
+def _ungrounded_values(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        if not _is_put_otherwise(value, reading, envelope):
-            yield _Found(value.text, value.start, value.end)
+        if not _has_other_form(value, reading, envelope):
+            yield _Finding(value.text, value.start, value.end)
 
 
-def _is_put_otherwise(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
+def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
     """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
-        return envelope.dates_by_today  # Friday may be what "tomorrow" means; 3b and NLI weigh it
+        return envelope.dates_by_today  # Friday may be what "tomorrow" means; stage 3b and NLI decide
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     return any(envelope.values.has(form) for form in other_forms(value, before, after))

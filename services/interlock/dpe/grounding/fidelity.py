@@ -1,10 +1,10 @@
-"""Stage 3b, fidelity: which claims bend what they rest on, and what of 3a is explained by that (SPEC-005 §5.3).
+"""Stage 3b, fidelity: which claims distort their source, and which fabrications of 3a that explains (SPEC-005 §5.3).
 
-A claim is compared with its nearest unit. Where that shows a distortion, the next nearest get a second look: one that
-supports the claim by itself, more surely than the nearest contradicts it, has as many of its words, and says nothing
-otherwise, clears it, for then the claim is about that one. Last year's figure is no distortion of this year's.
+A claim is compared with its nearest unit. If that shows a distortion, the next nearest units get a second look. One of
+them clears the claim if it entails the claim, more surely than the nearest unit contradicts it, shares as many words
+and shows no distortion: then the claim is about that unit. Last year's figure is no distortion of this year's.
 
-A value of the source that was changed is a distortion; it is not counted as a fabrication too.
+A changed value of the source is a distortion; it is not counted as a fabrication as well.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
 from interlock.dpe.grounding import distortion
-from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEvidence, judged
+from interlock.dpe.grounding.attribution import GROUNDED_ENTAILMENT, ClaimEvidence, score_pairs
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.values.frames import frame
@@ -28,7 +28,7 @@ _VALUE_TYPES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED", "DATE_SHIFTED"}
 
 @dataclass(frozen=True)
 class Flaws:
-    """What is made up and what is bent, by claim; a claim without flaws is in neither."""
+    """Fabrications and distortions by claim id. A claim without flaws is in neither."""
 
     fabrications: Mapping[str, tuple[str, ...]]
     distortions: Mapping[str, tuple[Distortion, ...]]
@@ -44,55 +44,55 @@ async def distortions(
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the distortions of each claim that has any and that no other unit clears.
 
-    *sentences* has the sentence that each claim was cut from: a limit that is dropped shows where the rest is copied, and a
-    claim that was told anew is no copy. What only the sentence shows counts once for all of its claims.
+    *sentences* has the sentence that each claim was cut from. A dropped limit is visible where the rest is copied, and
+    a rephrased claim is no copy. A distortion that only the sentence shows counts once for all of its claims.
     """
     whole = sentences or {}
 
-    def first_look(left: Cancelled) -> dict[str, tuple[Distortion, ...]]:
-        looked = {c.claim_id: _against(c, evidence[c.claim_id]) for c in claims if not left()}
-        bent = {name: found for name, found in looked.items() if found}
-        seen = {(c.output_index, c.sentence_index) for c in claims if c.claim_id in bent}
+    def first_look(cancelled: Cancelled) -> dict[str, tuple[Distortion, ...]]:
+        looked = {c.claim_id: _source_distortions(c, evidence[c.claim_id]) for c in claims if not cancelled()}
+        distorted = {name: found for name, found in looked.items() if found}
+        seen = {(c.output_index, c.sentence_index) for c in claims if c.claim_id in distorted}
         for claim in claims:
             place = (claim.output_index, claim.sentence_index)
             text = whole.get(claim.claim_id, claim.text)
-            if place in seen or text == claim.text or left():
+            if place in seen or text == claim.text or cancelled():
                 continue
             seen.add(place)
             source = evidence[claim.claim_id].source
-            if found := _turned(replace(claim, text=text), evidence[claim.claim_id]):
+            if found := _sense_flips(replace(claim, text=text), evidence[claim.claim_id]):
                 parts = [c for c in claims if (c.output_index, c.sentence_index) == place]
-                bent[_told_by(parts, source, found[0]).claim_id] = found
-        return bent
+                distorted[_affected_claim(parts, source, found[0]).claim_id] = found
+        return distorted
 
-    bent = await language.run(first_look, stage="3b")
+    distorted = await language.run(first_look, stage="3b")
     doubtful = [
-        (claim, other) for claim in claims if claim.claim_id in bent for other in evidence[claim.claim_id].others
+        (claim, other) for claim in claims if claim.claim_id in distorted for other in evidence[claim.claim_id].others
     ]
-    scores = await judged([(text, hypothesis(claim.text)) for claim, (_, text) in doubtful], inference)
+    scores = await score_pairs([(text, hypothesis(claim.text)) for claim, (_, text) in doubtful], inference)
 
-    def second_look(left: Cancelled) -> set[str]:
+    def second_look(cancelled: Cancelled) -> set[str]:
         looked = zip(doubtful, scores, strict=True)
         return {
             claim.claim_id
             for (claim, other), one in looked
-            if not left() and _clears(claim, other, one, evidence[claim.claim_id])
+            if not cancelled() and _clears(claim, other, one, evidence[claim.claim_id])
         }
 
     cleared = await language.run(second_look, stage="3b")
-    return {name: found for name, found in bent.items() if name not in cleared}
+    return {name: found for name, found in distorted.items() if name not in cleared}
 
 
 def flaws(
-    made_up: Mapping[str, tuple[str, ...]], bent: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
+    fabricated: Mapping[str, tuple[str, ...]], distorted: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
 ) -> Flaws:
-    """Return both. A changed value counts once, and what stands word for word in a fact has a basis after all."""
+    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis."""
     evidence = _plain("\n".join(texts))
     remaining = {
-        name: tuple(text for text in _unexplained(found, bent.get(name, ())) if not _stands_in(evidence, text))
-        for name, found in made_up.items()
+        name: tuple(text for text in _unexplained(found, distorted.get(name, ())) if not _stands_in(evidence, text))
+        for name, found in fabricated.items()
     }
-    return Flaws({name: found for name, found in remaining.items() if found}, dict(bent))
+    return Flaws({name: found for name, found in remaining.items() if found}, dict(distorted))
 
 
 def _plain(text: str) -> str:
@@ -100,28 +100,28 @@ def _plain(text: str) -> str:
 
 
 def _stands_in(evidence: str, text: str) -> bool:
-    """Whether a name stands in the facts as a whole; a figure does not count, 15 is not in 15.5."""
+    """Whether the facts contain a name as a whole. Figures do not count: 15 is not in 15.5."""
     return any(c.isalpha() for c in text) and bool(re.search(rf"(?<!\w){re.escape(_plain(text))}(?!\w)", evidence))
 
 
-def _against(claim: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
-    if not found.source:
+def _source_distortions(claim: Claim, evidence: ClaimEvidence) -> tuple[Distortion, ...]:
+    if not evidence.source:
         return ()
-    return distortion.find(claim, Fact(found.fact_id, found.source, 0.0), found.source_scores)
+    return distortion.find(claim, Fact(evidence.fact_id, evidence.source, 0.0), evidence.source_scores)
 
 
-def _turned(sentence: Claim, found: ClaimEvidence) -> tuple[Distortion, ...]:
-    """Return what a copied sentence turns round or leaves out; what would take the model to see it is left to the claims."""
-    if not found.source:
+def _sense_flips(sentence: Claim, evidence: ClaimEvidence) -> tuple[Distortion, ...]:
+    """Return the flips and dropped limits of a copied sentence. Those that need the model are left to the claims."""
+    if not evidence.source:
         return ()
-    bent = distortion.find(sentence, Fact(found.fact_id, found.source, 0.0), _NO_DOUBT)
-    return tuple(each for each in bent if each.type in _SENSE_TYPES)
+    found = distortion.find(sentence, Fact(evidence.fact_id, evidence.source, 0.0), _NO_DOUBT)
+    return tuple(each for each in found if each.type in _SENSE_TYPES)
 
 
-def _told_by(parts: Sequence[Claim], source: str, found: Distortion) -> Claim:
-    """Return the claim that a turned sense or a dropped limit is about: it has the words behind it, or turns them itself."""
-    limit = found.source_value
-    about = _plain(source.partition(limit)[2]).split()[:4] if limit else _plain(found.claim_value).split()
+def _affected_claim(parts: Sequence[Claim], source: str, flip: Distortion) -> Claim:
+    """Return the claim that a flip or a dropped limit is about: it shares most words with the text after the limit."""
+    limit = flip.source_value
+    about = _plain(source.partition(limit)[2]).split()[:4] if limit else _plain(flip.claim_value).split()
     return max(parts, key=lambda claim: len(set(about) & set(_plain(claim.text).split())))
 
 
@@ -129,12 +129,12 @@ def _clears(claim: Claim, other: tuple[str, str], scores: NliScores, nearest: Cl
     fact_id, text = other
     if scores.entailment < max(GROUNDED_ENTAILMENT, nearest.source_scores.contradiction):
         return False
-    mine = frame(claim.text).bag
-    if len(mine & frame(text).bag) < len(mine & frame(nearest.source).bag):
+    words = frame(claim.text).bag
+    if len(words & frame(text).bag) < len(words & frame(nearest.source).bag):
         return False
     return not distortion.find(claim, Fact(fact_id, text, 0.0), scores)
 
 
-def _unexplained(made_up: Sequence[str], bent: Sequence[Distortion]) -> tuple[str, ...]:
-    changed = [found.claim_value for found in bent if found.type in _VALUE_TYPES]
-    return tuple(text for text in made_up if not any(text in value or value in text for value in changed))
+def _unexplained(fabricated: Sequence[str], distorted: Sequence[Distortion]) -> tuple[str, ...]:
+    changed = [found.claim_value for found in distorted if found.type in _VALUE_TYPES]
+    return tuple(text for text in fabricated if not any(text in value or value in text for value in changed))

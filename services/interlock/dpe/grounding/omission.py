@@ -1,4 +1,4 @@
-"""Stage 10, omissions: important facts that an answer leaves out (SPEC-005 §12)."""
+"""Stage 10, omission: important facts that an answer leaves out (SPEC-005 §12)."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ _SEVERITIES = (("CRITICAL", 0.90), ("HIGH", 0.80), ("MEDIUM", 0.70))
 
 @dataclass(frozen=True)
 class Omission:
-    """A fact that no sentence covers, with the best similarity that any had."""
+    """A fact that no sentence covers, with the highest similarity of any sentence."""
 
     fact_id: str
     severity: str
     similarity: float
 
 
-def omissions(envelope: Envelope, said: Floats, used: Collection[str]) -> list[Omission]:
-    """Return the omitted facts in the order of the envelope.
+def omissions(envelope: Envelope, vectors: Floats, used: Collection[str]) -> list[Omission]:
+    """Return the omitted facts in envelope order.
 
-    *said* has a row for each sentence and claim of the answer. *used* are the facts that a grounded claim rests on:
-    what an answer was shown to draw on it did not leave out, however differently it puts it.
+    *vectors* has one row for each sentence and claim of the answer. *used* are the ids of facts that a grounded claim
+    rests on; such a fact is not omitted, however differently the answer puts it.
     """
     found = []
     for number, fact in enumerate(envelope.facts):
         severity = next((name for name, bound in _SEVERITIES if fact.importance >= bound), "")
         if not severity or fact.id in used:
             continue
-        best = max((envelope.similarity(number, row) for row in said), default=0.0)
+        best = max((envelope.similarity(number, row) for row in vectors), default=0.0)
         if best < COVERED_FROM:
             found.append(Omission(fact.id, severity, best))
     return found

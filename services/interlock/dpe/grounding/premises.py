@@ -1,12 +1,12 @@
-"""Premises: what of the envelope each claim is put to NLI against (SPEC-005 §4.3, §6.2).
+"""Premises: the parts of the envelope that each claim is scored against by NLI (SPEC-005 §4.3, §6.2).
 
 The whole envelope does not fit the model, so each claim meets the parts that may support it, each pair once:
 
 1. its nearest unit;
-2. the window of the envelope that shares most words with its sentence, against that whole sentence: what entails a
-   sentence entails each claim cut from it, and the claim may have lost its subject in the cut;
-3. its nearest unit with the units around it in the same fact, the whole fact if it is short;
-4. its nearest units together, for what only several facts support.
+2. the window of the envelope that shares most words with its sentence, against that whole sentence: a premise that
+   entails a sentence entails each claim cut from it, and the claim may have lost its subject in the cut;
+3. its nearest unit with adjacent units of the same fact, or the whole fact if it is short;
+4. its nearest units together, for a claim that only several facts support.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True)
 class Proposal:
-    """A claim's nearest unit, how near it is, the next nearest, and the pairs to ask for, the unit's own first."""
+    """A claim's nearest unit, its similarity, the next nearest units, and the pairs to score, the unit's own first."""
 
     unit: int
     others: tuple[int, ...]
@@ -33,15 +33,15 @@ class Proposal:
 
 
 def proposal(claim: Claim, sentence: str, vector: Floats, envelope: Envelope, room: int) -> Proposal:
-    """Return what to put *claim* against; no premise has more than *room* tokens."""
+    """Return the pairs to score *claim* with. No premise has more than *room* tokens."""
     near = envelope.nearest(vector)
     unit, similarity = near[0]
-    said, whole = hypothesis(claim.text), hypothesis(sentence)
+    claim_hypothesis, sentence_hypothesis = hypothesis(claim.text), hypothesis(sentence)
     pairs = (
-        (envelope.cut.units[unit].text, said),
-        (envelope.window(sentence, room), whole),
-        (around(envelope.cut.units, unit, room), said),
-        (envelope.collected([number for number, _ in near], room), said),
+        (envelope.cut.units[unit].text, claim_hypothesis),
+        (envelope.window(sentence, room), sentence_hypothesis),
+        (around(envelope.cut.units, unit, room), claim_hypothesis),
+        (envelope.collected([number for number, _ in near], room), claim_hypothesis),
     )
     return Proposal(
         unit=unit,
@@ -51,14 +51,14 @@ def proposal(claim: Claim, sentence: str, vector: Floats, envelope: Envelope, ro
     )
 
 
-def unweighed(vector: Floats, envelope: Envelope) -> Proposal:
-    """Return the proposal of a title that rests on its words: nothing to ask for."""
+def title_proposal(vector: Floats, envelope: Envelope) -> Proposal:
+    """Return the proposal of a title that rests on its words, with nothing to score."""
     unit, similarity = envelope.nearest(vector)[0]
     return Proposal(unit, (), similarity, ())
 
 
 def around(units: Sequence[EvidenceUnit], unit: int, room: int) -> str:
-    """Return a unit with its neighbours in the same fact, on both sides by turns, as many as fit."""
+    """Return a unit with neighbours of the same fact, added on both sides in turn while they fit."""
     first, last, total = unit, unit + 1, units[unit].tokens
     grew = True
     while grew:

@@ -1,16 +1,17 @@
-"""Support: how surely a claim follows from the envelope, as one calibrated probability (SPEC-005 §6).
+"""Support: the calibrated probability that a claim follows from the envelope (SPEC-005 §6).
 
-The NLI model was trained on pairs of which a third are entailed, and on natural answers it is unsure where a claim says
-the same in other words. Its P(entailment) therefore is not the share of such claims that are supported. A logistic rule
-of two inputs makes it one, and orders claims better than the model alone:
+The NLI model was trained on pairs of which a third are entailed, and it is unsure about paraphrases in natural answers,
+so its P(entailment) is not the share of such claims that are supported. A logistic rule of two inputs makes it so, and
+orders claims better than the model alone:
 
     logit(support) = SLOPE * logit(P(entailment)) - STRANGE * far(words that the envelope does not have) + BASE
 
-Far is the root of their number, and a quarter of it from sixteen on: a claim of many strange words alone is supported
-by nothing. It is monotone: a higher P(entailment) never lowers the support, another strange word never raises it. The
-constants are what scripts/fit_judge.py --rows 250 prints: SLOPE and STRANGE fitted on licensed sets, held near a prior
-because the model was trained on those sets; BASE puts nine of ten faithful answers of these sets above one half. The
-price is that an unfaithful answer in the source's own words may pass as well: docs/quality.md says how often.
+``far`` is the square root of their number, and a quarter of it from sixteen on: a claim of many strange words alone is
+supported by nothing. The rule is monotone: a higher P(entailment) never lowers the support, another strange word never
+raises it. The constants are those that scripts/fit_judge.py --rows 250 prints. SLOPE and STRANGE are fitted on licensed
+sets, held near a prior because the model was trained on those sets. BASE puts nine of ten faithful answers of these
+sets above one half. The price: an unfaithful answer in the source's own words may pass as well; docs/quality.md says
+how often.
 """
 
 from __future__ import annotations
@@ -25,28 +26,28 @@ from interlock.dpe.values.figures import BEGINNINGS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, stem
 
 SLOPE, STRANGE, BASE = 0.68, 0.49, 1.94
-_SUREST = 0.997  # beyond this the model's own certainty says nothing more
-_ALIKE = 5  # letters that two forms of a word have in common
-_ENDLESS = 40  # letters from which a run is no word: it counts once more for each so many
+_SUREST = 0.997  # beyond this the model's certainty carries no information
+_ALIKE = 5  # leading letters that two forms of a word share
+_ENDLESS = 40  # letters from which a run is no word; each further run of this length counts once more
 _SIDE = "±"
 _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The words that the envelope and the query use, without their endings."""
+    """The stems of the words in envelope and query."""
 
     stems: frozenset[str]
     beginnings: frozenset[str]
 
     @staticmethod
     def of(texts: Iterable[str]) -> Vocabulary:
-        """Read the words of texts."""
+        """Return the vocabulary of texts."""
         stems = frozenset(stem for text in texts for stem in content_stems(text))
         return Vocabulary(stems, frozenset(each[:_ALIKE] for each in stems if each[0] != _SIDE))
 
     def strange(self, text: str) -> int:
-        """Return how many content words of a text are not here in any form; figures are traced elsewhere."""
+        """Return the number of content words without any form in this vocabulary. Figures are traced elsewhere."""
         return sum(1 + len(each) // _ENDLESS for each in content_stems(text) if not self._has(each))
 
     def _has(self, word: str) -> bool:
@@ -54,9 +55,10 @@ class Vocabulary:
 
 
 def content_stems(text: str) -> frozenset[str]:
-    """Return the words of a text that mean something, without their endings; number words and units left out.
+    """Return the stems of the content words of a text, without number words and units.
 
-    A letter with figures behind it is a name, such as H100, and is taken whole; what begins with a figure is a value. Words of one direction are alike, those of the other direction are not: rose and grew, not rose and fell.
+    A letter followed by figures is a name, such as H100, and is kept whole; what begins with a figure is a value. Words
+    of one direction share a stem, those of opposite directions do not: rose and grew, not rose and fell.
     """
     words = (word for word in _WORD.findall(text) if word[0].isalpha() and (len(word) > 1 or word.isupper()))
     return frozenset(_alike(low) for low in map(str.lower, words) if low not in STOP and low not in BEGINNINGS)
@@ -74,23 +76,23 @@ def _alike(word: str) -> str:
 
 
 def certainty(entailment: float) -> float:
-    """Return the logit of P(entailment), as far as the model's certainty says anything."""
+    """Return the logit of P(entailment), clamped to where the model's certainty carries information."""
     sure = min(_SUREST, max(1.0 - _SUREST, entailment))
     return math.log(sure / (1.0 - sure))
 
 
 def far(strange: int) -> float:
-    """Return how far a claim with so many strange words is from the envelope."""
+    """Return the distance from the envelope of a claim with this many strange words."""
     return max(math.sqrt(strange), strange / 4)
 
 
 def support(entailment: float, strange: int) -> float:
-    """Return the probability that a claim is supported, given the best P(entailment) and its strange words."""
+    """Return the probability that a claim is supported, from its best P(entailment) and its number of strange words."""
     return 1.0 / (1.0 + math.exp(-(SLOPE * certainty(entailment) - STRANGE * far(strange) + BASE)))
 
 
 def calibrated(scores: NliScores, strange: int) -> NliScores:
-    """Return scores with the support as entailment; neutral and contradiction share the rest as they did."""
+    """Return scores with the support as entailment. Neutral and contradiction share the rest in proportion."""
     sure = support(scores.entailment, strange)
     rest = scores.neutral + scores.contradiction
     neutral = (1.0 - sure) * (scores.neutral / rest if rest > 0.0 else 1.0)

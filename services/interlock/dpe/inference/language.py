@@ -1,9 +1,8 @@
-"""The linguistic models: the parser (spaCy) and the splitter of evidence, on a thread of their own.
+"""The parser (spaCy) and the sentence splitter for evidence, run on one thread with a CPU deadline for each stage.
 
-One thread, because a spaCy pipeline is not made for several at once.
-
-Each stage's work has a deadline in CPU time, so that a slow machine or a long queue refuses nobody and a hostile text
-does. Running out is a refusal, never a partial result (reliability.md A-23).
+A spaCy pipeline is not safe for concurrent use, so there is one thread. Deadlines count CPU time: a slow machine or a
+long queue refuses no one, a hostile text does. Running out of time is a refusal, never a partial result (reliability.md
+A-23).
 """
 
 from __future__ import annotations
@@ -38,28 +37,28 @@ EXPIRED = Counter(
 T = TypeVar("T")
 Cancelled = Left
 Names = Mapping[str, Sequence[Entity]]
-"""The names in each text that the parser is given."""
+"""Named entities by the text that the parser receives."""
 
 log = structlog.get_logger()
 
 
 @dataclass
 class Spent:
-    """The CPU time that the parts of one stage have used."""
+    """CPU seconds that the parts of one stage have used together."""
 
     cpu_s: float = 0.0
 
-    def on(self, work: Callable[[Cancelled], T], left: Cancelled) -> T:
-        """Do the work, and count it."""
+    def on(self, work: Callable[[Cancelled], T], cancelled: Cancelled) -> T:
+        """Run *work* and add its CPU time."""
         began = time.thread_time()
         try:
-            return work(left)
+            return work(cancelled)
         finally:
             self.cpu_s += time.thread_time() - began
 
 
 class Language:
-    """Parses answers, and runs what is pure Python beside the event loop."""
+    """Parses answers and runs pure Python off the event loop."""
 
     def __init__(
         self,
@@ -79,35 +78,39 @@ class Language:
         self._late: set[Job] = set()
 
     def close(self) -> None:
-        """Stop the thread; what is queued is dropped."""
+        """Stop the thread and drop queued work."""
         self._worker.close()
 
     async def run(self, work: Callable[[Cancelled], T], *, stage: str = "", spent: Spent | None = None) -> T:
-        """Run *work* on the thread; it is told when its caller has left or its time is up, and should end then.
+        """Run *work* on the thread and return its result.
 
-        What is done in parts, with one *spent*, has the time of one stage together.
+        *work* receives a callable that returns true once the caller has left or the time is up; it should end then.
+        Parts that share one *spent* share the time of one stage.
 
-        Refused with STAGE_DEADLINE_EXCEEDED when it used more CPU time than a stage has. Work that does not ask is
-        interrupted, and the caller hears at once.
+        Refused with STAGE_DEADLINE_EXCEEDED when the stage used more CPU time than it has. Work that never asks is
+        interrupted, and the caller is answered at once.
         """
         spent = spent or Spent()
         job = self._worker.submit(partial(spent.on, work), self._stage_timeout_s - spent.cpu_s)
         try:
-            return cast("T", await self._watched(job, stage))
+            return cast("T", await self._await_answer(job, stage))
         except (Expired, OutOfTime):
             raise self._expired(stage) from None
         finally:
             job.leave()
 
-    def missing(self) -> dict[str, str]:
-        """Return what keeps text from being read: a thread that hangs, or too many left behind."""
+    def unready_dependencies(self) -> dict[str, str]:
+        """Return why text cannot be processed: a thread that hangs, or too many abandoned threads."""
         self._late = {job for job in self._late if self._worker.is_at(job)}
         if self._late or self._worker.left_behind() >= MOST_LEFT_BEHIND:
             return {"text": "a stage did not end when its time was up: restart the dpe service if this stays"}
         return {}
 
-    async def _watched(self, job: Job, stage: str) -> Any:
-        """Await the answer for as long as the CPU time lasts: it never runs ahead of the wall."""
+    async def _await_answer(self, job: Job, stage: str) -> Any:
+        """Await the answer while CPU time remains.
+
+        CPU time never runs faster than wall time, so the wait is long enough.
+        """
         answer = asyncio.wrap_future(job.answer)
         try:
             while (remaining := job.limit_s - job.used_s()) > 0:
@@ -115,10 +118,10 @@ class Language:
                     return answer.result()
         finally:
             answer.cancel()
-        self._call_off(job)
+        self._cancel(job)
         raise self._expired(stage)
 
-    def _call_off(self, job: Job) -> None:
+    def _cancel(self, job: Job) -> None:
         self._worker.interrupt(job)
         self._late.add(job)
         asyncio.get_running_loop().call_later(self._grace_s, self._replace, job)
@@ -141,42 +144,42 @@ class Language:
     def parsed(
         self, text: str | Text, *, choice_index: int, first_index: int, parser: Any = None
     ) -> tuple[Iterator[Parsed], int]:
-        """Return the sentences of an output, parsed as they are taken, and its hidden characters.
+        """Return the sentences of an output, parsed lazily, and its number of hidden characters.
 
-        A ``Text`` keeps pointing at what it was made from.
+        Offsets of a ``Text`` refer to the text that it was made from.
         """
-        found, nlp = _laid_out(text), parser or self.nlp
-        return sentences(found.blocks, nlp, choice_index=choice_index, first_index=first_index), found.hidden
+        laid_out, nlp = _laid_out(text), parser or self.nlp
+        return sentences(laid_out.blocks, nlp, choice_index=choice_index, first_index=first_index), laid_out.hidden
 
     @staticmethod
     def texts(text: Text) -> list[str]:
-        """Return the texts that the parser is given for an output: what is looked through for names beforehand."""
+        """Return the texts that the parser receives for an output, for the names classifier."""
         return [piece.text.chars for piece in pieces(_laid_out(text).blocks)]
 
-    def parses(self, texts: Sequence[str], left: Cancelled) -> dict[str, Any]:
-        """Return the parse of each of some such texts, so that they wait for nothing else."""
-        found: dict[str, Any] = {}
+    def parses(self, texts: Sequence[str], cancelled: Cancelled) -> dict[str, Any]:
+        """Return the parse of each distinct text, so that parsing can start before the names are known."""
+        parsed: dict[str, Any] = {}
         for doc in self.nlp.pipe(dict.fromkeys(texts), batch_size=BATCH):
-            found[doc.text] = doc
-            if left():
+            parsed[doc.text] = doc
+            if cancelled():
                 break
-        return found
+        return parsed
 
 
 @dataclass(frozen=True)
 class NamedLanguage:
-    """A language whose parses bear the names that were found beforehand; some texts may be parsed already."""
+    """A language whose parses carry the named entities found beforehand. Some texts may be parsed already."""
 
     language: Language
     names: Names
     parses: Mapping[str, Any] = field(default_factory=dict)
 
     def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
-        """Return what the language returns, with the names in it."""
+        """Return what ``Language.parsed`` returns, with the named entities set."""
         return self.language.parsed(text, choice_index=choice_index, first_index=first_index, parser=self)
 
     def pipe(self, texts: Iterable[str], *, batch_size: int) -> Iterator[Any]:
-        """Yield the parses of texts, in order, as a spaCy pipeline does."""
+        """Yield the parses of texts in order, as a spaCy pipeline does."""
         if self.parses:
             docs: Iterator[Any] = (self.parses[text] for text in texts)
         else:
@@ -187,7 +190,7 @@ class NamedLanguage:
 
 
 def _spans(doc: Any, names: Sequence[Entity]) -> Iterator[Any]:
-    """Yield names as whole tokens of the parser, which cuts words otherwise than the classifier; none overlap."""
+    """Yield names as spans of whole parser tokens without overlap. Parser and classifier tokenise differently."""
     free = 0
     for name in names:
         span = doc.char_span(name.start, name.end, label=name.label, alignment_mode="expand")

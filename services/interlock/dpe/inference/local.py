@@ -1,9 +1,9 @@
-"""The models in this process: onnxruntime on worker threads, so that the event loop never waits for arithmetic.
+"""The models in this process: onnxruntime on worker threads, so that the event loop never waits for a model.
 
-Each text runs alone, on one thread, and as many run at once as there are workers. The int8 models scale their
-activations by the whole batch they are in: in slices of eight, scores moved by up to 0.29 with the neighbours that a
-text happened to have, so that a verdict depended on the rest of the answer and on what was cached. Alone, a score is
-always the same, nothing is padded, and on two cores it is faster too.
+Each text runs alone on one thread, and as many texts run at once as there are workers. The int8 models scale their
+activations over the whole batch: in batches of eight, scores moved by up to 0.29 with the other texts in the batch, so
+a verdict depended on the rest of the answer and on the cache. Alone, a score is always the same and nothing is padded.
+On two cores this is also faster.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from interlock.dpe.inference.models import LABELS, ModelManifest, contents
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo
 from interlock.dpe.inference.tokenizing import (
     INPUTS,
-    Remembered,
     Row,
     Tokens,
+    VectorCache,
     label_order,
     names,
     no_result,
@@ -38,7 +38,7 @@ T = TypeVar("T")
 
 
 class LocalInference:
-    """Embeddings, NLI and names on *threads* workers; vectors of recent texts are kept."""
+    """Embeddings, NLI and names on *threads* workers, with a cache for the vectors of recent texts."""
 
     def __init__(self, *, nli: ModelManifest, embed: ModelManifest, ner: ModelManifest, threads: int) -> None:
         self._nli, self._nli_tokens = _Model(nli), Tokens(nli)
@@ -47,51 +47,51 @@ class LocalInference:
         self._order = label_order(nli)
         self._threads = threads
         self._workers = ThreadPoolExecutor(threads, thread_name_prefix="dpe-model")
-        self._known = Remembered()
+        self._cache = VectorCache()
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def check(self) -> None:
-        """Return: what is loaded is there."""
+        """Return at once: the models are loaded."""
 
     def close(self) -> None:
-        """Stop the workers; what is queued is dropped."""
+        """Stop the workers and drop queued work."""
         self._workers.shutdown(wait=True, cancel_futures=True)
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row of length 1.0 for each text; each distinct text runs once."""
+        """Return one unit vector for each text. Each distinct text runs once."""
         distinct = dict.fromkeys(texts)
-        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
-        todo = [text for text in distinct if text not in found]
-        for text, made in zip(todo, await self._spread(self._vector, todo, key=len), strict=True):
-            self._known.keep(text, made)
+        found = {text: cached for text in distinct if (cached := self._cache.recall(text)) is not None}
+        missing = [text for text in distinct if text not in found]
+        for text, made in zip(missing, await self._spread(self._vector, missing, key=len), strict=True):
+            self._cache.keep(text, made)
             found[text] = made
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])
 
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Return entailment, neutral and contradiction for each pair; each distinct pair runs once."""
+        """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair runs once."""
         distinct = list(dict.fromkeys(pairs))
-        rows = await self._spread(self._judge, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
+        rows = await self._spread(self._class_scores, distinct, key=lambda pair: len(pair[0]) + len(pair[1]))
         found = dict(zip(distinct, rows, strict=True))
         if not pairs:
             return np.zeros((0, len(LABELS)), dtype=np.float32)
         return np.stack([found[pair] for pair in pairs])
 
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """Return the names in each text; each distinct text runs once, its windows on all workers."""
+        """Return the names in each text. Each distinct text runs once, its windows spread over all workers."""
         distinct = list(dict.fromkeys(texts))
-        spelled = await self._spread(self._ner_tokens.spelled, distinct, key=len)
-        rows = [window.row for windows in spelled for window in windows]
-        scores = iter(await self._spread(self._labelled, rows, key=len))
+        windows_by_text = await self._spread(self._ner_tokens.ner_windows, distinct, key=len)
+        rows = [window.row for windows in windows_by_text for window in windows]
+        scores = iter(await self._spread(self._token_scores, rows, key=len))
         found = {
             text: names(text, windows, [next(scores) for _ in windows], self._ner.manifest.labels)
-            for text, windows in zip(distinct, spelled, strict=True)
+            for text, windows in zip(distinct, windows_by_text, strict=True)
         }
         return [found[text] for text in texts]
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens of the NLI model each text has."""
+        """Return the number of NLI tokens of each text."""
         return self._nli_tokens.count(texts)
 
     def models(self) -> tuple[ModelInfo, ...]:
@@ -99,7 +99,7 @@ class LocalInference:
         return tuple(ModelInfo.of(model.manifest, "embedded") for model in (self._nli, self._embed, self._ner))
 
     async def _spread(self, work: Callable[[Any], T], items: Sequence[Any], *, key: Callable[[Any], int]) -> list[T]:
-        """Run *work* on every item over all workers; a caller that gives up stops the rest."""
+        """Run *work* on every item over all workers. When the caller gives up, the remaining items are skipped."""
         stop = threading.Event()
         order = sorted(range(len(items)), key=lambda i: key(items[i]))
         stripes = [order[n :: self._threads] for n in range(self._threads)]
@@ -121,13 +121,13 @@ class LocalInference:
             raise no_result("embed")
         return vector([output[0] for output in outputs])
 
-    def _judge(self, pair: tuple[str, str]) -> Floats:
+    def _class_scores(self, pair: tuple[str, str]) -> Floats:
         logits = self._nli.run(self._nli_tokens.pair(pair))
         if logits.shape != (1, len(LABELS)):
             raise no_result("nli")
         return probabilities(logits[0], self._order)
 
-    def _labelled(self, row: Row) -> Floats:
+    def _token_scores(self, row: Row) -> Floats:
         scores = self._ner.run(row)
         if scores.ndim != 3 or scores.shape[0] != 1:
             raise no_result("ner")
@@ -136,7 +136,7 @@ class LocalInference:
 
 
 class _Model:
-    """One ONNX session, made from verified bytes."""
+    """One ONNX session, built from verified bytes."""
 
     def __init__(self, manifest: ModelManifest) -> None:
         self.manifest = manifest
@@ -150,12 +150,12 @@ class _Model:
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
         except Exception as error:
             raise unusable(manifest, type(error).__name__) from error
-        self._inputs = [given.name for given in self._session.get_inputs()]
+        self._inputs = [tensor.name for tensor in self._session.get_inputs()]
         if unknown := set(self._inputs) - set(INPUTS):
-            raise unusable(manifest, f"it wants inputs {sorted(unknown)}")
+            raise unusable(manifest, f"the model expects unknown inputs {sorted(unknown)}")
 
     def run(self, row: Row) -> Any:
-        """Return the model's first output for one row; what the runtime raises is MODEL_FAILED."""
+        """Return the model's first output for one row. Refused with MODEL_FAILED when the runtime raises."""
         columns = row.columns()
         try:
             return self._session.run(None, {name: columns[name] for name in self._inputs})[0]

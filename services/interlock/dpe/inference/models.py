@@ -1,8 +1,8 @@
-"""The models of the pipeline: what each slot must contain, checked before anything is loaded (DPE-17, SPEC-005 §21.1).
+"""Model slots and their manifests, verified before anything is loaded (DPE-17, SPEC-005 §21.1).
 
 A slot is a folder with a ``manifest.json`` that names its files and their SHA-256. The NLI slot takes any three-class
-ONNX cross-encoder: the manifest says in which order the model gives its labels. Nothing here needs the heavy
-libraries, so the doctor can ask without loading a model.
+ONNX cross-encoder; the manifest gives the order of its labels. No heavy library is needed here, so the doctor can check
+the slots without loading a model.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_MANIFEST_BYTES = 1_048_576
 
 @dataclass(frozen=True)
 class ModelManifest:
-    """What a slot holds and what each file must hash to."""
+    """The contents of a slot and the hash of each file."""
 
     slot: str
     name: str
@@ -42,7 +42,7 @@ class ModelManifest:
 
     @property
     def hash(self) -> str:
-        """``sha256:<hex>`` of the model file, or of the list of files when a model is many files."""
+        """``sha256:<hex>`` of the model file, or of the file list when the model is many files."""
         if self.model:
             return "sha256:" + self.files[self.model]
         listing = "".join(f"{digest}  {name}\n" for name, digest in sorted(self.files.items()))
@@ -50,16 +50,16 @@ class ModelManifest:
 
     @property
     def served_version(self) -> str:
-        """The version under which a model server has this file: its hash as a number, so that other bytes are another version.
+        """Version of this file on a model server: its hash as a number, so that other bytes are another version.
 
-        Versions of Triton are numbers of 63 bits: the first 15 hex digits.
+        Triton's versions are numbers of 63 bits, so this is the first 15 hex digits.
         """
         return str(int(self.hash.removeprefix("sha256:")[:15], 16))
 
 
 @dataclass(frozen=True)
 class ModelVerdict:
-    """Whether a slot may be used, and what to do when not."""
+    """Whether a slot may be used, and what to do if not."""
 
     slot: str
     ok: bool
@@ -67,7 +67,7 @@ class ModelVerdict:
 
 
 def manifest(slot: str, folder: Path | None = None) -> ModelManifest:
-    """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``; *folder* holds an own model.
+    """Return the manifest of a slot: ``nli``, ``embed``, ``ner`` or ``parser``. *folder* holds a custom model.
 
     Refused with MODEL_MISSING or MODEL_MANIFEST_INVALID.
     """
@@ -108,16 +108,16 @@ def _parsed(slot: str, home: Path, raw: Any) -> ModelManifest:
         raise ValueError("model and tokenizer must be among files")
     if not 64 <= result.max_length <= 8192:
         raise ValueError("max_length must be from 64 to 8192")
-    if slot == "ner" and not _classes_of_tokens(result.labels):
+    if slot == "ner" and not _are_ner_labels(result.labels):
         raise ValueError(f"labels must be {OUTSIDE}, and B- and I- of {', '.join(KINDS)}, each once")
     if slot == "nli" and sorted(result.labels) != sorted(LABELS):
         raise ValueError(f"labels must be an order of {', '.join(LABELS)}")
     return result
 
 
-def _classes_of_tokens(labels: tuple[str, ...]) -> bool:
-    known = {OUTSIDE, *(f"{mark}-{kind}" for mark in "BI" for kind in KINDS)}
-    return 1 < len(labels) == len(set(labels)) and OUTSIDE in labels and set(labels) <= known
+def _are_ner_labels(labels: tuple[str, ...]) -> bool:
+    allowed = {OUTSIDE, *(f"{mark}-{kind}" for mark in "BI" for kind in KINDS)}
+    return 1 < len(labels) == len(set(labels)) and OUTSIDE in labels and set(labels) <= allowed
 
 
 def _package_folder() -> Path:
@@ -127,33 +127,33 @@ def _package_folder() -> Path:
     return Path(spec.origin).parent
 
 
-def contents(found: ModelManifest, name: str) -> bytes:
-    """Return a file of the slot; refused with MODEL_HASH_MISMATCH when it is not the pinned one.
+def contents(model: ModelManifest, name: str) -> bytes:
+    """Return a file of the slot. Refused with MODEL_HASH_MISMATCH when its hash is not the pinned one.
 
-    The caller builds its session from these bytes, so that what was checked is what runs.
+    The caller builds its session from these bytes, so the verified bytes are the bytes that run.
     """
     try:
-        data = (found.folder / name).read_bytes()
+        data = (model.folder / name).read_bytes()
     except OSError as error:
-        raise _missing(found.slot, f"{name}: {type(error).__name__}") from None
-    if hashlib.sha256(data).hexdigest() != found.files[name]:
+        raise _missing(model.slot, f"{name}: {type(error).__name__}") from None
+    if hashlib.sha256(data).hexdigest() != model.files[name]:
         raise unavailable(
             "MODEL_HASH_MISMATCH",
-            f"{name} of slot {found.slot} is not the pinned file",
+            f"{name} of slot {model.slot} is not the pinned file",
             retry_after_ms=0,
-            slot=found.slot,
+            slot=model.slot,
         )
     return data
 
 
-def check(found: ModelManifest) -> None:
-    """Hash every file of the slot; refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
+def check(model: ModelManifest) -> None:
+    """Hash every file of the slot. Refused with MODEL_HASH_MISMATCH or MODEL_MISSING.
 
-    The parser is a package of its own: nothing may be in it that its own record does not name.
+    The parser is a separate package; it may contain no file that its own RECORD does not list.
     """
-    for name in found.files:
-        contents(found, name)
-    if found.slot == PARSER:
+    for name in model.files:
+        contents(model, name)
+    if model.slot == PARSER:
         try:
             integrity.verify_distribution(PARSER_PACKAGE.replace("_", "-"), PARSER_PACKAGE)
         except Refused as refused:
@@ -161,9 +161,9 @@ def check(found: ModelManifest) -> None:
 
 
 def check_code() -> str:
-    """Compare the installed code with what the wheel recorded (SPEC-005 §21.1); refused with CODE_CHANGED.
+    """Compare the installed code with the wheel's RECORD (SPEC-005 §21.1). Refused with CODE_CHANGED.
 
-    Returns why nothing could be compared, as in a source checkout; empty when everything was.
+    Return why nothing could be compared, as in a source checkout, or an empty string.
     """
     return integrity.verify().why
 
@@ -171,7 +171,7 @@ def check_code() -> str:
 def verify(
     nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
 ) -> list[ModelVerdict]:
-    """Return one verdict for each slot and for the code; never raises. For the doctor."""
+    """Return one verdict for each slot and one for the code, for the doctor. Never raises."""
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir, PARSER: None}
     verdicts = [_verdict(slot, folder) for slot, folder in folders.items()]
     try:

@@ -1,8 +1,8 @@
-"""Names from a token classifier: what goes into the model besides the ids, and what its scores mean (DPE-18).
+"""Decoding of the names token classifier: its token types as input and its BIO labels as spans (DPE-18).
 
-The encoder reads lower case only, while capitals tell most names apart, so the case of each word enters as its token
-type. The labels are ``O``, ``B-<kind>`` and ``I-<kind>``, one for each word: that of its first token. Long texts are
-read in windows that overlap; a word counts as the window saw it in which it stands farthest from an edge.
+The encoder is uncased, but capitals identify most names, so the case of each word is its token type. The labels are
+``O``, ``B-<kind>`` and ``I-<kind>``, one for each word, taken from its first token. Long texts are read in overlapping
+windows; each word takes its label from the window in which it is farthest from an edge.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PLAIN, CAPITAL, UPPER, MIXED = 0, 1, 2, 3
 CASES = 4
 OUTSIDE = "O"
 KINDS = ("PERSON", "ORG", "LOC", "MISC")
-"""MISC is what else has a name: products, works, peoples, events."""
+"""MISC covers all other names: products, works, peoples, events."""
 OVERLAP = 32
 
 Offset = tuple[int, int]
@@ -23,9 +23,9 @@ Span = tuple[int, int, str]
 
 @dataclass(frozen=True)
 class TokenWindow:
-    """One run of the model: for each token its word (``None`` for special tokens), its place, and its scores.
+    """One run of the model: for each token its word index (``None`` for special tokens), its span and its scores.
 
-    Words are numbered through the whole text.
+    Word indexes run through the whole text.
     """
 
     words: Sequence[int | None]
@@ -33,8 +33,8 @@ class TokenWindow:
     scores: Sequence[Sequence[float]]
 
 
-def case_of(word: str) -> int:
-    """Return the class of a word by its capitals; a single capital is CAPITAL, words without letters are PLAIN."""
+def word_case(word: str) -> int:
+    """Return the case class of a word. A single capital is CAPITAL; a word without letters is PLAIN."""
     letters = [letter for letter in word if letter.isalpha()]
     if not any(letter.isupper() for letter in letters):
         return PLAIN
@@ -46,44 +46,44 @@ def case_of(word: str) -> int:
 
 
 def token_types(text: str, words: Sequence[int | None], offsets: Sequence[Offset]) -> list[int]:
-    """Return the token types of one window: for each token the case of its word, 0 for special tokens.
+    """Return the token types of one window: for each token the case class of its word, 0 for special tokens.
 
     *words* and *offsets* are ``word_ids`` and ``offsets`` of the tokenizer's encoding of *text*.
     """
     places = _word_places(words, offsets)
-    cases = {word: case_of(text[start:end]) for word, (start, end) in places.items()}
+    cases = {word: word_case(text[start:end]) for word, (start, end) in places.items()}
     return [PLAIN if word is None else cases[word] for word in words]
 
 
 def names_in(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[Span]:
-    """Return where the model sees names and of which kind, such as PERSON, in order.
+    """Return the spans of the names with their kinds, such as PERSON, in order.
 
     Raises ValueError when the scores do not fit the tokens or the labels.
     """
     found: list[Span] = []
     kind = OUTSIDE
-    for (start, end), label in _read(windows, labels):
-        mark, _, this = label.partition("-")
+    for (start, end), label in _word_labels(windows, labels):
+        mark, _, name_kind = label.partition("-")
         if label == OUTSIDE:
             kind = OUTSIDE
-        elif mark == "I" and this == kind:
-            found[-1] = (found[-1][0], end, this)
+        elif mark == "I" and name_kind == kind:
+            found[-1] = (found[-1][0], end, name_kind)
         else:
-            kind = this
-            found.append((start, end, this))
+            kind = name_kind
+            found.append((start, end, name_kind))
     return found
 
 
-def _read(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[Offset, str]]:
-    """Return the place and the label of each word of the text, in order."""
+def _word_labels(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[Offset, str]]:
+    """Return the span and the label of each word of the text, in order."""
     best: dict[int, tuple[int, str]] = {}
     places: dict[int, Offset] = {}
     for window in windows:
         if not len(window.words) == len(window.offsets) == len(window.scores):
             raise ValueError("a window has as many scores as tokens")
         for word, (start, end) in _word_places(window.words, window.offsets).items():
-            known = places.get(word, (start, end))
-            places[word] = min(start, known[0]), max(end, known[1])  # an edge may cut a word
+            seen = places.get(word, (start, end))
+            places[word] = min(start, seen[0]), max(end, seen[1])  # the edge of a window may cut a word
         for word, first in _first_tokens(window.words):
             depth = min(first, len(window.words) - 1 - first)
             if word not in best or depth > best[word][0]:
@@ -92,7 +92,7 @@ def _read(windows: Sequence[TokenWindow], labels: Sequence[str]) -> list[tuple[O
 
 
 def _first_tokens(words: Sequence[int | None]) -> Iterator[tuple[int, int]]:
-    """Yield each word with its first token; the tokens of a word stand together."""
+    """Yield each word with the index of its first token. The tokens of a word are adjacent."""
     before = None
     for number, word in enumerate(words):
         if word is not None and word != before:
@@ -107,7 +107,7 @@ def _label(scores: Sequence[float], labels: Sequence[str]) -> str:
 
 
 def _word_places(words: Sequence[int | None], offsets: Sequence[Offset]) -> dict[int, Offset]:
-    """Return where each word of a window begins and ends."""
+    """Return the span of each word of a window."""
     places: dict[int, Offset] = {}
     for word, (start, end) in zip(words, offsets, strict=True):
         if word is not None:

@@ -1,4 +1,4 @@
-"""The port to the neural models: embeddings, natural language inference, and names."""
+"""The port to the neural models: sentence embeddings, natural language inference and named entities."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ EMBEDDING_WIDTH = 384
 ENTAILMENT, NEUTRAL, CONTRADICTION = 0, 1, 2
 
 deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
-"""When the caller of an analysis stops waiting, on the event loop's clock: models elsewhere are told."""
+"""Deadline of the caller on the event loop's clock. Remote models receive it as their timeout."""
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """A model in use: its slot, name with version, hash, and where it runs."""
+    """A model in use: its slot, name with version, hash and runtime."""
 
     slot: str
     name: str
@@ -37,37 +37,38 @@ class ModelInfo:
 
     @classmethod
     def of(cls, manifest: ModelManifest, runtime: str) -> ModelInfo:
-        """Return what a report says of a pinned model."""
+        """Return the description of a pinned model for the report."""
         return cls(manifest.slot, f"{manifest.name} {manifest.version}", manifest.hash, runtime)
 
 
 class Inference(Protocol):
-    """What the stages ask of the models. No text is ever cut to fit: one that cannot fit is refused.
+    """The operations that the stages need from the models.
 
-    A score depends on its own text alone, never on what else is asked for at the same time.
-    Refused with UNAVAILABLE (MODEL_OUTPUT_INVALID and others) or TIMEOUT when a model cannot answer; never a default.
+    A text is never truncated; one that does not fit is refused. A score depends on its own text alone, never on the
+    rest of the batch. Refused with UNAVAILABLE (MODEL_OUTPUT_INVALID and others) or TIMEOUT when a model cannot answer;
+    there is no default score.
     """
 
     max_pair_tokens: int
-    """Tokens that a premise and a hypothesis may have together."""
+    """Token budget of a premise and a hypothesis together."""
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row for each text, 384 wide, each of length 1.0."""
+        """Return one row of 384 values for each text, each of length 1.0."""
         ...
 
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Return entailment, neutral and contradiction for each (premise, hypothesis); a row sums to 1.0.
+        """Return P(entailment), P(neutral) and P(contradiction) for each (premise, hypothesis); a row sums to 1.0.
 
         Refused with CLAIM_TOO_LONG when a pair has more than ``max_pair_tokens``.
         """
         ...
 
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """Return the names in each text, in order, with their places in it; kinds are those of ``interlock.dpe.inference.ner``."""
+        """Return the names in each text, in order, with their spans. The kinds are those of ``inference.ner``."""
         ...
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens of the NLI model each text has."""
+        """Return the number of NLI tokens of each text."""
         ...
 
     def models(self) -> tuple[ModelInfo, ...]:
@@ -75,9 +76,9 @@ class Inference(Protocol):
         ...
 
     async def check(self) -> None:
-        """Return when every model can be used now; refused with the reason when one cannot."""
+        """Return when every model can be used now. Refused with the reason otherwise."""
         ...
 
     def close(self) -> None:
-        """Let go of the models."""
+        """Release the models."""
         ...

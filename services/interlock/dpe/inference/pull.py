@@ -1,7 +1,7 @@
-"""Models fetched by URL and hash: nothing is moved into place that is not the pinned file (DPE-17).
+"""Download of models by URL and hash: only files with the pinned hash are moved into place (DPE-17).
 
-The URL of a ``manifest.json`` brings the whole slot: its own hash is pinned by the caller, those of the files by the
-manifest. Any other URL brings one file.
+The URL of a ``manifest.json`` fetches the whole slot: the caller pins the manifest's hash, the manifest pins the hashes
+of the files. Any other URL fetches one file.
 """
 
 from __future__ import annotations
@@ -32,40 +32,43 @@ _TIMEOUT = httpx.Timeout(60.0, connect=10.0)
 
 @dataclass(frozen=True)
 class PullRules:
-    """What may be fetched: https only, and so many bytes a file; *local* adds loopback and file:// for tests."""
+    """Limits of a download: https only, and a size limit for each file.
+
+    *local* also allows loopback and file:// for tests.
+    """
 
     most_bytes: int = MOST_BYTES
     local: bool = False
 
 
 def pull(url: str, sha256: str, *, slot: str, folder: Path, rules: PullRules) -> list[Path]:
-    """Fetch a slot, or one file of it, to *folder* and return what was written.
+    """Fetch a slot, or one file of it, to *folder* and return the written paths.
 
-    Refused with URL_REFUSED, SHA256_INVALID, MODEL_HASH_MISMATCH, MODEL_TOO_LARGE, MODEL_MANIFEST_INVALID, PULL_FAILED or
-    FOLDER_UNWRITABLE; *folder* is then as it was.
+    Refused with URL_REFUSED, SHA256_INVALID, MODEL_HASH_MISMATCH, MODEL_TOO_LARGE, MODEL_MANIFEST_INVALID, PULL_FAILED
+    or FOLDER_UNWRITABLE. *folder* is unchanged after a refusal.
     """
     if not re.fullmatch(r"[0-9a-f]{64}", sha256):
-        raise invalid("SHA256_INVALID", "a hash has 64 hex digits in lower case")
+        raise invalid("SHA256_INVALID", "the hash must be 64 lower-case hex digits")
     name = Path(unquote(urlsplit(url).path)).name
     if not name:
         raise invalid("URL_REFUSED", "the URL names no file")
-    with _beside(folder) as place:
+    with _staging_folder(folder) as place:
         _fetch(url, place / name, sha256, slot, rules)
         names = [name]
         if name == MANIFEST:
-            found = manifest(slot, place)
-            for each, digest in found.files.items():
+            model = manifest(slot, place)
+            for each, digest in model.files.items():
                 _fetch(urljoin(url, quote(each)), place / each, digest, slot, rules)
-            names = [*found.files, MANIFEST]  # last: what it lists is there by then
+            names = [*model.files, MANIFEST]  # last, so that every file it lists exists by then
         try:
-            return [_moved(place / each, folder / each) for each in names]
+            return [_move(place / each, folder / each) for each in names]
         except OSError as error:
             raise _unwritable(folder, error) from None
 
 
 @contextmanager
-def _beside(folder: Path) -> Iterator[Path]:
-    """Give a private place on the same file system, so that what is whole is moved and not copied."""
+def _staging_folder(folder: Path) -> Iterator[Path]:
+    """Yield a private folder on the same file system, so that complete files are moved and not copied."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix=".pull-", dir=folder))
@@ -100,7 +103,7 @@ def _fetch(url: str, path: Path, sha256: str, slot: str, rules: PullRules) -> No
 
 
 def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
-    _allow(url, rules)
+    _check_url(url, rules)
     if urlsplit(url).scheme == "file":
         with Path(unquote(urlsplit(url).path)).open("rb") as file:
             while chunk := file.read(CHUNK):
@@ -111,7 +114,7 @@ def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
             with client.stream("GET", url) as response:
                 if response.has_redirect_location:
                     url = urljoin(url, response.headers["location"])
-                    _allow(url, rules)  # a redirect leads nowhere that the URL itself could not
+                    _check_url(url, rules)  # a redirect may lead only where the URL itself could
                     continue
                 response.raise_for_status()
                 yield from response.iter_bytes(CHUNK)
@@ -119,14 +122,16 @@ def _chunks(url: str, rules: PullRules) -> Iterator[bytes]:
     raise unavailable("PULL_FAILED", "too many redirects", retry_after_ms=0)
 
 
-def _allow(url: str, rules: PullRules) -> None:
+def _check_url(url: str, rules: PullRules) -> None:
     parts = urlsplit(url)
     local = parts.scheme == "file" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if parts.scheme != "https" and not (rules.local and local):
-        raise invalid("URL_REFUSED", f"{parts.scheme or 'no scheme'}: models come by https", hint="give an https URL")
+        raise invalid(
+            "URL_REFUSED", f"{parts.scheme or 'no scheme'}: models are fetched over https only", hint="use an https URL"
+        )
 
 
-def _moved(source: Path, target: Path) -> Path:
+def _move(source: Path, target: Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     source.replace(target)
     return target

@@ -1,7 +1,8 @@
-"""A model repository for Triton, laid out from the pinned files: what is served is what was hashed (DPE-17, DPE-18).
+"""A Triton model repository built from the pinned files, so the served bytes are the hashed bytes (DPE-17, DPE-18).
 
-``deploy/triton`` holds the configurations and the code of the CPU profile; the weights stay where they are pinned and are
-linked or copied, once, into the layout. Each model's version is made of its hash, so a client of other bytes finds nothing.
+``deploy/triton`` holds the configurations and the code of the CPU profile. The weights stay in their slots and are
+linked or copied into the repository. The version of each model is made from its hash, so a client that expects other
+bytes finds no such version.
 """
 
 from __future__ import annotations
@@ -17,16 +18,16 @@ from interlock.dpe.inference.models import ModelManifest, contents, manifest
 SLOTS = ("nli", "embed", "ner")
 MODEL_FILE = "model.onnx"
 SCALED_BY_BATCH = b"DynamicQuantizeLinear"
-"""The operator that scales activations by the whole batch they are in."""
+"""The operator that scales activations over the whole batch."""
 
 _PYTHON = 'backend: "python"'
 _HERE = Path(__file__).resolve()
-_PLACES = (_HERE.parents[2] / "_deploy" / "triton", _HERE.parents[4] / "deploy" / "triton")  # a wheel's, a checkout's
+_PLACES = (_HERE.parents[2] / "_deploy" / "triton", _HERE.parents[4] / "deploy" / "triton")  # of a wheel, of a checkout
 _ELEMENTS = {"tensor(int64)": "TYPE_INT64", "tensor(float)": "TYPE_FP32"}
 
 
 class ServingProfile(StrEnum):
-    """Where Triton runs the models."""
+    """The hardware profile on which Triton runs the models."""
 
     CPU = "cpu"
     GPU = "gpu"
@@ -35,7 +36,7 @@ class ServingProfile(StrEnum):
 def served(
     nli_model_dir: Path | None = None, embed_model_dir: Path | None = None, ner_model_dir: Path | None = None
 ) -> list[ModelManifest]:
-    """Return the manifests of the slots that a server has: every model but the parser."""
+    """Return the manifests of the served slots: every model except the parser."""
     folders = {"nli": nli_model_dir, "embed": embed_model_dir, "ner": ner_model_dir}
     return [manifest(slot, folders[slot]) for slot in SLOTS]
 
@@ -43,20 +44,21 @@ def served(
 def lay_out(
     folder: Path, models: Iterable[ModelManifest], profile: ServingProfile, *, threads: int, link: bool = False
 ) -> list[Path]:
-    """Write a model repository to *folder* and return its models' folders; a model that is there is replaced.
+    """Write a model repository to *folder* and return the folders of its models. An existing model is replaced.
 
-    Refused with MODEL_HASH_MISMATCH, MODEL_MISSING, MODEL_NOT_BATCHABLE (a GPU batches, and this file's scores would
-    depend on their neighbours), REPOSITORY_UNWRITABLE, REPOSITORY_FOREIGN (something else has the model's name).
+    Refused with MODEL_HASH_MISMATCH, MODEL_MISSING, MODEL_NOT_BATCHABLE (a GPU batches, and the scores of this file
+    would depend on the batch), REPOSITORY_UNWRITABLE, or REPOSITORY_FOREIGN (a folder of that name holds something
+    else).
     """
     ready = [(model, data := contents(model, model.model), _config(model, profile, data, threads)) for model in models]
-    return [_placed(folder, model, None if link else data, config) for model, data, config in ready]
+    return [_place_model(folder, model, None if link else data, config) for model, data, config in ready]
 
 
-def _placed(folder: Path, model: ModelManifest, data: bytes | None, config: str) -> Path:
-    """Write one model beside its place, then move it there; without *data* the pinned file is linked."""
+def _place_model(folder: Path, model: ModelManifest, data: bytes | None, config: str) -> Path:
+    """Write one model to a temporary folder, then move it into place. Without *data* the pinned file is linked."""
     home, fresh = folder / model.slot, folder / f".{model.slot}.new"
     if home.exists() and not (home / "config.pbtxt").is_file():
-        raise invalid("REPOSITORY_FOREIGN", f"{home} is no model of a repository", hint="choose an empty folder")
+        raise invalid("REPOSITORY_FOREIGN", f"{home} is not a model of a repository", hint="choose an empty folder")
     try:
         shutil.rmtree(fresh, ignore_errors=True)
         version = fresh / model.served_version
@@ -76,7 +78,7 @@ def _placed(folder: Path, model: ModelManifest, data: bytes | None, config: str)
 
 
 def _config(model: ModelManifest, profile: ServingProfile, data: bytes, threads: int) -> str:
-    """Return the slot's configuration with what only the file knows: its hash and, on a GPU, its tensors."""
+    """Return the slot's configuration with the values that depend on the file: its hash and, on a GPU, its tensors."""
     path = _asset(f"model_repository/{model.slot}/configs/{profile}.pbtxt")
     lines = [path.read_text(encoding="utf-8").rstrip(), _parameter("sha256", model.hash.removeprefix("sha256:"))]
     if profile is ServingProfile.CPU:
@@ -91,12 +93,12 @@ def _parameter(key: str, value: str) -> str:
 
 
 def _tensors(model: ModelManifest, data: bytes) -> list[str]:
-    """Return the inputs and the output as the file names them; ONNX Runtime wants its own names."""
+    """Return inputs and output under the names of the file, because ONNX Runtime requires them."""
     if SCALED_BY_BATCH in data:
         raise invalid(
             "MODEL_NOT_BATCHABLE",
             f"slot {model.slot}: the file is quantised dynamically, so a batch would change its scores",
-            hint=f"fetch an fp32 file with `interlock models pull` and give its folder with --{model.slot}",
+            hint=f"fetch an fp32 file with `interlock models pull` and pass its folder with --{model.slot}",
         )
     import onnxruntime
 
@@ -112,7 +114,7 @@ def _tensors(model: ModelManifest, data: bytes) -> list[str]:
 def _tensor(kind: str, name: str, element: str, shape: Sequence[int | str]) -> str:
     sizes = ", ".join(
         str(size) if isinstance(size, int) else "-1" for size in shape[1:]
-    )  # the batch goes without saying
+    )  # the batch dimension is implicit
     return f'{kind} {{ name: "{name}", data_type: {_ELEMENTS[element]}, dims: [ {sizes} ] }}'
 
 

@@ -1,7 +1,6 @@
-"""What every runtime of the models shares: texts into rows of tokens before it, outputs into scores after it.
+"""Pre- and post-processing that all runtimes share: texts to token rows, model outputs to scores and names.
 
-A runtime only multiplies matrices. Because all else is here, once, the same outputs give the same report wherever they
-were computed.
+A runtime only computes tensors. Everything else is here, so equal outputs give equal reports on every runtime.
 """
 
 from __future__ import annotations
@@ -31,12 +30,12 @@ else:
 REMEMBERED_TEXTS = 8192
 INPUTS = ("input_ids", "attention_mask", "token_type_ids")
 LARGEST_LOGIT = 1e4
-"""A class score beyond this is no judgement: cross-encoders stay below 20."""
+"""A larger class score is no judgement: cross-encoders stay below 20."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One sequence of tokens for a model; its attention mask is all ones."""
+    """One token sequence for a model. Its attention mask is all ones."""
 
     ids: Integers
     types: Integers
@@ -45,14 +44,14 @@ class Row:
         return len(self.ids)
 
     def columns(self) -> dict[str, Integers]:
-        """Return the model's inputs by name, each as one row."""
+        """Return the model's inputs by name, each as a batch of one."""
         mask = np.ones(len(self.ids), dtype=np.int64)
         return {name: value[None] for name, value in zip(INPUTS, (self.ids, mask, self.types), strict=True)}
 
 
 @dataclass(frozen=True)
-class Spelled:
-    """A window of a text for the classifier of tokens: the row, and for each token its word and its place in the text."""
+class TokenizedWindow:
+    """One window of a text for the token classifier: its row, and for each token its word index and its span."""
 
     row: Row
     words: Sequence[int | None]
@@ -60,7 +59,7 @@ class Spelled:
 
 
 class Tokens:
-    """The tokenizer of one slot, made from verified bytes."""
+    """The tokenizer of one slot, built from verified bytes."""
 
     def __init__(self, manifest: ModelManifest) -> None:
         self.slot, self.max_length = manifest.slot, manifest.max_length
@@ -78,15 +77,15 @@ class Tokens:
 
     @property
     def max_pair_tokens(self) -> int:
-        """Tokens that a premise and a hypothesis may have together."""
+        """Token budget of a premise and a hypothesis together."""
         return self.max_length - int(self._tokenizer.num_special_tokens_to_add(is_pair=True))
 
     def count(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens each text has, without those that the model adds."""
+        """Return the number of tokens of each text, without special tokens."""
         return [len(one.ids) for one in self._tokenizer.encode_batch(list(texts), add_special_tokens=False)]
 
     def pair(self, pair: tuple[str, str]) -> Row:
-        """Return the row of a premise and a hypothesis; refused with CLAIM_TOO_LONG when it does not fit."""
+        """Return the row of a premise and a hypothesis. Refused with CLAIM_TOO_LONG when it does not fit."""
         encoded = self._tokenizer.encode(*pair)
         if len(encoded.ids) > self.max_length:
             raise exhausted(
@@ -98,48 +97,48 @@ class Tokens:
         return _row(encoded)
 
     def windows(self, text: str) -> list[Row]:
-        """Return the rows of a text: a longer one than the model is read in windows, never cut."""
+        """Return the rows of a text. A text longer than the model's input is split into windows, never truncated."""
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
         return [_row(window) for window in (encoded, *encoded.overflowing)]
 
-    def spelled(self, text: str) -> list[Spelled]:
-        """Return the windows of a text for the classifier of tokens, with the case of each word as its type; they overlap."""
+    def ner_windows(self, text: str) -> list[TokenizedWindow]:
+        """Return the overlapping windows of a text for the token classifier, typed by the case of each word."""
         encoded = self._tokenizer.encode(text, add_special_tokens=True)
-        return [_spelled(text, window) for window in (encoded, *encoded.overflowing)]
+        return [_ner_window(text, window) for window in (encoded, *encoded.overflowing)]
 
 
-class Remembered:
-    """Vectors of recent texts; agents send the same evidence with every call."""
+class VectorCache:
+    """An LRU cache for the vectors of recent texts; agents send the same evidence with every call."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Floats] = OrderedDict()
+        self._vectors: OrderedDict[str, Floats] = OrderedDict()
         self._lock = threading.Lock()
 
     def recall(self, text: str) -> Floats | None:
-        """Return the vector of a text, if it is known."""
+        """Return the vector of a text, if it is cached."""
         with self._lock:
-            vector = self._known.get(text)
+            vector = self._vectors.get(text)
             if vector is not None:
-                self._known.move_to_end(text)
+                self._vectors.move_to_end(text)
             return vector
 
     def keep(self, text: str, vector: Floats) -> None:
-        """Remember a vector; the one not asked for longest goes."""
+        """Cache a vector. The least recently used one is evicted."""
         with self._lock:
-            self._known[text] = vector
-            while len(self._known) > REMEMBERED_TEXTS:
-                self._known.popitem(last=False)
+            self._vectors[text] = vector
+            while len(self._vectors) > REMEMBERED_TEXTS:
+                self._vectors.popitem(last=False)
 
 
 def label_order(manifest: ModelManifest) -> list[int]:
-    """Return the model's column for entailment, neutral and contradiction."""
+    """Return the model's output column of entailment, neutral and contradiction."""
     return [manifest.labels.index(label) for label in LABELS]
 
 
 def probabilities(logits: Any, order: Sequence[int]) -> Floats:
-    """Return one row of class scores as probabilities in our order; refused with MODEL_OUTPUT_INVALID."""
+    """Return one row of logits as probabilities in the order of ``LABELS``. Refused with MODEL_OUTPUT_INVALID."""
     row = np.asarray(logits, dtype=np.float64)
-    if row.shape != (len(LABELS),) or not (np.abs(row) <= LARGEST_LOGIT).all():  # not true of NaN either
+    if row.shape != (len(LABELS),) or not (np.abs(row) <= LARGEST_LOGIT).all():  # also false for NaN
         raise no_result("nli")
     weights = np.exp(row - row.max())
     scores: Floats = (weights / weights.sum())[list(order)].astype(np.float32)
@@ -147,7 +146,7 @@ def probabilities(logits: Any, order: Sequence[int]) -> Floats:
 
 
 def vector(windows: Sequence[Any]) -> Floats:
-    """Return the mean over all tokens of a text's windows, at length 1.0; refused with MODEL_OUTPUT_INVALID."""
+    """Return the mean over all tokens of a text's windows as a unit vector. Refused with MODEL_OUTPUT_INVALID."""
     total = np.zeros(EMBEDDING_WIDTH, dtype=np.float64)
     for hidden in windows:
         if hidden.ndim != 2 or not len(hidden) or hidden.shape[1] != EMBEDDING_WIDTH:
@@ -160,24 +159,26 @@ def vector(windows: Sequence[Any]) -> Floats:
     return unit
 
 
-def names(text: str, windows: Sequence[Spelled], outputs: Sequence[Any], labels: Sequence[str]) -> tuple[Entity, ...]:
-    """Return the names that the scores of a text's windows say; refused with MODEL_OUTPUT_INVALID."""
-    seen = []
+def names(
+    text: str, windows: Sequence[TokenizedWindow], outputs: Sequence[Any], labels: Sequence[str]
+) -> tuple[Entity, ...]:
+    """Return the names that the scores of a text's windows encode. Refused with MODEL_OUTPUT_INVALID."""
+    token_windows = []
     for window, scores in zip(windows, outputs, strict=True):
         fits = scores.shape == (len(window.row), len(labels))
-        if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # not true of NaN either
+        if not fits or not (np.abs(scores) <= LARGEST_LOGIT).all():  # also false for NaN
             raise no_result("ner")
-        seen.append(TokenWindow(window.words, window.offsets, scores.tolist()))
-    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(seen, labels))
+        token_windows.append(TokenWindow(window.words, window.offsets, scores.tolist()))
+    return tuple(Entity(text[start:end], kind, start, end) for start, end, kind in names_in(token_windows, labels))
 
 
 def no_result(slot: str) -> Refused:
-    """A model answered with something that is not a result: never a score."""
-    return unavailable("MODEL_OUTPUT_INVALID", f"slot {slot} answered with something that is not a result", slot=slot)
+    """Return the refusal for a model output that is not a result. It never becomes a score."""
+    return unavailable("MODEL_OUTPUT_INVALID", f"slot {slot} returned an invalid result", slot=slot)
 
 
 def unusable(manifest: ModelManifest, why: str) -> Refused:
-    """The files are the pinned ones and cannot be used all the same."""
+    """Return the refusal for pinned files that cannot be used."""
     return unavailable("MODEL_UNUSABLE", f"slot {manifest.slot}: {why}", retry_after_ms=0, slot=manifest.slot)
 
 
@@ -185,7 +186,7 @@ def _row(encoded: Encoding) -> Row:
     return Row(np.asarray(encoded.ids, dtype=np.int64), np.asarray(encoded.type_ids, dtype=np.int64))
 
 
-def _spelled(text: str, encoded: Encoding) -> Spelled:
+def _ner_window(text: str, encoded: Encoding) -> TokenizedWindow:
     words, offsets = encoded.word_ids, encoded.offsets
     types = np.asarray(token_types(text, words, offsets), dtype=np.int64)
-    return Spelled(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)
+    return TokenizedWindow(Row(np.asarray(encoded.ids, dtype=np.int64), types), words, offsets)

@@ -1,8 +1,8 @@
 """The models on an NVIDIA Triton Inference Server: the same rows as in process, sent and checked (DPE-18).
 
-All rows of a question go in as few requests as their bound allows. Before the first one, and again whenever the connection
-was lost, the server must publish the hashes that the manifests pin; every answer must name the version made of that hash.
-What is late, malformed or of another model is a refusal, never a default.
+All rows of a call are sent in as few requests as their bound allows. The server must publish the hashes that the
+manifests pin, before the first request and again after each lost connection; every answer must name the version made
+from that hash. A late or malformed answer, or one of another model, is a refusal, never a default.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from interlock.dpe.document import Entity
 from interlock.dpe.inference import triton_wire as wire
 from interlock.dpe.inference.models import LABELS, ModelManifest
 from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, ModelInfo, deadline
-from interlock.dpe.inference.tokenizing import Remembered, Row, Tokens, label_order, names, probabilities, vector
+from interlock.dpe.inference.tokenizing import Row, Tokens, VectorCache, label_order, names, probabilities, vector
 from interlock.dpe.inference.triton_wire import Served
 
 FAILURES = Counter("interlock_dpe_triton_failures", "Requests to Triton without a usable answer.", ["slot", "reason"])
 SECURE = "grpcs://"
 AT_ONCE = 4
-"""Requests of one process that Triton may have at once: enough that its threads never wait for the network."""
+"""Concurrent requests of one process: enough that Triton's threads never wait for the network."""
 CHECK_S = 2.0
 LONGEST_BACKOFF_MS = 1000
 
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class TritonInference:
-    """Embeddings, NLI and names by *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``; vectors of recent texts are kept."""
+    """Embeddings, NLI and names from *url*, ``HOST:PORT`` or ``grpcs://HOST:PORT``, with a cache for vectors."""
 
     def __init__(
         self,
@@ -55,29 +55,29 @@ class TritonInference:
         self._nli_tokens, self._embed_tokens, self._ner_tokens = Tokens(nli), Tokens(embed), Tokens(ner)
         self._order = label_order(nli)
         self._server = _Server(url, timeout_s, _roots(ca_file))
-        self._known = Remembered()
+        self._cache = VectorCache()
         self._worker = ThreadPoolExecutor(1, thread_name_prefix="dpe-tokens")
         self.max_pair_tokens = self._nli_tokens.max_pair_tokens
 
     async def embed(self, texts: Sequence[str]) -> Floats:
-        """Return one row of length 1.0 for each text; each distinct text goes once."""
+        """Return one unit vector for each text. Each distinct text is sent once."""
         distinct = dict.fromkeys(texts)
-        found = {text: known for text in distinct if (known := self._known.recall(text)) is not None}
-        todo = [text for text in distinct if text not in found]
-        windows = await self._aside(lambda: [self._embed_tokens.windows(text) for text in todo])
+        found = {text: cached for text in distinct if (cached := self._cache.recall(text)) is not None}
+        missing = [text for text in distinct if text not in found]
+        windows = await self._in_thread(lambda: [self._embed_tokens.windows(text) for text in missing])
         hidden = iter(await self._server.run(self._embed, [row for rows in windows for row in rows]))
-        for text, rows in zip(todo, windows, strict=True):
-            # Cut to the real length: what stands behind it is filling.
+        for text, rows in zip(missing, windows, strict=True):
+            # Cut to the real length; the rest is padding.
             found[text] = vector([next(hidden)[: len(row)] for row in rows])
-            self._known.keep(text, found[text])
+            self._cache.keep(text, found[text])
         if not texts:
             return np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)
         return np.stack([found[text] for text in texts])
 
     async def nli(self, pairs: Sequence[tuple[str, str]]) -> Floats:
-        """Return entailment, neutral and contradiction for each pair; each distinct pair goes once."""
+        """Return P(entailment), P(neutral) and P(contradiction) for each pair. Each distinct pair is sent once."""
         distinct = list(dict.fromkeys(pairs))
-        rows = await self._aside(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
+        rows = await self._in_thread(lambda: [self._nli_tokens.pair(pair) for pair in distinct])
         logits = await self._server.run(self._nli, rows)
         found = {pair: probabilities(one, self._order) for pair, one in zip(distinct, logits, strict=True)}
         if not pairs:
@@ -85,19 +85,21 @@ class TritonInference:
         return np.stack([found[pair] for pair in pairs])
 
     async def names(self, texts: Sequence[str]) -> list[tuple[Entity, ...]]:
-        """Return the names in each text; each distinct text goes once."""
+        """Return the names in each text. Each distinct text is sent once."""
         distinct = list(dict.fromkeys(texts))
-        spelled = await self._aside(lambda: [self._ner_tokens.spelled(text) for text in distinct])
-        scores = iter(await self._server.run(self._ner, [window.row for windows in spelled for window in windows]))
+        windows_by_text = await self._in_thread(lambda: [self._ner_tokens.ner_windows(text) for text in distinct])
+        scores = iter(
+            await self._server.run(self._ner, [window.row for windows in windows_by_text for window in windows])
+        )
         found = {
-            # Cut to the real length: what stands behind it is filling.
+            # Cut to the real length; the rest is padding.
             text: names(text, windows, [next(scores)[: len(one.row)] for one in windows], self._ner.labels)
-            for text, windows in zip(distinct, spelled, strict=True)
+            for text, windows in zip(distinct, windows_by_text, strict=True)
         }
         return [found[text] for text in texts]
 
     def tokens(self, texts: Sequence[str]) -> list[int]:
-        """Return how many tokens of the NLI model each text has; no server is asked."""
+        """Return the number of NLI tokens of each text, without a request to the server."""
         return self._nli_tokens.count(texts)
 
     def models(self) -> tuple[ModelInfo, ...]:
@@ -105,21 +107,24 @@ class TritonInference:
         return tuple(ModelInfo.of(manifest, "triton") for manifest in (self._nli, self._embed, self._ner))
 
     async def check(self) -> None:
-        """Return when Triton serves the pinned models; refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others."""
+        """Return when Triton serves the pinned models.
+
+        Refused with TRITON_UNAVAILABLE, MODEL_HASH_MISMATCH and others.
+        """
         for manifest in (self._nli, self._embed, self._ner):
             await self._server.verify(manifest)
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         self._worker.shutdown(wait=True, cancel_futures=True)
         self._server.close()
 
-    async def _aside(self, work: Callable[[], T]) -> T:
+    async def _in_thread(self, work: Callable[[], T]) -> T:
         return await asyncio.get_running_loop().run_in_executor(self._worker, work)
 
 
 class _Server:
-    """One connection, and what is known about the models behind it for as long as it holds."""
+    """One connection and the models that were verified over it."""
 
     def __init__(self, url: str, timeout_s: float, roots: bytes | None) -> None:
         self._url, self._timeout_s, self._roots = url, timeout_s, roots
@@ -129,35 +134,35 @@ class _Server:
         self._served: dict[str, Served] = {}
 
     async def run(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
-        """Return the model's output for each row, in order; the first request that fails twice ends the others."""
+        """Return the model's output for each row, in order. The first request that fails twice cancels the others."""
         if not rows:
             return []
         try:
-            return await self._asked(manifest, rows)
+            return await self._run_once(manifest, rows)
         except Refused as refused:
             if refused.reason != "MODEL_FAILED":
                 raise
-        # On a starved machine the server's backend now and then fails to lock its shared memory. A model's answer depends
-        # on nothing but its rows, so it is asked once more, after the failure has it verified again.
-        return await self._asked(manifest, rows)
+        # On a starved machine the server's backend now and then fails to lock its shared memory. An answer depends only
+        # on its rows, so the request is repeated once; the failure makes the model be verified again first.
+        return await self._run_once(manifest, rows)
 
-    async def _asked(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
+    async def _run_once(self, manifest: ModelManifest, rows: Sequence[Row]) -> list[Floats]:
         served = await self._ready(manifest)
         parts = wire.slices(served, rows)
-        outputs = await _all([self._infer(served, [rows[n] for n in part]) for part in parts])
+        outputs = await _gather([self._infer(served, [rows[n] for n in part]) for part in parts])
         done = {
             n: output
-            for part, rows_of in zip(parts, outputs, strict=True)
-            for n, output in zip(part, rows_of, strict=True)
+            for part, part_outputs in zip(parts, outputs, strict=True)
+            for n, output in zip(part, part_outputs, strict=True)
         }
         return [done[n] for n in range(len(rows))]
 
     async def verify(self, manifest: ModelManifest) -> Served:
-        """Ask the server what it serves and compare it with the manifest."""
+        """Ask the server for its configuration and compare it with the manifest."""
         slot = manifest.slot
-        asked = service_pb2.ModelConfigRequest(name=slot)
+        message = service_pb2.ModelConfigRequest(name=slot)
         try:
-            reply = await self._call(slot, "ModelConfig", asked, min(CHECK_S, self._left(slot)))
+            reply = await self._call(slot, "ModelConfig", message, min(CHECK_S, self._time_left(slot)))
             served = wire.verified(manifest, reply.config)
         except Refused:
             self._served.pop(slot, None)
@@ -168,7 +173,7 @@ class _Server:
         return served
 
     def close(self) -> None:
-        """End the connection on its own loop, from whatever thread."""
+        """Close the connection on its own loop, from any thread."""
         loop, channel, self._channel = self._loop, self._channel, None
         if loop is None or channel is None or not loop.is_running():
             return
@@ -177,7 +182,7 @@ class _Server:
             ending.result(CHECK_S)
 
     async def _ready(self, manifest: ModelManifest) -> Served:
-        """Return the verified model; what was verified over a connection that is gone is verified again."""
+        """Return the verified model. Models verified over a lost connection are verified again."""
         self._connect()
         if self._channel.get_state() != grpc.ChannelConnectivity.READY:
             self._served.clear()
@@ -185,38 +190,38 @@ class _Server:
 
     async def _infer(self, served: Served, rows: Sequence[Row]) -> Floats:
         async with self._at_once:
-            left = self._left(served.slot)
-            asked = wire.request(served, rows, timeout_s=left)
-            reply = await self._call(served.slot, "ModelInfer", asked, left)
+            remaining_s = self._time_left(served.slot)
+            message = wire.request(served, rows, timeout_s=remaining_s)
+            reply = await self._call(served.slot, "ModelInfer", message, remaining_s)
         try:
             return wire.answer(served, rows, reply)
         except Refused as refused:
             self._forget(refused)
             raise
 
-    async def _call(self, slot: str, method: str, asked: Any, timeout_s: float) -> Any:
+    async def _call(self, slot: str, method: str, message: Any, timeout_s: float) -> Any:
         self._connect()
         try:
-            return await getattr(self._stub, method)(asked, timeout=timeout_s)
+            return await getattr(self._stub, method)(message, timeout=timeout_s)
         except grpc.aio.AioRpcError as error:
             refused = wire.from_rpc_error(error, slot)
             self._forget(refused)
             raise refused from None
 
     def _forget(self, refused: Refused) -> None:
-        """Verify again before the next use: after a failure it may be another server that answers."""
+        """Clear the verified models: after a failure another server may answer."""
         FAILURES.labels(refused.metadata["slot"], refused.reason).inc()
         self._served.clear()
 
-    def _left(self, slot: str) -> float:
-        """Return the seconds that a request may take: what the caller still waits, our own bound at most."""
-        left = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
-        if left <= 0:
+    def _time_left(self, slot: str) -> float:
+        """Return the timeout of a request in seconds: the caller's remaining time, at most our own bound."""
+        remaining_s = min(self._timeout_s, deadline.get() - asyncio.get_running_loop().time())
+        if remaining_s <= 0:
             raise wire.late(slot)
-        return left
+        return remaining_s
 
     def _connect(self) -> None:
-        """Open the channel on the loop that uses it; it connects, and connects again, by itself."""
+        """Open the channel on the current loop. It connects and reconnects by itself."""
         loop = asyncio.get_running_loop()
         if self._channel is not None and self._loop is loop:
             return
@@ -243,7 +248,7 @@ def _on_a_loop() -> bool:
     return True
 
 
-async def _all(work: Sequence[Awaitable[T]]) -> list[T]:
+async def _gather(work: Sequence[Awaitable[T]]) -> list[T]:
     tasks = [asyncio.ensure_future(part) for part in work]
     try:
         return await asyncio.gather(*tasks)

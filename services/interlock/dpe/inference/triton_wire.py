@@ -1,8 +1,8 @@
-"""Triton's tensors: requests made, answers checked before anyone reads them (reliability.md A-39).
+"""Triton's tensors: requests built, answers checked before use (reliability.md A-39).
 
-An answer is believed when it names the model and the version that were asked for, has the type, the rows and the sizes
-that were asked for, and holds numbers only. The version is made of the file's hash (``ModelManifest.served_version``), so every
-answer says from which bytes it comes.
+An answer is accepted when it names the requested model and version, has the requested type, rows and sizes, and holds
+finite numbers only. The version is made from the file's hash (``ModelManifest.served_version``), so every answer states
+which bytes produced it.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MOST_ROWS = 64
 LARGEST_ANSWER_BYTES = 8_388_608
 MESSAGE_MARGIN_BYTES = 65_536
 STEP = 16
-"""Rows are filled up to a multiple of this length, so that a server that batches finds requests of one shape."""
+"""Rows are padded to a multiple of this length, so that a batching server sees few shapes."""
 
 
 @dataclass(frozen=True)
 class Served:
-    """One model as a server has it, verified against its manifest."""
+    """One model of a server, verified against its manifest."""
 
     manifest: ModelManifest
     inputs: tuple[str, ...]
@@ -47,21 +47,28 @@ class Served:
 def verified(manifest: ModelManifest, config: Any) -> Served:
     """Return the model that a server's configuration describes.
 
-    Refused with MODEL_HASH_MISMATCH when it publishes another hash, or none; MODEL_UNUSABLE when its tensors are not ours.
+    Refused with MODEL_HASH_MISMATCH when it publishes another hash or none, and with MODEL_UNUSABLE when its tensors
+    differ from ours.
     """
     published = config.parameters["sha256"].string_value if "sha256" in config.parameters else ""
     if config.name != manifest.slot or f"sha256:{published}" != manifest.hash:
         raise mismatch(manifest.slot)
-    inputs, outputs = tuple(given.name for given in config.input), list(config.output)
+    inputs, outputs = tuple(tensor.name for tensor in config.input), list(config.output)
     if "input_ids" not in inputs or set(inputs) - set(INPUTS) or len(outputs) != 1 or config.max_batch_size < 1:
         raise unavailable(
-            "MODEL_UNUSABLE", f"slot {manifest.slot}: Triton serves other tensors", slot=manifest.slot, retry_after_ms=0
+            "MODEL_UNUSABLE",
+            f"slot {manifest.slot}: Triton serves unexpected tensors",
+            slot=manifest.slot,
+            retry_after_ms=0,
         )
     return Served(manifest, inputs, outputs[0].name, min(MOST_ROWS, config.max_batch_size))
 
 
 def slices(served: Served, rows: Sequence[Row]) -> list[list[int]]:
-    """Return the numbers of the rows of each request: rows of like length together, answers of a bounded size."""
+    """Return the row indexes of each request.
+
+    Rows of similar length go together, and the size of an answer is bounded.
+    """
     order = sorted(range(len(rows)), key=lambda n: -len(rows[n]))
     found: list[list[int]] = []
     while order:
@@ -76,7 +83,7 @@ def slices(served: Served, rows: Sequence[Row]) -> list[list[int]]:
 
 
 def request(served: Served, rows: Sequence[Row], *, timeout_s: float) -> Any:
-    """Return the request for these rows; the server may drop it once *timeout_s* has passed in its queue."""
+    """Return the request for these rows. The server may drop it after *timeout_s* in its queue."""
     length = _padded(max(map(len, rows)), served)
     columns = {name: np.zeros((len(rows), length), dtype=np.int64) for name in INPUTS}
     for n, row in enumerate(rows):
@@ -93,9 +100,10 @@ def request(served: Served, rows: Sequence[Row], *, timeout_s: float) -> Any:
 
 
 def answer(served: Served, rows: Sequence[Row], reply: Any) -> Floats:
-    """Return the tensor of an answer: one row for each that was asked.
+    """Return the tensor of an answer, one row for each requested row.
 
-    Refused with MODEL_HASH_MISMATCH when another model answered, MODEL_OUTPUT_INVALID for anything that is no result.
+    Refused with MODEL_HASH_MISMATCH when another model answered, and with MODEL_OUTPUT_INVALID for anything else that
+    is not a result.
     """
     if (reply.model_name, reply.model_version) != (served.slot, served.manifest.served_version):
         raise mismatch(served.slot)
@@ -114,16 +122,16 @@ def answer(served: Served, rows: Sequence[Row], reply: Any) -> Floats:
 
 
 def mismatch(slot: str) -> Refused:
-    """A server has other bytes under the slot's name."""
+    """Return the refusal for a server with other bytes under the slot's name."""
     return unavailable("MODEL_HASH_MISMATCH", f"Triton serves another model as {slot}", slot=slot)
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, slot: str) -> Refused:
-    """Return what a failed call means: out of time, too large to be a result, away, or failed."""
+    """Return the refusal for a failed call: timeout, oversized answer, unreachable server or failure."""
     code = error.code()
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return late(slot)
-    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:  # an answer over the limit of our own channel
+    if code == grpc.StatusCode.RESOURCE_EXHAUSTED:  # the answer exceeds our own channel's limit
         return no_result(slot)
     if code == grpc.StatusCode.UNAVAILABLE:
         return unavailable("TRITON_UNAVAILABLE", "Triton cannot answer now", slot=slot)
@@ -131,12 +139,12 @@ def from_rpc_error(error: grpc.aio.AioRpcError, slot: str) -> Refused:
 
 
 def late(slot: str) -> Refused:
-    """A model did not answer while its answer was of use."""
+    """Return the refusal for a model that did not answer in time."""
     return Refused(Kind.TIMEOUT, "MODEL_TIMEOUT", f"slot {slot} ran out of time", metadata={"slot": slot})
 
 
 def _fits(served: Served, rows: Sequence[Row], shape: tuple[int, ...]) -> bool:
-    """Whether a shape is that of an answer: a row of classes for each row, or one for each token of it."""
+    """Whether a shape fits the request: a row of class scores for each row, or one for each token of it."""
     if served.slot == "nli":
         return shape == (len(rows), _width(served))
     longest = max(map(len, rows))

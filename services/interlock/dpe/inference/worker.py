@@ -1,8 +1,8 @@
-"""One thread for text work that can be called off: asked first, interrupted next, replaced when neither helps.
+"""One thread for text work that can be cancelled: asked to stop, then interrupted, then replaced.
 
-A thread cannot be killed, and a pool of one that hangs blocks every later call. So work that outlives its time gets an
-exception at its next step of Python; a thread that stays in foreign code beyond a grace is left behind, and a new one
-takes over what is queued (reliability.md A-23).
+A thread cannot be killed, and a pool of one thread that hangs blocks every later call. Work that outlives its time
+therefore gets an exception at its next bytecode. A thread that stays in native code beyond a grace period is abandoned,
+and a new one takes over the queue (reliability.md A-23).
 """
 
 from __future__ import annotations
@@ -23,15 +23,18 @@ _JOIN_S = 5.0
 
 
 class Expired(BaseException):
-    """Raised in the thread from outside when the time of its work is up; no ``except Exception`` swallows it."""
+    """Raised in the thread from outside when the time is up.
+
+    It is a BaseException, so ``except Exception`` lets it pass.
+    """
 
 
-class OutOfTime(Exception):  # noqa: N818 - what it says, not what went wrong
-    """The work noticed itself that its time was up; what it returned is only a part."""
+class OutOfTime(Exception):  # noqa: N818 - named for what happened, not as an error
+    """The work noticed that its time was up. Its result is partial and is discarded."""
 
 
 class Job:
-    """A piece of work with its answer and the CPU time that it may use and has used."""
+    """A unit of work with its answer, its CPU limit and the CPU time it used."""
 
     def __init__(self, work: Callable[[Left], Any], limit_s: float) -> None:
         self.answer: Future[Any] = Future()
@@ -45,16 +48,16 @@ class Job:
         self.interrupt_sent: bool | None = None
 
     def leave(self) -> None:
-        """Tell the work that nobody waits for it any more."""
+        """Tell the work that its caller no longer waits."""
         self._left.set()
 
     def used_s(self) -> float:
-        """Return the CPU seconds used; 0.0 while it is queued. Wall seconds where threads have no clocks."""
+        """Return the CPU seconds used, 0.0 while queued. Wall seconds on platforms without thread clocks."""
         return self._clock() - self._began if self._clock else 0.0
 
     def run(self) -> Any:
-        """Do the work on the thread that calls this."""
-        clock = _clock_of_this_thread()
+        """Run the work on the calling thread."""
+        clock = _thread_clock()
         self._began = clock()
         self._clock = clock
         result = self._work(self._over)
@@ -69,23 +72,23 @@ class Job:
 
 
 class Worker:
-    """A thread that does one job after the other. ``replace`` leaves a stuck one behind; the queue goes on."""
+    """A thread that runs one job at a time. ``replace`` abandons a stuck thread; the queue continues on a new one."""
 
     def __init__(self, name: str) -> None:
         self._name = name
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._current: Job | None = None
-        self._behind: list[threading.Thread] = []
-        self._thread = self._started()
+        self._abandoned: list[threading.Thread] = []
+        self._thread = self._start_thread()
 
     def submit(self, work: Callable[[Left], Any], limit_s: float) -> Job:
-        """Queue *work*; the job's answer is a future."""
+        """Queue *work*. The job's answer is a future."""
         job = Job(work, limit_s)
         self._queue.put(job)
         return job
 
     def interrupt(self, job: Job) -> None:
-        """Raise ``Expired`` in the thread, if it is at this job; at most once."""
+        """Raise ``Expired`` in the thread if it runs this job, at most once."""
         if job.calling_off:
             return
         job.expired = True
@@ -98,25 +101,25 @@ class Worker:
         job.interrupt_sent = sent
 
     def is_at(self, job: Job) -> bool:
-        """Whether the thread still does this job."""
+        """Whether the thread is running this job."""
         return self._current is job
 
     def replace(self, job: Job) -> bool:
-        """Leave the thread behind if it is still at *job*; return whether it was. A new one does what is queued."""
+        """Abandon the thread if it still runs *job*, and return whether it did. A new thread takes over the queue."""
         if self._current is not job:
             return False
-        self._behind.append(self._thread)
+        self._abandoned.append(self._thread)
         self._current = None
-        self._thread = self._started()
+        self._thread = self._start_thread()
         return True
 
     def left_behind(self) -> int:
-        """Return how many threads were left behind and run still."""
-        self._behind = [thread for thread in self._behind if thread.is_alive()]
-        return len(self._behind)
+        """Return the number of abandoned threads that are still alive."""
+        self._abandoned = [thread for thread in self._abandoned if thread.is_alive()]
+        return len(self._abandoned)
 
     def close(self) -> None:
-        """Stop the thread; what is queued is dropped, and one that hangs is not waited for."""
+        """Stop the thread and drop queued work. A thread that hangs is not awaited."""
         while True:
             try:
                 job = self._queue.get_nowait()
@@ -129,7 +132,7 @@ class Worker:
         self._queue.put(None)
         self._thread.join(_JOIN_S)
 
-    def _started(self) -> threading.Thread:
+    def _start_thread(self) -> threading.Thread:
         thread = threading.Thread(target=self._loop, name=self._name, daemon=True)
         thread.start()
         return thread
@@ -139,19 +142,19 @@ class Worker:
             if job.answer.set_running_or_notify_cancel():
                 self._do(job)
             if threading.current_thread() is not self._thread:
-                return  # left behind meanwhile: another has taken over
+                return  # abandoned meanwhile: another thread has taken over
 
     def _do(self, job: Job) -> None:
-        """Do one job. An interrupt lands inside the outer ``try`` or is waited for there, never in the next job."""
+        """Run one job. An interrupt is raised inside the outer ``try`` or awaited there, never in the next job."""
         result: Any = None
         error: BaseException | None = None
         try:
             self._current = job
             try:
                 result = job.run()
-            except Exception as failure:  # noqa: BLE001 - goes to the caller
+            except Exception as failure:  # noqa: BLE001 - passed to the caller
                 error = failure
-            self._done_with(job)
+            self._finish(job)
         except Expired as expired:
             self._forget(job)
             error = expired
@@ -160,8 +163,8 @@ class Worker:
         else:
             job.answer.set_exception(error)
 
-    def _done_with(self, job: Job) -> None:
-        """Take leave of a job, and wait for an interrupt that is on its way; work that swallowed it has had it."""
+    def _finish(self, job: Job) -> None:
+        """Finish a job, and wait for an interrupt under way. Work that swallowed the interrupt has received it."""
         self._forget(job)
         ends = time.monotonic() + _LANDS_WITHIN_S
         while job.calling_off and job.interrupt_sent is not False and time.monotonic() < ends:
@@ -172,8 +175,8 @@ class Worker:
             self._current = None
 
 
-def _clock_of_this_thread() -> Callable[[], float]:
-    """Return the CPU clock of the calling thread, readable from others; the wall clock where there is none."""
+def _thread_clock() -> Callable[[], float]:
+    """Return the CPU clock of the calling thread, readable from other threads, or the wall clock if there is none."""
     try:
         clock = time.pthread_getcpuclockid(threading.get_ident())
         seen = time.clock_gettime(clock)
@@ -182,7 +185,7 @@ def _clock_of_this_thread() -> Callable[[], float]:
 
     def read() -> float:
         nonlocal seen
-        with contextlib.suppress(OSError):  # the thread has ended: its answer is on the way
+        with contextlib.suppress(OSError):  # the thread has ended, so its answer is on its way
             seen = time.clock_gettime(clock)
         return seen
 

@@ -1,4 +1,4 @@
-"""Postal addresses: a street with its number, and what makes it the address of somebody."""
+"""Recogniser of postal addresses: a street and number with a context that completes it (SPEC-005 §13.2)."""
 
 from collections.abc import Iterator
 
@@ -10,10 +10,10 @@ _DATE_LIKE = pattern(rf"^(?:{shapes.MONTH}|in|on|by|since|until)\b|\b(?:19|20)\d
 
 
 class AddressRecognizer(LinearRecognizer):
-    """Recognises postal addresses: a street with its number, and a postcode, a flat or the word beside it."""
+    """Recognises postal addresses: a street with its number, and a postcode, a flat or a cue word next to it."""
 
     def __init__(self) -> None:
-        """Compile streets and what completes them."""
+        """Compile the expressions for streets and their context."""
         super().__init__("STREET_ADDRESS", shapes.QUASI)
         self._streets = [
             pattern(expression, ignore_case=index in {5, 6}) for index, expression in enumerate(shapes.STREETS)
@@ -22,7 +22,7 @@ class AddressRecognizer(LinearRecognizer):
             pattern(shapes.POSTCODE_AFTER, ignore_case=True),
             pattern(shapes.UNIT_AFTER, ignore_case=True),
         )
-        self._near, self._of = (
+        self._near, self._cue = (
             pattern(shapes.ADDRESS_NEAR, ignore_case=True),
             pattern(shapes.ADDRESS_OF, ignore_case=True),
         )
@@ -31,7 +31,7 @@ class AddressRecognizer(LinearRecognizer):
         self._with_unit = pattern(shapes.STREET_WITH_UNIT), pattern(shapes.TYPED_STREET, ignore_case=True)
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield streets that something completes to an address."""
+        """Yield streets whose context completes them to an address."""
         for each in self._streets:
             for match in each.finditer(text):
                 start, end = match.span()
@@ -45,12 +45,12 @@ class AddressRecognizer(LinearRecognizer):
         yield from self._bare(text)
 
     def _heads_letter(self, text: str, start: int, end: int) -> bool:
-        """Whether a street has a line of its own, below another line, with its town behind it."""
+        """Whether a street has its own line, below another line, with its town after it."""
         before = text[:start].rstrip(" >|\t")
         return bool(before) and before.endswith("\n") and self._letterhead.search(text[end : end + 130]) is not None
 
     def _bare(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield streets without a word for one, which a flat, a postcode below or an address cue completes."""
+        """Yield streets without a street word that a flat, a postcode below or an address cue completes."""
         for each in self._with_unit:
             for match in each.finditer(text):
                 yield (*match.span(), 0.65)
@@ -60,5 +60,5 @@ class AddressRecognizer(LinearRecognizer):
                 if not numbered and _DATE_LIKE.search(match.group()):
                     continue
                 postcode = numbered and "\n" in text[end : end + 3] and self._postcode.search(text[end : end + 90])
-                if postcode or self._of.search(text[max(0, start - 60) : start]):
+                if postcode or self._cue.search(text[max(0, start - 60) : start]):
                     yield start, end, 0.65

@@ -1,15 +1,15 @@
-"""Stage 11: personal data in prompts and answers (SPEC-005 §13).
+"""Stage 11, personal data in prompts and answers (SPEC-005 §13).
 
-What counts. A name, a place or a date alone is in nearly every answer about the world; taken for personal data it would
-lift the risk of them all (§17) and stop them under ``block-pii``. So a finding is one of these:
+A name, a place or a date alone is in nearly every answer about the world. As personal data it would raise the risk of
+all of them (§17), and ``block-pii`` would stop them. So a finding is one of these:
 
 - an identifier that stands alone: e-mail (not an office's), telephone, public IP address, national, tax, health,
   passport and licence numbers, full postal address, payment card, IBAN, bank account, employee and record numbers;
 - a date of birth, a salary or a fact about health, belief or origin that the text ties to a private person: by I and
   my, by the patient or the employee, by a form's label, or by another finding close by;
-- a person's name that is introduced as a user's, a patient's, a relative's, or stands close to another finding.
+- a person's name that is introduced as a user's, a patient's or a relative's, or is close to another finding.
 
-A biography of a public figure has none of these, and is not flagged; the limit is documented, not hidden.
+A biography of a public figure has none of these and is not flagged. This limit is documented in docs/quality.md.
 """
 
 from bisect import bisect_left
@@ -49,55 +49,55 @@ _NAMED, _INTRODUCED = (pattern(shapes.NAMED), pattern(shapes.APPOINTED)), patter
 
 @dataclass(frozen=True)
 class _Name:
-    """A person's name that the NER model found."""
+    """A person's name found by the NER model."""
 
     start: int
     end: int
 
 
 class LoadedPipeline(NlpEngine):
-    """Gives presidio a spaCy pipeline that is loaded already, and runs nothing on its own account."""
+    """Adapts a loaded spaCy pipeline to presidio's NLP engine. It runs no component by itself."""
 
     def __init__(self, nlp: Any) -> None:
-        """Take the pipeline."""
+        """Keep the pipeline."""
         self._nlp = nlp
 
     def load(self) -> None:
-        """Nothing to load."""
+        """Do nothing: the pipeline is loaded."""
 
     def is_loaded(self) -> bool:
-        """Return True: the pipeline came loaded."""
+        """Return True: the pipeline is loaded."""
         return True
 
     def process_text(self, text: str, language: str) -> NlpArtifacts:
-        """Return empty artifacts: no recogniser here reads tokens, and names are looked for where they matter."""
+        """Return empty artifacts: no recogniser here reads tokens, and names are searched only where they count."""
         del text
         return NlpArtifacts([], self._nlp.make_doc(""), [], [], None, language)
 
     def process_batch(
         self, texts: Iterable[str], language: str, batch_size: int = 1, n_process: int = 1, **kwargs: Any
     ) -> Iterator[tuple[str, NlpArtifacts]]:
-        """Answer for each text as ``process_text`` does."""
+        """Yield the artifacts of each text as ``process_text`` returns them."""
         del batch_size, n_process, kwargs
         for text in texts:
             yield text, self.process_text(text, language)
 
     def is_stopword(self, word: str, language: str) -> bool:
-        """Ask the pipeline's vocabulary."""
+        """Return the vocabulary's answer."""
         del language
         return bool(self._nlp.vocab[word].is_stop)
 
     def is_punct(self, word: str, language: str) -> bool:
-        """Ask the pipeline's vocabulary."""
+        """Return the vocabulary's answer."""
         del language
         return bool(self._nlp.vocab[word].is_punct)
 
     def get_supported_entities(self) -> list[str]:
-        """Return what this engine finds by itself: nothing."""
+        """Return no entities: this engine finds none by itself."""
         return []
 
     def get_supported_languages(self) -> list[str]:
-        """Return the one language."""
+        """Return the only language."""
         return [LANGUAGE]
 
     def people(self, text: str) -> list[_Name]:
@@ -107,7 +107,7 @@ class LoadedPipeline(NlpEngine):
 
 
 class _NoEnhancer(ContextAwareEnhancer):
-    """Leaves scores as they are: each recogniser here looks for its own context, in time linear in the text."""
+    """Leaves scores unchanged: each recogniser here checks its own context, in linear time."""
 
     def __init__(self) -> None:
         super().__init__(0.0, 0.0, 0, 0)
@@ -125,7 +125,7 @@ class _NoEnhancer(ContextAwareEnhancer):
 
 
 class PiiDetector:
-    """Finds personal data. One per process: it is stateless after construction."""
+    """Finds personal data. One per process; it is stateless after construction."""
 
     def __init__(self, nlp: Any) -> None:
         """Build the recognisers around a loaded spaCy pipeline."""
@@ -141,9 +141,9 @@ class PiiDetector:
         self._categories = {_PERSON: shapes.DIRECT} | {each.kind: each.category for each in recognizers}
 
     def find(self, text: str, where: str, output_index: int | None = None) -> tuple[PiiFinding, ...]:
-        """Return where personal data stands in a text, and of what kind.
+        """Return the spans and kinds of personal data in a text.
 
-        ``where`` is prompt or response; a response's ``output_index`` says in which of the request's outputs.
+        *where* is prompt or response. *output_index* is the index of a response's output in the request.
         """
         folded = fold(text)
         results = self._engine.analyze(folded.text, LANGUAGE, score_threshold=_LEAST_SCORE)
@@ -159,10 +159,10 @@ class PiiDetector:
         return tuple(replace(finding, output_index=output_index) for finding in reported)
 
     def _people(self, text: str, spans: Sequence[tuple[int, int]]) -> Iterator[_Name]:
-        """Yield the names that count: introduced as somebody's, or close to a finding.
+        """Yield the names that count: introduced as someone's, or close to a finding.
 
-        The model reads no more than it must. Once the text holds personal data, further names only add detail, and it
-        reads on for so long alone; before that it reads every place in which a name would count.
+        The model reads no more than necessary. Until personal data is found it reads every place where a name would
+        count. After that, further names only add detail, and it reads a bounded number of code points.
         """
         named = [_Name(*match.span(1)) for each in _NAMED for match in each.finditer(text) if _is_name(match.group(1))]
         yield from named
@@ -184,7 +184,7 @@ class PiiDetector:
 
 
 def _recognizers() -> list[LinearRecognizer]:
-    """Return every recogniser; none of them needs a model."""
+    """Return every recogniser. None of them needs a model."""
     return [
         *(ShapeRecognizer(shape) for shape in shapes.SHAPES),
         *(NationalRecognizer(national) for national in NATIONAL),
@@ -212,7 +212,7 @@ def _hit(result: RecognizerResult, text: str) -> _Hit:
 
 
 def _is_close(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether a span is close to one of others, which are in order and do not nest."""
+    """Whether a span is close to one of *spans*, which are in order and not nested."""
     place = bisect_left(spans, (start, end))
     return any(
         other_start - end <= _CLOSE and start - other_end <= _CLOSE and (other_start, other_end) != (start, end)
@@ -226,12 +226,12 @@ def _touches(start: int, end: int, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _is_name(written: str) -> bool:
-    """Whether at least one word of a supposed name is no ordinary word."""
+    """Whether at least one word of a supposed name is not a common word."""
     return any(plain(word) not in COMMON_WORDS and len(plain(word)) > 1 for word in written.split())
 
 
 def _windows(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the parts of a text around spans, widened to white space and joined where they meet."""
+    """Return the parts of a text around spans, widened to white space and merged where they meet."""
     windows: list[tuple[int, int]] = []
     for first, last in sorted(spans):
         start, end = _widened(text, first - _CLOSE, last + _CLOSE)
@@ -243,7 +243,7 @@ def _windows(text: str, spans: Sequence[tuple[int, int]]) -> list[tuple[int, int
 
 
 def _widened(text: str, start: int, end: int) -> tuple[int, int]:
-    """Move the ends of a window outwards to white space, 20 code points at most."""
+    """Move the ends of a window outwards to white space, by at most 20 code points."""
     start, end = max(0, start), min(len(text), end)
     for _ in range(20):
         if start and not text[start - 1].isspace():
@@ -258,7 +258,7 @@ def _rank(hit: _Hit) -> tuple[bool, float, int, int, str]:
 
 
 def _trimmed(text: str, start: int, end: int, *, full_stop: bool = False) -> tuple[int, int]:
-    """Return a span without white space at its ends, and without the full stop behind a name."""
+    """Return a span without white space at its ends, and without the full stop after a name."""
     while end > start and (text[end - 1].isspace() or (full_stop and text[end - 1] == ".")):
         end -= 1
     while start < end and text[start].isspace():
@@ -267,7 +267,7 @@ def _trimmed(text: str, start: int, end: int, *, full_stop: bool = False) -> tup
 
 
 def _without_overlaps(hits: Sequence[_Hit]) -> list[_Hit]:
-    """Keep the surest of hits that overlap, and of equals the longest; a name yields to what has a form of its own."""
+    """Keep the surest of overlapping hits, the longest of equals. A name yields to a hit with a fixed form."""
     kept: list[_Hit] = []
     for hit in sorted(hits, key=_rank):
         place = bisect_left(kept, hit.start, key=lambda each: each.start)

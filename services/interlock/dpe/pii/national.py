@@ -1,4 +1,4 @@
-"""National, tax, health and travel identifiers, recognised by presidio's patterns and judged by its checks."""
+"""National, tax, health and travel identifiers: presidio's patterns on RE2, and its validators (SPEC-005 §13.2)."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from interlock.dpe.text.patterns import pattern
 
 @dataclass(frozen=True)
 class National:
-    """An identifier that presidio knows to check.
+    """An identifier with a presidio validator.
 
-    ``near`` must match close to it unless ``alone`` says that its form cannot be anything else.
+    ``near`` must match close to it, unless ``alone`` tells that its form cannot be anything else.
     """
 
     recognizer: Callable[[], Any]
@@ -86,7 +86,7 @@ NATIONAL = (
 
 
 class NationalRecognizer(LinearRecognizer):
-    """Recognises an identifier by presidio's patterns and checks."""
+    """Recognises an identifier by presidio's patterns and validator."""
 
     def __init__(self, national: National) -> None:
         """Compile presidio's patterns, or ours where presidio's are not linear."""
@@ -98,7 +98,7 @@ class NationalRecognizer(LinearRecognizer):
         self._alone = national.alone
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield what passes presidio's check, with the word beside it that says what it is."""
+        """Yield matches that pass presidio's validator and have a cue word next to them."""
         for each in self._patterns:
             for match in each.finditer(text):
                 start, end = match.span()
@@ -110,7 +110,7 @@ class NationalRecognizer(LinearRecognizer):
                     yield start, end, 0.97 if valid else 0.93
 
     def _is_valid(self, written: str) -> bool | None:
-        """Return presidio's verdict; None when it has none."""
+        """Return presidio's verdict, or ``None`` when it has none."""
         if self._source.invalidate_result(written):
             return False
         verdict = self._source.validate_result(written)

@@ -1,7 +1,7 @@
-"""What personal data looks like (SPEC-005 §13.2): shapes, the words that must stand near them, and their categories.
+"""Patterns of personal data: shapes, the cue words that must stand near them, and their categories (SPEC-005 §13.2).
 
-Every expression runs on RE2 over folded text in which lines may be broken. A shape that ordinary text is full of counts
-only beside a word that says what it is.
+Every expression runs on RE2 over folded text with possible line breaks. A shape that is frequent in ordinary text
+counts only next to a cue word.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from interlock.dpe.text.wordlists import word_set
 
 DIRECT, QUASI, SENSITIVE, FINANCIAL = "direct", "quasi", "sensitive", "financial"
 
-# Between a label and what it labels: is, colon, a line break.
+# Between a label and its value: is, a colon, a line break.
 _IS = r"\b\s*(?:number|num|no\.?|nr\.?|#|code|id)?\s*(?:is|was|are|:|=|#|-|\|)?\s*"
 MONTH = r"(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 DATE = (
@@ -47,8 +47,8 @@ _THIRD = r"(?:he|she|mr\.?\s+\p{L}+|mrs\.?\s+\p{L}+|ms\.?\s+\p{L}+)"
 class Shape:
     """One kind of personal data.
 
-    ``near`` is an expression that must match close before it; ``group`` says which part of the match is the data;
-    ``needs_person`` marks what counts only close to another piece of personal data.
+    ``near`` is an expression that must match close before it. ``group`` is the group of the match that is the data.
+    ``needs_person`` marks a shape that counts only close to another finding.
     """
 
     type: str
@@ -216,7 +216,7 @@ SHAPES = (
     Shape("BELIEF_OR_ORIGIN", SENSITIVE, rf"\b{_THIRD}\s+({_BELIEF}|{_VOTE})", 0.6, group=1, needs_person=True),
 )
 
-# A mailbox that belongs to an office, not to a person.
+# Mailboxes of an office, not of a person.
 ROLE_MAILBOXES = word_set(
     "info support sales contact help hello admin office press media team service services noreply no-reply "
     "donotreply careers jobs hr billing accounts accounting legal privacy security abuse postmaster webmaster "
@@ -254,13 +254,13 @@ STREETS = (
     r"\bp\.?\s?o\.?\s?box\s+\d{1,6}\b",
     r"\b(?:unit|psc|cmr)\s+\d{3,5},?\s+box\s+\d{2,5}\b|\b(?:apo|fpo|dpo)\s+a[aep]\s+\d{5}\b",
 )
-# A street without a word for one: enough beside the word address, or with a flat or a postcode behind it.
+# A street without a street word. It counts after the word address, or with a flat or a postcode after it.
 NUMBERED_STREET = rf"\b\d{{1,6}}\p{{L}}?,?\s+\p{{L}}[\p{{L}}.'’-]*(?:\s+{_PART}){{0,3}}\s+\d{{1,5}}\b\.?"
 STREET_WITH_UNIT = (
     rf"\b\d{{1,6}}\p{{L}}?,?\s+[\p{{L}}.'’-]+(?:\s+[\p{{L}}.'’-]+){{0,3}}\s+\d{{1,5}}\b\.?[\s,>?|-]{{1,6}}{_UNIT}"
 )
 NAMED_STREET = rf"\b\p{{Lu}}[\p{{L}}.'’-]*(?:\s+(?:{_PART}|\p{{Ll}}{{3,12}})){{0,3}}\s+\d{{1,5}}\b\.?"
-# Typed without capitals, with the flat behind it.
+# Typed without capitals, with the flat after it.
 TYPED_STREET = rf"\b\d{{1,6}}\s+(?:[\p{{L}}\d.'’-]+\s+){{1,4}}?{_STREET_WORD}\b\.?[\s,]{{1,3}}{_UNIT}"
 ADDRESS_OF = (
     r"\b(?:address(?:es)?|here\s+they\s+are|lives?|living|resid(?:es?|ing)|sent\s+to|delivered|shipped"
@@ -280,7 +280,7 @@ ADDRESS_NEAR = (
     r"|taxi\s+to|(?:we|i|let's|we'll|i'll|please)\s+(?:can\s+|will\s+|shall\s+|could\s+)?meet(?:\s+\p{L}+){0,3}\s+at"
     r"|meet\s+(?:me|us|you|him|her)(?:\s+\p{L}+){0,3}\s+at)\b"
 )
-# A line of its own below a name or a firm, with the town behind it: the address of a letterhead or a signature.
+# A line below a name or a firm, with the town after it: the address in a letterhead or a signature.
 LETTERHEAD_AFTER = r"^(?:,\s*\p{Lu}[\p{L}'’. -]{1,40}){1,3},?\s*(?:\n|$)"
 PHONE_CANDIDATE = r"(?:\+|\b00)?\(?\d[\d().\s/-]{5,22}\d(?:\s?(?:x|ext\.?|extension)\s?\d{1,6})?"
 PHONE_NEAR = (
@@ -296,7 +296,7 @@ IP_CANDIDATE = r"\b\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}\b|[0-9a-f]{0,4}(?::[0-9a-f
 _TITLE = r"(?i:(?:mr|mrs|ms|miss|dr|prof)\.?\s+)?"
 NAME = r"(\p{Lu}[\p{L}'’-]*\.?(?:\s(?:(?:de|da|van|von|der|bin|al|el|la)\s)?\p{Lu}[\p{L}'’-]*\.?){0,3})"
 _KIN_NAMED = rf"\bmy\s+(?:\p{{L}}+\s+)?{_KIN}'?s?"
-# Words after which a capital is a person's name, whatever the model says …
+# Cues after which a capitalised word is a person's name, whatever the model finds …
 NAMED = (
     rf"(?i:\b(?:my|your|our)\s+(?:(?:first|last|full|legal|middle|real)\s+)?name(?:\s+is|'s|:|\s*\?)\s*(?:(?:user"
     rf"|customer|client)\s*:\s*)?"
@@ -308,14 +308,14 @@ NAMED = (
     rf"|\bname\s+in\s+the\s+account\b[^.\n]{{0,40}}\bto\s+"
     rf"|\bgreat\s+grand(?:father|mother)\s+was\s+called\s+){_TITLE}{NAME}"
 )
-# A person whom somebody gives a part in his own affairs.
+# A person who is given a role in someone's affairs.
 APPOINTED = (
     rf"\b(?:[Aa]dd|[Nn]ame|[Ll]ist|[Rr]egister|[Nn]ominate|[Aa]ppoint|[Rr]emove)\s+{_TITLE}{NAME}\s+"
     r"(?i:as\s+(?:an?\s+|the\s+|my\s+|our\s+|his\s+|her\s+)?(?:\p{L}+\s+)?"
     r"(?:beneficiary|guardian|dependant|dependent|executor|trustee|emergency|contact|owner|holder|user"
     r"|heir|nominee|signatory))\b"
 )
-# … and those after which the model must see a person there.
+# … and cues after which the model must find a person.
 INTRODUCED = (
     rf"(?i:\bi\s+am\s+|\bi'm\s+|\bhello,?\s+this\s+is\s+|\bdear\s+|\bsigned:?\s+|\bregards,?\s+|\bsincerely,?\s+"
     rf"|\b(?:add|remove)\s+my\s+\p{{L}}+\s+"

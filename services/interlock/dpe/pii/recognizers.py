@@ -1,7 +1,7 @@
-"""Recognisers of personal data for presidio, on RE2, with presidio's own checks of checksums and formats.
+"""Recognisers of personal data for presidio: expressions on RE2, and presidio's validators (SPEC-005 §13.2).
 
-presidio runs its patterns on a backtracking engine and skips one that takes too long (reliability.md A-23); here its
-patterns, where they are linear, and ours run on RE2, and its validators judge what was matched.
+presidio runs its patterns on a backtracking engine and skips a pattern that takes too long (reliability.md A-23). Here
+its patterns, where they are linear, and ours run on RE2, and its validators check each match.
 """
 
 import ipaddress
@@ -61,24 +61,24 @@ class LinearRecognizer(LocalRecognizer):
     """A recogniser whose expressions run on RE2."""
 
     def __init__(self, kind: str, category: str) -> None:
-        """Recognise one type of entity, which is in one category of §13.2."""
+        """Recognise one entity type of one category of §13.2."""
         super().__init__(supported_entities=[kind], supported_language="en", name=f"{type(self).__name__}:{kind}")
         self.kind, self.category = kind, category
 
     def load(self) -> None:
-        """Nothing to load."""
+        """Do nothing: there is nothing to load."""
 
     @abstractmethod
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield the places of what was recognised, each with a score from 0 to 1."""
+        """Yield the spans found, each with a score from 0 to 1."""
 
     def analyze(self, text: str, entities: list[str], nlp_artifacts: Any = None) -> list[RecognizerResult]:
-        """Answer presidio. Nothing here needs the NLP engine."""
+        """Return the findings for presidio. The NLP engine is not used."""
         del entities, nlp_artifacts
         return [self.result(start, end, score) for start, end, score in self.found(text) if score > 0]
 
     def result(self, start: int, end: int, score: float) -> RecognizerResult:
-        """Make presidio's form of a finding."""
+        """Return a finding in presidio's form."""
         metadata = {
             RecognizerResult.RECOGNIZER_NAME_KEY: self.kind,
             RecognizerResult.RECOGNIZER_IDENTIFIER_KEY: self.id,
@@ -87,7 +87,7 @@ class LinearRecognizer(LocalRecognizer):
 
 
 class ShapeRecognizer(LinearRecognizer):
-    """Recognises one shape of ``pii_patterns``."""
+    """Recognises one shape of ``pii.patterns``."""
 
     def __init__(self, shape: shapes.Shape) -> None:
         """Compile the shape."""
@@ -96,7 +96,7 @@ class ShapeRecognizer(LinearRecognizer):
         self._pattern = pattern(shape.expression, ignore_case=True)
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield what has the shape and digits enough."""
+        """Yield matches with enough digits."""
         for match in self._pattern.finditer(text):
             start, end = match.span(self._shape.group)
             written = text[start:end]
@@ -105,7 +105,7 @@ class ShapeRecognizer(LinearRecognizer):
             yield start, end, self._shape.score
 
     def result(self, start: int, end: int, score: float) -> RecognizerResult:
-        """Mark what counts only beside another finding."""
+        """Mark findings that count only close to another one."""
         result = super().result(start, end, score)
         result.recognition_metadata[NEEDS_PERSON] = self._shape.needs_person
         return result
@@ -125,16 +125,16 @@ def has_near(near: Any, text: str, start: int, end: int, *, before: int = _BEFOR
 
 
 class CardRecognizer(LinearRecognizer):
-    """Recognises payment card numbers: length, check digit, and a known first digit or the word beside it."""
+    """Recognises payment card numbers by length, check digit, and a known first digit or a cue word."""
 
     def __init__(self) -> None:
-        """Borrow presidio's check."""
+        """Use presidio's check-digit validator."""
         super().__init__("CREDIT_CARD", shapes.FINANCIAL)
         self._pattern, self._near = pattern(shapes.CARD_CANDIDATE), pattern(shapes.CARD_NEAR, ignore_case=True)
         self._source: Any = predefined.CreditCardRecognizer()
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield numbers that a card may have."""
+        """Yield numbers that are valid card numbers."""
         for match in self._pattern.finditer(text):
             digits = "".join(character for character in match.group() if character.isdigit())
             if len(set(digits)) > 2 and self._source.validate_result(digits):
@@ -144,10 +144,10 @@ class CardRecognizer(LinearRecognizer):
 
 
 class IbanRecognizer(LinearRecognizer):
-    """Recognises IBANs by country format and check digits; the match may run on into the next word."""
+    """Recognises IBANs by country format and check digits. A candidate may extend into the next word."""
 
     def __init__(self) -> None:
-        """Borrow presidio's check."""
+        """Use presidio's IBAN validator."""
         super().__init__("IBAN_CODE", shapes.FINANCIAL)
         self._pattern = pattern(shapes.IBAN_CANDIDATE, ignore_case=True)
         self._source: Any = predefined.IbanRecognizer()
@@ -164,7 +164,7 @@ class IbanRecognizer(LinearRecognizer):
 
 
 class IpRecognizer(LinearRecognizer):
-    """Recognises public IP addresses: private, loopback and documentation ranges identify nobody."""
+    """Recognises public IP addresses. Private, loopback and documentation ranges identify no one."""
 
     def __init__(self) -> None:
         """Compile the candidate."""
@@ -172,7 +172,7 @@ class IpRecognizer(LinearRecognizer):
         self._pattern = pattern(shapes.IP_CANDIDATE, ignore_case=True)
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield what the standard library takes for a global address."""
+        """Yield addresses that the standard library considers global."""
         for match in self._pattern.finditer(text):
             try:
                 address = ipaddress.ip_address(match.group())
@@ -183,7 +183,7 @@ class IpRecognizer(LinearRecognizer):
 
 
 class PhoneRecognizer(LinearRecognizer):
-    """Recognises telephone numbers: valid somewhere, and written as one or with the word beside it."""
+    """Recognises telephone numbers: valid in some region, and in a telephone format or next to a cue word."""
 
     def __init__(self) -> None:
         """Compile the candidate and its context."""
@@ -193,7 +193,7 @@ class PhoneRecognizer(LinearRecognizer):
         self._after = pattern(shapes.PHONE_AFTER, ignore_case=True)
 
     def found(self, text: str) -> Iterator[tuple[int, int, float]]:
-        """Yield numbers that can be called and belong to somebody."""
+        """Yield numbers that can be called and belong to a person."""
         for line_start, line in _lines(text):
             for match in self._pattern.finditer(line):
                 start, end = line_start + match.start(), line_start + match.end()
@@ -213,7 +213,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _phone_score(written: str, *, near: bool) -> float:
-    """Return how sure a number is one; 0.0 for toll-free lines, which belong to offices, and for no number at all."""
+    """Return the confidence that a number is personal, 0.0 for toll-free lines (of offices) and invalid numbers."""
     possible = False
     for region in _REGIONS:
         try:

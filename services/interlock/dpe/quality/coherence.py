@@ -1,9 +1,9 @@
 """Stage 6, cross-window coherence: claims of an answer that contradict an earlier answer of the session (SPEC-005 §8).
 
-Every checked claim meets the five nearest claims of all earlier windows that speak of the same thing, and NLI or the
-value rules decide, as inside one answer (§5.4). Pairs beyond those five meet the rules alone, which cost no model, so
-that a claim repeated in many windows cannot crowd out the one that is contradicted. What is said in the same words does
-not contradict itself and is not asked about.
+Each checked claim is compared with its five nearest claims of the same subject in all earlier windows, by NLI and the
+value rules, as within one answer (§5.4). Pairs beyond those five are compared by the rules alone, which need no model,
+so a claim that many windows repeat cannot crowd out the one that is contradicted. Claims with the same wording do not
+contradict each other and are not compared.
 """
 
 from __future__ import annotations
@@ -26,22 +26,25 @@ _WORST_FIRST = {"CRITICAL": 0, "HIGH": 1, "MEDIUM": 2, "LOW": 3}
 
 @dataclass(frozen=True)
 class EarlierWindow:
-    """An earlier window, read."""
+    """An earlier window with the profile of its answer."""
 
     window_id: str
-    heard: EmbeddedProfile
+    profile: EmbeddedProfile
 
 
 @dataclass(frozen=True)
 class CrossWindow(Contradiction):
-    """A claim of this answer against one of an earlier window: ``other_claim_id`` is empty, the window is named."""
+    """A claim of this answer against one of an earlier window.
+
+    ``other_claim_id`` is empty; ``window_id`` names the window.
+    """
 
     window_id: str = ""
 
 
 @dataclass(frozen=True)
 class EarlierClaims:
-    """All claims of the earlier windows, each wording once, the oldest window first."""
+    """All claims of the earlier windows, oldest window first, each wording once."""
 
     claims: tuple[Claim, ...]
     vectors: Floats
@@ -49,58 +52,58 @@ class EarlierClaims:
 
 
 def earlier(windows: Sequence[EarlierWindow], width: int) -> EarlierClaims:
-    """Return the claims of the earlier windows with ids of their own."""
+    """Return the claims of the earlier windows, with ids that carry the window."""
     rows: dict[str, tuple[Claim, Floats, str]] = {}
     for window in windows:
-        for claim, vector in claims_of(window.window_id, window.heard):
+        for claim, vector in window_claims(window.window_id, window.profile):
             rows.setdefault(wording(claim.text), (claim, vector, window.window_id))
-    return stacked(rows.values(), width)
+    return stack_claims(rows.values(), width)
 
 
-def claims_of(window_id: str, heard: EmbeddedProfile) -> Iterator[tuple[Claim, Floats]]:
-    """Yield the claims of a window, with ids of their own, and their vectors."""
-    for claim, vector in zip(heard.profile.claims, heard.claims, strict=True):
+def window_claims(window_id: str, profile: EmbeddedProfile) -> Iterator[tuple[Claim, Floats]]:
+    """Yield the claims of a window, with ids that carry the window, and their vectors."""
+    for claim, vector in zip(profile.text.claims, profile.claims, strict=True):
         yield replace(claim, claim_id=f"{window_id}:{claim.claim_id}"), vector
 
 
-def stacked(rows: Collection[tuple[Claim, Floats, str]], width: int) -> EarlierClaims:
-    """Return claims, each with its vector and its window, as one."""
+def stack_claims(rows: Collection[tuple[Claim, Floats, str]], width: int) -> EarlierClaims:
+    """Return (claim, vector, window) rows as one table; *width* is the width of a vector."""
     vectors = np.stack([row[1] for row in rows]) if rows else np.zeros((0, width), dtype=np.float32)
     return EarlierClaims(tuple(row[0] for row in rows), vectors, tuple(row[2] for row in rows))
 
 
 async def contradictions(
-    claims: Sequence[Claim], vectors: Floats, before: EarlierClaims, *, inference: Inference, language: Language
+    claims: Sequence[Claim], vectors: Floats, prior: EarlierClaims, *, inference: Inference, language: Language
 ) -> list[CrossWindow]:
-    """Return the contradictions of an answer with earlier windows, the worst of each claim first."""
-    if not claims or not before.claims:
+    """Return the contradictions of an answer with earlier windows, by falling severity."""
+    if not claims or not prior.claims:
         return []
-    both = [*before.claims, *claims]
+    all_claims = [*prior.claims, *claims]
     pairs = [
         (a, b)
-        for a, b in contradiction.across(before.claims, before.vectors, claims, vectors)
-        if wording(both[a].text) != wording(both[b].text)
+        for a, b in contradiction.across(prior.claims, prior.vectors, claims, vectors)
+        if wording(all_claims[a].text) != wording(all_claims[b].text)
     ]
-    likely = await contradiction.probabilities(both, pairs, inference)
+    likely = await contradiction.probabilities(all_claims, pairs, inference)
 
     def decide(_: Cancelled) -> list[Contradiction]:
-        more = _farther(before.vectors, vectors, set(pairs))
-        return contradiction.contradictions(both, [*pairs, *more], [*likely, *([0.0] * len(more))])
+        farther = _farther(prior.vectors, vectors, set(pairs))
+        return contradiction.contradictions(all_claims, [*pairs, *farther], [*likely, *([0.0] * len(farther))])
 
     found = await language.run(decide, stage="6")
-    windows = {claim.claim_id: window for claim, window in zip(before.claims, before.windows, strict=True)}
-    texts = {claim.claim_id: claim.text for claim in before.claims}
+    windows = {claim.claim_id: window for claim, window in zip(prior.claims, prior.windows, strict=True)}
+    texts = {claim.claim_id: claim.text for claim in prior.claims}
     return _ordered(found, windows, texts)
 
 
-def _farther(before: Floats, vectors: Floats, asked: set[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the pairs that are near as well, but not among the nearest."""
-    similar = vectors @ before.T
+def _farther(prior: Floats, vectors: Floats, scored: set[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the pairs that are similar enough but not among the nearest, for the rules alone."""
+    similar = vectors @ prior.T
     return [
-        (int(column), len(before) + row)
+        (int(column), len(prior) + row)
         for row, values in enumerate(similar)
         for column in np.argsort(-values, kind="stable")[:RULED_NEIGHBOURS]
-        if values[column] >= contradiction.NEAR_FROM and (int(column), len(before) + row) not in asked
+        if values[column] >= contradiction.NEAR_FROM and (int(column), len(prior) + row) not in scored
     ]
 
 
@@ -122,5 +125,5 @@ def _ordered(found: Sequence[Contradiction], windows: dict[str, str], texts: dic
 
 
 def wording(text: str) -> str:
-    """Return the words of a claim, whatever their case and spacing."""
+    """Return the words of a claim, case and white space normalised."""
     return " ".join(text.casefold().split())

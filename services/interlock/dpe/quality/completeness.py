@@ -1,10 +1,10 @@
-"""Stage 8, completeness: which of the query's information needs the session has answered so far (SPEC-005 §10).
+"""Stage 8, completeness: which information needs of the query the session has answered so far (SPEC-005 §10).
 
-§10.2 calls a need covered when some sentence has a cosine above 0.70 with it. A question and its answer are not that
-much alike: with a small embedding model that finds a third of the covered needs. So a sentence is taken for the need
-that it is nearest to, and a need is covered when some sentence of the session is about it at all and is taken for it. A
-comparison is covered by words that compare, where what is compared is named; a question for a quantity by a number.
-``dpe_attribution=cosine`` selects the plain reading. tests/wire/dpe/test_quality_wire.py measures both.
+§10.2 calls a need covered when a sentence has a cosine above 0.70 with it. A question and its answer are less alike
+than that: with a small embedding model the rule finds a third of the covered needs. So each sentence is assigned to its
+nearest need, and a need is covered when a sentence is about it and assigned to it. A comparison is covered by comparing
+words in a sentence that names what is compared, a question for a quantity by a number. ``dpe_attribution=cosine``
+selects the plain rule. tests/wire/dpe/test_quality_wire.py measures both.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _NUMBER = pattern(
 
 @dataclass(frozen=True)
 class Coverage:
-    """One need, how near the nearest sentence of the session is to it, and whether it is covered."""
+    """One need, its cosine with the nearest sentence of the session, and whether it is covered."""
 
     need: Need
     relevance: float
@@ -53,7 +53,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Completeness:
-    """The needs, the share of them that is covered, and its band."""
+    """The needs, the share of them that is covered, and the band of that share."""
 
     needs: tuple[Coverage, ...]
     score: float
@@ -61,13 +61,16 @@ class Completeness:
 
 
 def completeness(
-    needs: Sequence[Need], vectors: Floats, sentences: Sequence[str], said: Floats, *, method: Method
+    needs: Sequence[Need], vectors: Floats, sentences: Sequence[str], sentence_vectors: Floats, *, method: Method
 ) -> Completeness:
-    """Return how complete a session is; *said* has a row for each of its *sentences*, all windows together."""
+    """Return how complete a session is.
+
+    *sentence_vectors* has one row for each of its *sentences*, over all windows.
+    """
     if not sentences:
         found = tuple(Coverage(need, 0.0, covered=False) for need in needs)
     else:
-        similar = vectors @ said.T
+        similar = vectors @ sentence_vectors.T
         found = tuple(
             Coverage(need, _relevance(similar[row]), covered=_covered(row, needs, similar, sentences, method))
             for row, need in enumerate(needs)
@@ -99,7 +102,10 @@ def _covered(row: int, needs: Sequence[Need], similar: Floats, sentences: Sequen
 
 
 def _is_compared(need: Need, similar: Floats, sentences: Sequence[str]) -> bool:
-    """Whether a sentence compares: it says so, and it, or it and the one before, names two of what is compared."""
+    """Whether a sentence compares the items of a need.
+
+    It needs a comparing word, and it or it and the sentence before must name two of the items.
+    """
     items = [_stems(item) for item in need.compared]
     before: frozenset[str] = frozenset()
     for sentence, likeness in zip(sentences, similar, strict=True):

@@ -1,14 +1,13 @@
 """Completeness with partial credit: how far answers cover the sub-queries of a task (SPEC-012 §9.2).
 
-A sub-query is taken apart as a query is (SPEC-005 §10.2), and its needs are covered as stage 8 has it, with one thing
-more: a sentence that only says that something was not found covers nothing. A sub-query is covered (1.0) when all of
-its needs are, not (0.0) when none is, and in part (0.5) between; a need that is covered, and about which an answer says
-that something is missing, is covered in part.
+A sub-query is decomposed as a query is (SPEC-005 §10.2), and its needs are covered as in stage 8, except that a
+sentence which only admits that something was not found covers nothing. A sub-query gets 1.0 when all of its needs are
+covered, 0.0 when none is, and 0.5 otherwise. A covered need about which an answer also admits a gap counts 0.5.
 
-"Financial analysis" names a field and no detail, and no sentence about a loan is much like those two words. Such a
-sub-query is covered by passages: by runs of sentences that are nearer to it than to any other sub-query. It is covered
-in full when they go into detail, which is two sentences with a name or a figure, or four claims; in part when they do
-not, or when something is said to be missing. What then is open is named after the field: financial-detail.
+"Financial analysis" names a field without detail, and no sentence about a loan is much like those two words. Such a
+sub-query is covered by passages: runs of sentences that are nearer to it than to any other sub-query. It gets full
+credit when they go into detail, which is two sentences with a name or a figure, or four claims. It gets half when they
+do not, or when a gap is admitted. The open part is then named after the field: financial-detail.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats
 from interlock.dpe.quality.completeness import ABOUT_FROM, NEAREST_WITHIN, Completeness, Coverage, completeness, level
 from interlock.dpe.quality.decomposition import decomposed
 from interlock.dpe.quality.profile import EmbeddedProfile
-from interlock.dpe.quality.queries import MAX_NEEDS, TOKEN_CHARS, Need, tokenised
+from interlock.dpe.quality.queries import MAX_NEEDS, TOKEN_CHARS, Need, with_tokens
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
@@ -76,30 +75,30 @@ _ADMITS = pattern(
 
 @dataclass(frozen=True)
 class SubQuery:
-    """A sub-query with its needs."""
+    """A sub-query with its information needs."""
 
     text: str
     needs: tuple[Need, ...]
 
     @property
     def is_field(self) -> bool:
-        """Whether it names a field of work and no detail of it: Financial analysis."""
+        """Whether it names a field of work without any detail, such as Financial analysis."""
         words = self.needs[0].text.casefold().split()
         return len(self.needs) == 1 and 1 < len(words) <= _FIELD_WORDS and words[-1].strip(".?!") in _WORK
 
 
 @dataclass(frozen=True)
 class AgentAnswer:
-    """An answer: its source, the sub-query that it was to answer, and what was read of it."""
+    """The profile of an agent's answer, with its source and the sub-query that it was to answer."""
 
     source_id: str
-    heard: EmbeddedProfile
-    asked: str = ""
+    profile: EmbeddedProfile
+    sub_query: str = ""
 
 
 @dataclass(frozen=True)
 class Covered:
-    """A sub-query: the credit that it gets, the source that covers it best, the details that are open."""
+    """The coverage of one sub-query: its credit, the source that covers it best, and the open details."""
 
     sub_query: str
     credit: float
@@ -110,7 +109,7 @@ class Covered:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence of an answer: whose it is, and how much its claims say."""
+    """A sentence of an answer: the index of the answer, and how specific its claims are."""
 
     answer: int
     text: str
@@ -120,134 +119,136 @@ class _Sentence:
 
 
 @dataclass(frozen=True)
-class _Spoken:
-    """All sentences of the answers, with a row of vectors for each."""
+class _SentencePool:
+    """All sentences of the answers, with one row of vectors for each."""
 
-    said: Sequence[AgentAnswer]
+    answers: Sequence[AgentAnswer]
     sentences: tuple[_Sentence, ...]
     vectors: Floats
 
     def source(self, row: int) -> AgentAnswer:
-        """Return whose sentence it is."""
-        return self.said[self.sentences[row].answer]
+        """Return the answer that a sentence belongs to."""
+        return self.answers[self.sentences[row].answer]
 
 
 @dataclass(frozen=True)
-class _Met:
-    """How far one need is met."""
+class _NeedCredit:
+    """The credit of one need."""
 
     credit: float
     relevance: float
     source_id: str
 
 
-def parts_of(sub_queries: Sequence[str], language: Language) -> tuple[SubQuery, ...]:
-    """Return the sub-queries taken apart; refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
+def decompose_sub_queries(sub_queries: Sequence[str], language: Language) -> tuple[SubQuery, ...]:
+    """Return the sub-queries with their needs. Refused with SUB_QUERY_LIMIT_EXCEEDED when they ask for too much."""
     found = [decomposed(text, language)[0] or (Need(" ".join(text.split())),) for text in sub_queries]
     if (total := sum(map(len, found))) > MAX_NEEDS:
         raise exhausted(
             "SUB_QUERY_LIMIT_EXCEEDED", "the sub-queries ask for too much", limit=str(MAX_NEEDS), found=str(total)
         )
-    named = iter(tokenised([need for needs in found for need in needs]))
+    named = iter(with_tokens([need for needs in found for need in needs]))
     return tuple(
         SubQuery(text, tuple(next(named) for _ in needs)) for text, needs in zip(sub_queries, found, strict=True)
     )
 
 
 def coverage(
-    parts: Sequence[SubQuery], vectors: Floats, said: Sequence[AgentAnswer], *, method: Method
+    parts: Sequence[SubQuery], vectors: Floats, answers: Sequence[AgentAnswer], *, method: Method
 ) -> tuple[Covered, ...]:
-    """Return how far *said* covers each sub-query; *vectors* has a row for each need, in order."""
+    """Return how far *answers* cover each sub-query. *vectors* has one row for each need, in order."""
     needs = [need for part in parts for need in part.needs]
-    rows = [one.heard.sentences for one in said if one.heard.profile.sentences]
-    spoken = _Spoken(
-        said,
-        tuple(sentence for number, one in enumerate(said) for sentence in _sentences(number, one.heard)),
+    rows = [one.profile.sentences for one in answers if one.profile.text.sentences]
+    pool = _SentencePool(
+        answers,
+        tuple(sentence for number, one in enumerate(answers) for sentence in _sentences(number, one.profile)),
         np.concatenate(rows) if rows else np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32),
     )
-    met = _by_sentence(needs, vectors, spoken, method)
+    need_credits = _by_sentence(needs, vectors, pool, method)
     at, found = 0, []
     for part in parts:
-        mine = met[at : at + len(part.needs)]
+        part_credits = need_credits[at : at + len(part.needs)]
         if part.is_field:
-            mine = [_by_passage(part, at, vectors, spoken)]
-        found.append(_covered(part, mine))
+            part_credits = [_by_passage(part, at, vectors, pool)]
+        found.append(_covered(part, part_credits))
         at += len(part.needs)
     return tuple(found)
 
 
 def score(covered: Sequence[Covered]) -> float | None:
-    """Return the mean credit; ``None`` without a sub-query."""
+    """Return the mean credit, or ``None`` without a sub-query."""
     return sum(one.credit for one in covered) / len(covered) if covered else None
 
 
 def as_completeness(covered: Sequence[Covered]) -> Completeness:
-    """Return the coverage as stage 8 reports it: its needs, the mean credit, and the band of that."""
+    """Return the coverage in the form of stage 8: the needs, the mean credit and its band."""
     mean = score(covered) or 0.0
     return Completeness(tuple(need for one in covered for need in one.needs), mean, level(mean))
 
 
 def admits(sentence: str) -> bool:
-    """Whether a sentence says that something was not found, and so answers nothing."""
+    """Whether a sentence admits that something was not found, and so answers nothing."""
     return bool(_ADMITS.search(sentence))
 
 
-def _sentences(number: int, heard: EmbeddedProfile) -> Iterator[_Sentence]:
-    for index, text in enumerate(heard.profile.sentences):
-        claims = [claim for claim in heard.profile.claims if claim.sentence_index == index]
+def _sentences(number: int, profile: EmbeddedProfile) -> Iterator[_Sentence]:
+    for index, text in enumerate(profile.text.sentences):
+        claims = [claim for claim in profile.text.claims if claim.sentence_index == index]
         specific = any(claim.specificity >= GENERIC_BELOW for claim in claims)
         yield _Sentence(number, text, admits(text), specific, len(claims))
 
 
-def _by_sentence(needs: Sequence[Need], vectors: Floats, spoken: _Spoken, method: Method) -> list[_Met]:
-    """Return how far each need is met as stage 8 has it, where what admits something meets nothing."""
-    told = [row for row, sentence in enumerate(spoken.sentences) if not sentence.admits]
-    missing = spoken.vectors[[row for row, sentence in enumerate(spoken.sentences) if sentence.admits]] @ vectors.T
-    lacking = ((missing >= ABOUT_FROM) & (missing >= missing.max(axis=1, keepdims=True) - NEAREST_WITHIN)).any(axis=0)
-    nearest = (spoken.vectors[told] @ vectors.T).argmax(axis=0) if told else []
-    texts = [spoken.sentences[row].text for row in told]
-    found = completeness(needs, vectors, texts, spoken.vectors[told], method=method).needs
+def _by_sentence(needs: Sequence[Need], vectors: Floats, pool: _SentencePool, method: Method) -> list[_NeedCredit]:
+    """Return the credit of each need by the rules of stage 8. Sentences that admit a gap cover nothing."""
+    stated = [row for row, sentence in enumerate(pool.sentences) if not sentence.admits]
+    gaps = pool.vectors[[row for row, sentence in enumerate(pool.sentences) if sentence.admits]] @ vectors.T
+    has_gap = ((gaps >= ABOUT_FROM) & (gaps >= gaps.max(axis=1, keepdims=True) - NEAREST_WITHIN)).any(axis=0)
+    nearest = (pool.vectors[stated] @ vectors.T).argmax(axis=0) if stated else []
+    texts = [pool.sentences[row].text for row in stated]
+    found = completeness(needs, vectors, texts, pool.vectors[stated], method=method).needs
     return [
-        _Met(
-            credit=0.0 if not seen.covered else 0.5 if lacking[number] else 1.0,
+        _NeedCredit(
+            credit=0.0 if not seen.covered else 0.5 if has_gap[number] else 1.0,
             relevance=seen.relevance,
-            source_id=spoken.source(told[nearest[number]]).source_id if seen.covered else "",
+            source_id=pool.source(stated[nearest[number]]).source_id if seen.covered else "",
         )
         for number, seen in enumerate(found)
     ]
 
 
-def _by_passage(part: SubQuery, row: int, vectors: Floats, spoken: _Spoken) -> _Met:
-    """Return how far a field is met by the passages that are nearest to it."""
+def _by_passage(part: SubQuery, row: int, vectors: Floats, pool: _SentencePool) -> _NeedCredit:
+    """Return the credit of a field by the passages nearest to it."""
     taken: list[int] = []
     best, source = 0.0, ""
-    for rows in _passages(spoken, vectors, row, part):
-        answer = spoken.source(rows[0])
-        near = float(vectors[row] @ _middle(spoken.vectors[rows]))
-        if near >= (ASSIGNED_FROM if _same(answer.asked, part.text) else FIELD_FROM):
+    for rows in _passages(pool, vectors, row, part):
+        answer = pool.source(rows[0])
+        near = float(vectors[row] @ _centroid(pool.vectors[rows]))
+        if near >= (ASSIGNED_FROM if _same_wording(answer.sub_query, part.text) else FIELD_FROM):
             taken += rows
             best, source = max((near, answer.source_id), (best, source))
-    return _Met(_detail([spoken.sentences[at] for at in taken]), best, source)
+    return _NeedCredit(_detail([pool.sentences[at] for at in taken]), best, source)
 
 
 def _detail(taken: Sequence[_Sentence]) -> float:
-    """Return the credit for what passages say of a field."""
-    told = [sentence for sentence in taken if not sentence.admits and sentence.claims]
-    if not told:
+    """Return the credit for the detail that passages give about a field."""
+    stated = [sentence for sentence in taken if not sentence.admits and sentence.claims]
+    if not stated:
         return 0.0
-    detailed = sum(s.specific for s in told) >= DETAILED_SENTENCES or sum(s.claims for s in told) >= DETAILED_CLAIMS
+    detailed = sum(s.specific for s in stated) >= DETAILED_SENTENCES or sum(s.claims for s in stated) >= DETAILED_CLAIMS
     return 1.0 if detailed and not any(s.admits for s in taken) else 0.5
 
 
-def _passages(spoken: _Spoken, vectors: Floats, row: int, part: SubQuery) -> Iterator[list[int]]:
-    """Yield the runs of sentences of one answer of which each, with those beside it, is nearest to a need."""
+def _passages(pool: _SentencePool, vectors: Floats, row: int, part: SubQuery) -> Iterator[list[int]]:
+    """Yield runs of sentences of one answer, each nearest to a need when averaged with its neighbours."""
     run: list[int] = []
-    for at in range(len(spoken.sentences)):
-        if run and spoken.sentences[run[-1]].answer != spoken.sentences[at].answer:
+    for at in range(len(pool.sentences)):
+        if run and pool.sentences[run[-1]].answer != pool.sentences[at].answer:
             yield run
             run = []
-        near = vectors @ _around(spoken, at)
-        within = ASSIGNED_NEAREST_WITHIN if _same(spoken.source(at).asked, part.text) else FIELD_NEAREST_WITHIN
+        near = vectors @ _context_vector(pool, at)
+        within = (
+            ASSIGNED_NEAREST_WITHIN if _same_wording(pool.source(at).sub_query, part.text) else FIELD_NEAREST_WITHIN
+        )
         if near[row] >= near.max() - within:
             run.append(at)
         elif run:
@@ -257,40 +258,40 @@ def _passages(spoken: _Spoken, vectors: Floats, row: int, part: SubQuery) -> Ite
         yield run
 
 
-def _around(spoken: _Spoken, at: int) -> Floats:
-    """Return the direction of a sentence and, half as much, of those beside it in its answer."""
-    beside = [n for n in (at - 1, at + 1) if 0 <= n < len(spoken.sentences)]
-    rows = [n for n in beside if spoken.sentences[n].answer == spoken.sentences[at].answer]
-    return _middle(spoken.vectors[[at, at, *rows]])
+def _context_vector(pool: _SentencePool, at: int) -> Floats:
+    """Return the direction of a sentence plus half that of each neighbour in its answer."""
+    adjacent = [n for n in (at - 1, at + 1) if 0 <= n < len(pool.sentences)]
+    rows = [n for n in adjacent if pool.sentences[n].answer == pool.sentences[at].answer]
+    return _centroid(pool.vectors[[at, at, *rows]])
 
 
-def _middle(rows: Floats) -> Floats:
-    middle = rows.mean(axis=0)
-    return np.asarray(middle / max(float(np.linalg.norm(middle)), 1e-9))
+def _centroid(rows: Floats) -> Floats:
+    mean = rows.mean(axis=0)
+    return np.asarray(mean / max(float(np.linalg.norm(mean)), 1e-9))
 
 
-def _covered(part: SubQuery, met: Sequence[_Met]) -> Covered:
-    given = [one.credit for one in met]
-    credit = 1.0 if min(given) == 1.0 else 0.0 if max(given) == 0.0 else 0.5
-    best = max(met, key=lambda one: (one.credit, one.relevance))
+def _covered(part: SubQuery, need_credits: Sequence[_NeedCredit]) -> Covered:
+    earned = [one.credit for one in need_credits]
+    credit = 1.0 if min(earned) == 1.0 else 0.0 if max(earned) == 0.0 else 0.5
+    best = max(need_credits, key=lambda one: (one.credit, one.relevance))
     needs = tuple(
         Coverage(
-            need if one.credit != 0.5 else Need(need.text, _detail_of(part, need), need.compared),
+            need if one.credit != 0.5 else Need(need.text, _open_detail(part, need), need.compared),
             one.relevance,
             covered=one.credit == 1.0,
         )
-        for need, one in zip(part.needs, met, strict=True)
+        for need, one in zip(part.needs, need_credits, strict=True)
     )
-    open_ = tuple(each.need.token for each in needs if not each.covered)
-    return Covered(part.text, credit, best.source_id if credit else "", open_, needs)
+    uncovered = tuple(each.need.token for each in needs if not each.covered)
+    return Covered(part.text, credit, best.source_id if credit else "", uncovered, needs)
 
 
-def _detail_of(part: SubQuery, need: Need) -> str:
-    """Return the name of what a need that is met in part leaves open."""
+def _open_detail(part: SubQuery, need: Need) -> str:
+    """Return the name of the open detail of a need that is covered in part."""
     words = need.token.split("-")
     topic = "-".join(words[:-1]) if part.is_field and len(words) > 1 else need.token
     return f"{topic[: TOKEN_CHARS - len('-detail')].rstrip('-')}-detail"
 
 
-def _same(one: str, other: str) -> bool:
+def _same_wording(one: str, other: str) -> bool:
     return bool(one) and " ".join(one.casefold().split()) == " ".join(other.casefold().split())

@@ -1,12 +1,11 @@
-"""What the answers that an answer was made from say of one another, and how it puts them together (SPEC-012 §9, DPE-19).
+"""Cross-agent checks of a fan-in: contradictions between merged answers, and the flow of their synthesis (SPEC-012 §9).
 
-At a fan-in every merged answer is held against those before it, claim by claim, by the judge of stage 6: embeddings
-propose the nearest claims, NLI and the value rules decide. The answer itself is held against all of them in the same
-way. What two agents say of two companies, in words that name neither, is no contradiction (subjects.py).
+Each merged answer is compared with those before it, claim by claim, as in stage 6: embeddings propose the nearest
+claims, NLI and the value rules decide. The answer itself is compared with all of them in the same way. Statements of
+two agents about two companies, in words that name neither, are no contradiction (subjects.py).
 
-Whether the answer reads as one document is measured where it would show that it was pasted: with the four signals of
-SPEC-005 §11.3 between each paragraph and the next. What was made of *n* reports has *n* - 1 seams, and so its *n* - 1
-weakest places count.
+The flow of the answer (DPE-19) is measured where pasted text would show: the four signals of SPEC-005 §11.3, between
+each paragraph and the next. A synthesis of *n* reports has *n* - 1 seams, so its *n* - 1 weakest joints count.
 """
 
 from __future__ import annotations
@@ -29,12 +28,11 @@ from interlock.dpe.inference.port import EMBEDDING_WIDTH, Floats, Inference
 from interlock.dpe.quality import coherence
 from interlock.dpe.quality.coherence import CrossWindow, EarlierClaims, wording
 from interlock.dpe.quality.coverage import AgentAnswer, Covered, SubQuery, coverage, score
-from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile, continued
-from interlock.dpe.quality.profile import heard as heard_of
+from interlock.dpe.quality.profile import EmbeddedProfile, TextProfile, continued, embed_profile
 from interlock.dpe.request import Output, Request
 
 TYPES = {"numeric": "NUMERICAL", "minor": "NUMERICAL", "temporal": "TEMPORAL", "logical": "DIRECT", "stance": "DIRECT"}
-"""The report's word for each kind of disagreement.py."""
+"""The report's type for each kind of ``comparison.disagreement``."""
 
 SHORTEST_WORDS = 15
 PASSAGE_SENTENCES = 3
@@ -45,7 +43,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class Between:
-    """Two merged answers that contradict each other, and how."""
+    """A contradiction between two merged answers."""
 
     source_a: str
     claim_a: str
@@ -61,31 +59,31 @@ class Between:
 
 @dataclass(frozen=True)
 class Merged:
-    """A merged answer, read: what it says, and what its claims speak of."""
+    """A merged answer, with its profile and the subjects of its claims."""
 
-    said: AgentAnswer
+    answer: AgentAnswer
     subjects: Subjects
 
     @property
     def claims(self) -> int:
-        """How many of its claims are compared."""
-        return len(self.said.heard.profile.claims)
+        """Number of its claims that are compared."""
+        return len(self.answer.profile.text.claims)
 
 
 @dataclass(frozen=True)
 class FanIn:
-    """The merged answers and what contradicts what among them."""
+    """The merged answers and the contradictions among them."""
 
     answers: tuple[Merged, ...] = ()
     between: tuple[Between, ...] = ()
 
     @property
     def claims(self) -> int:
-        """The checked claims of all merged answers."""
+        """Number of checked claims in all merged answers."""
         return sum(one.claims for one in self.answers)
 
     def contradicted(self) -> int:
-        """Return how many claims of merged answers another one contradicts; what is minor is left out."""
+        """Return the number of claims that another merged answer contradicts. Minor contradictions do not count."""
         grave = [each for each in self.between if each.found.severity != "LOW"]
         return len({side for each in grave for side in ((each.source_a, each.claim_a), (each.source_b, each.claim_b))})
 
@@ -95,7 +93,7 @@ NOTHING_MERGED = FanIn()
 
 @dataclass(frozen=True)
 class CrossAgent:
-    """What the report says of a fan-in. ``None`` is what cannot be said."""
+    """The report's section on a fan-in. ``None`` marks a value that could not be computed."""
 
     merged: int
     between: tuple[Between, ...]
@@ -104,29 +102,29 @@ class CrossAgent:
     flow: float | None
 
 
-def _merged(said: AgentAnswer, text: str, _: Cancelled) -> Merged:
-    return Merged(said, subjects(said.heard.profile.claims, {0: text}, asked=said.asked))
+def _merged(answer: AgentAnswer, text: str, _: Cancelled) -> Merged:
+    return Merged(answer, subjects(answer.profile.text.claims, {0: text}, sub_query=answer.sub_query))
 
 
-def _spoken_of(reading: ChoiceReading, request: Request) -> Subjects:
+def _reading_subjects(reading: ChoiceReading, request: Request) -> Subjects:
     return subjects(reading.checked, {number: output.text for number, output in enumerate(request.outputs)})
 
 
-def _of_one_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
-    known, texts = _spoken_of(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
-    return [each for each in found if not differ(known, texts[each.claim_id], known, each.other_text)]
+def _keep_same_subject(reading: ChoiceReading, request: Request, found: Sequence[Contradiction]) -> list[Contradiction]:
+    own_subjects, texts = _reading_subjects(reading, request), {claim.claim_id: claim.text for claim in reading.checked}
+    return [each for each in found if not differ(own_subjects, texts[each.claim_id], own_subjects, each.other_text)]
 
 
 async def fan_in(answers: Sequence[Merged], *, inference: Inference, language: Language) -> FanIn:
-    """Return the merged answers with every contradiction between two of them, the first one's claim first."""
+    """Return the merged answers with every contradiction between two of them, the earlier answer's claim first."""
     found: list[Between] = []
     for number in range(1, len(answers)):
-        now = answers[number].said
+        now = answers[number].answer
         seen = await against(
-            now.heard.profile.claims, now.heard.claims, answers[number].subjects, answers[:number],
+            now.profile.text.claims, now.profile.claims, answers[number].subjects, answers[:number],
             inference=inference, language=language,
         )  # fmt: skip
-        texts = {claim.claim_id: claim.text for claim in now.heard.profile.claims}
+        texts = {claim.claim_id: claim.text for claim in now.profile.text.claims}
         found += [Between(each.window_id, each.other_text, now.source_id, texts[each.claim_id], each) for each in seen]
     return FanIn(tuple(answers), tuple(found))
 
@@ -134,36 +132,43 @@ async def fan_in(answers: Sequence[Merged], *, inference: Inference, language: L
 async def against(
     claims: Sequence[Claim],
     vectors: Floats,
-    spoken_of: Subjects,
+    own_subjects: Subjects,
     answers: Sequence[Merged],
     *,
     inference: Inference,
     language: Language,
 ) -> list[CrossWindow]:
-    """Return what *claims* contradict in *answers*, whose source is named as the window; other subjects are left out."""
-    found = await coherence.contradictions(claims, vectors, _together(answers), inference=inference, language=language)
+    """Return what *claims* contradict in *answers*, with the source as window.
+
+    Claims of other subjects are left out.
+    """
+    found = await coherence.contradictions(
+        claims, vectors, _merged_claims(answers), inference=inference, language=language
+    )
     texts = {claim.claim_id: claim.text for claim in claims}
-    known = {one.said.source_id: one.subjects for one in answers}
+    answer_subjects = {one.answer.source_id: one.subjects for one in answers}
     return [
-        each for each in found if not differ(spoken_of, texts[each.claim_id], known[each.window_id], each.other_text)
+        each
+        for each in found
+        if not differ(own_subjects, texts[each.claim_id], answer_subjects[each.window_id], each.other_text)
     ]
 
 
-def _together(answers: Sequence[Merged]) -> EarlierClaims:
-    """Return all claims of the answers, each wording of a subject once: what was said first stands for it."""
+def _merged_claims(answers: Sequence[Merged]) -> EarlierClaims:
+    """Return all claims of the answers. Of claims with the same wording and subject, the first stands for all."""
     rows: dict[tuple[str, tuple[Subject, ...], frozenset[str]], tuple[Claim, Floats, str]] = {}
     for one in answers:
-        windows = coherence.claims_of(one.said.source_id, one.said.heard)
-        for claim, vector in windows:
+        claims = coherence.window_claims(one.answer.source_id, one.answer.profile)
+        for claim, vector in claims:
             key = (wording(claim.text), one.subjects.of(claim.text), one.subjects.years)
-            rows.setdefault(key, (claim, vector, one.said.source_id))
-    return coherence.stacked(rows.values(), EMBEDDING_WIDTH)
+            rows.setdefault(key, (claim, vector, one.answer.source_id))
+    return coherence.stack_claims(rows.values(), EMBEDDING_WIDTH)
 
 
 def passages(text: str, language: Language) -> tuple[str, ...]:
-    """Return the paragraphs of a text; a heading or a short line goes with what follows it.
+    """Return the paragraphs of a text. A heading or a short line is joined to what follows it.
 
-    A text without paragraphs is taken in runs of three sentences, so that to paste without a blank line hides no seam.
+    A text without paragraphs is cut into runs of three sentences, so that pasting without a blank line hides no seam.
     """
     found = list(_paragraphs(text))
     if len(found) > 1:
@@ -178,7 +183,7 @@ def _paragraphs(text: str) -> Iterator[str]:
 
 
 def _joined(parts: Sequence[str]) -> list[str]:
-    """Return the parts, those that are too short to be measured put together with the next one, or the last before."""
+    """Return the parts, with each part that is too short to measure joined to the next, or to the last before it."""
     found: list[str] = []
     held = ""
     for part in parts:
@@ -191,10 +196,10 @@ def _joined(parts: Sequence[str]) -> list[str]:
     return found
 
 
-def stitched(heard: Sequence[EmbeddedProfile], merged: int) -> float | None:
-    """Return how much a text reads as one document, given its passages; ``None`` with fewer than two."""
+def stitched(profiles: Sequence[EmbeddedProfile], merged: int) -> float | None:
+    """Return how much the passages of a text read as one document, or ``None`` with fewer than two passages."""
     joints = sorted(
-        continued(one, other).score for one, other in pairwise([each for each in heard if each.profile.sentences])
+        continued(one, other).score for one, other in pairwise([each for each in profiles if each.text.sentences])
     )
     if not joints:
         return None
@@ -203,28 +208,28 @@ def stitched(heard: Sequence[EmbeddedProfile], merged: int) -> float | None:
 
 
 @dataclass(frozen=True)
-class Stages:
-    """Stages 6, 8 and 9 over a fan-in, on the models and the readings of a pipeline."""
+class FanInStages:
+    """Stages 6, 8 and 9 over a fan-in, with the models and readers of a pipeline."""
 
     language: Language
     inference: Inference
     most_claims: int
-    """The most claims that all merged answers may make."""
+    """Upper bound for the claims of all merged answers together."""
     method: Method
     recall: Callable[[str], Awaitable[EmbeddedProfile]]
-    """Reads an earlier answer, or remembers it."""
+    """Return the profile of an earlier answer, from the cache or read now."""
     read: Callable[[Sequence[Output]], Awaitable[Sequence[TextProfile]]]
-    """Reads texts, each as a choice of its own; a masked one comes more than once, its last reading counts."""
+    """Read texts, each as its own choice. A masked text has several readings; the last one counts."""
 
-    async def fan_in(self, request: Request) -> FanIn:
-        """Read the merged answers and hold each against the others.
+    async def compare_answers(self, request: Request) -> FanIn:
+        """Read the merged answers and compare each with those before it.
 
-        Refused with CLAIM_LIMIT_EXCEEDED or MERGED_CLAIM_LIMIT_EXCEEDED where they make more claims than are compared.
+        Refused with CLAIM_LIMIT_EXCEEDED or MERGED_CLAIM_LIMIT_EXCEEDED when they make more claims than are compared.
         """
         answers = []
         for one in request.merged:
-            said = AgentAnswer(one.source_id, await self.recall(one.text), one.sub_query)
-            answers.append(await self.language.run(partial(_merged, said, one.text), stage="6"))
+            answer = AgentAnswer(one.source_id, await self.recall(one.text), one.sub_query)
+            answers.append(await self.language.run(partial(_merged, answer, one.text), stage="6"))
         limit, found = self.most_claims, sum(one.claims for one in answers)
         if found > limit:
             raise exhausted(
@@ -234,51 +239,60 @@ class Stages:
         return await fan_in(answers, inference=self.inference, language=self.language)
 
     async def contradicted(
-        self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, known: Sequence[CrossWindow]
+        self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, earlier: Sequence[CrossWindow]
     ) -> list[CrossWindow]:
-        """Return what a choice contradicts in the merged answers, beside what is *known* of the same words."""
+        """Return what a choice contradicts in the merged answers, without pairs already in *earlier*."""
         if not merged.answers:
             return []
-        spoken_of = await self.language.run(lambda _: _spoken_of(reading, request), stage="6")
-        found = await against(
-            reading.checked, vectors, spoken_of, merged.answers, inference=self.inference, language=self.language
+        own_subjects = await self.language.run(lambda _: _reading_subjects(reading, request), stage="6")
+        contradicted = await against(
+            reading.checked, vectors, own_subjects, merged.answers, inference=self.inference, language=self.language
         )
-        said = {(each.claim_id, wording(each.other_text)) for each in known}
-        return [each for each in found if (each.claim_id, wording(each.other_text)) not in said]
+        reported = {(each.claim_id, wording(each.other_text)) for each in earlier}
+        return [each for each in contradicted if (each.claim_id, wording(each.other_text)) not in reported]
 
-    async def of_one_subject(
+    async def drop_other_subjects(
         self, readings: Sequence[ChoiceReading], request: Request, found: list[list[Contradiction]]
     ) -> list[list[Contradiction]]:
-        """Return what was *found* inside each choice, for a fan-in without the pairs that speak of different things.
+        """Return the contradictions *found* within each choice.
 
-        A synthesis tells in turn what each report says of its own subject.
+        For a fan-in, pairs about different subjects are dropped.
+
+        A synthesis reports in turn what each report says about its own subject.
         """
         if not request.merged:
             return found
 
         def kept(_: Cancelled) -> list[list[Contradiction]]:
-            return [_of_one_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)]
+            return [
+                _keep_same_subject(reading, request, inside) for reading, inside in zip(readings, found, strict=True)
+            ]
 
         return await self.language.run(kept, stage="3c")
 
     async def report(
         self, request: Request, parts: Sequence[SubQuery], needed: Floats, merged: FanIn
     ) -> CrossAgent | None:
-        """Return what the report says of the fan-in, *needed* being the vectors of all needs; ``None`` without one."""
+        """Return the report's section on the fan-in, or ``None`` without one.
+
+        *needed* holds the vectors of all needs.
+        """
         if not merged.answers:
             return None
-        said = [one.said for one in merged.answers]
+        answers = [one.answer for one in merged.answers]
         covered = await self.language.run(
-            lambda _: coverage(parts, needed, said, method=self.method) if parts else (), stage="8"
+            lambda _: coverage(parts, needed, answers, method=self.method) if parts else (), stage="8"
         )
-        flows = [await self._stitched(output.text, len(said)) for output in request.outputs if output.kind == "content"]
-        told = [each for each in flows if each is not None]
-        return CrossAgent(len(said), merged.between, covered, score(covered), min(told, default=None))
+        flows = [
+            await self._stitched(output.text, len(answers)) for output in request.outputs if output.kind == "content"
+        ]
+        measured = [each for each in flows if each is not None]
+        return CrossAgent(len(answers), merged.between, covered, score(covered), min(measured, default=None))
 
     async def _stitched(self, text: str, merged: int) -> float | None:
-        cut = await self.language.run(lambda _: passages(text, self.language), stage="9")
-        if len(cut) < 2:
+        parts = await self.language.run(lambda _: passages(text, self.language), stage="9")
+        if len(parts) < 2:
             return None
-        profiles = await self.read([Output(number, passage) for number, passage in enumerate(cut)])
-        heard = [await heard_of(each, self.inference) for each in profiles]
-        return await self.language.run(lambda _: stitched(heard, merged), stage="9")
+        profiles = await self.read([Output(number, passage) for number, passage in enumerate(parts)])
+        embedded = [await embed_profile(each, self.inference) for each in profiles]
+        return await self.language.run(lambda _: stitched(embedded, merged), stage="9")

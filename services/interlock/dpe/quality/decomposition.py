@@ -1,4 +1,4 @@
-"""The query as it arrives, as the information needs in it: a long prompt is searched for what it asks (SPEC-005 §10.2)."""
+"""Stage 8a on a raw query: the sentences of a prompt that ask for something, as information needs (SPEC-005 §10.2)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MAX_CHARS = 16_000
 
 
 def decomposed(query: str, language: Language) -> tuple[tuple[Need, ...], str]:
-    """Return the needs of a query, or none and why: what stage 8 cannot say is absent.
+    """Return the needs of a query, or no needs and the reason, which the report gives for stage 8.
 
-    Of a query with sentences that ask, only those count; the rest is material.
+    If some sentences of a query ask for something, only those count; the rest is material.
     """
     sentences = [
         block.text.cut(start, end).chars

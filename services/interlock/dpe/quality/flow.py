@@ -1,7 +1,7 @@
-"""Stage 9, flow: whether an answer reads as the continuation of the one before it (SPEC-005 §11.3, §11.4).
+"""Stage 9, flow: whether an answer reads as a continuation of the previous one (SPEC-005 §11.3, §11.4).
 
-The answer before it is the last one that was released. An answer that is the first, or that follows nothing but empty
-ones, has nothing to continue: its flow is absent, not good.
+The previous answer is the last released one with any text. A first answer has nothing to continue, so its flow is
+absent, not good.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _TRANSITION = pattern(r"[\s\p{P}]*(?:" + "|".join(_MARKERS) + r")(?:[^\p{L}\p{N}
 
 @dataclass(frozen=True)
 class FlowSignals:
-    """The four inputs, 0.0 worst, 1.0 best."""
+    """The four signals, each from 0.0 (worst) to 1.0 (best)."""
 
     opening_coherence: float
     topic_continuity: float
@@ -61,37 +61,37 @@ class FlowSignals:
 
 @dataclass(frozen=True)
 class Flow:
-    """The score and what it came from."""
+    """The flow score and its signals."""
 
     score: float
     signals: FlowSignals
 
 
 def weights() -> dict[str, float]:
-    """Return the weight of each signal (§11.4); they sum to 1.0."""
+    """Return the weight of each signal (§11.4). They sum to 1.0."""
     return dict(_WEIGHTS)
 
 
 def flow(signals: FlowSignals) -> Flow:
-    """Return the flow score of §11.4."""
+    """Return the flow score (§11.4)."""
     values = {name: min(1.0, max(0.0, value)) for name, value in asdict(signals).items()}
     score = math.fsum(_WEIGHTS[name] * value for name, value in values.items())
     return Flow(min(1.0, score), FlowSignals(**values))
 
 
 def opening(sentences: Sequence[str]) -> str:
-    """Return what an answer opens with (signal 9a)."""
+    """Return the opening sentences of an answer (signal 9a)."""
     return " ".join(sentences[:OPENING_SENTENCES])
 
 
 def closing(sentences: Sequence[str]) -> str:
-    """Return what an answer closes with (signal 9a)."""
+    """Return the closing sentences of an answer (signal 9a)."""
     return " ".join(sentences[-CLOSING_SENTENCES:])
 
 
 def has_transition(sentences: Sequence[str]) -> bool:
-    """Whether one of the first three sentences starts with a phrase that continues (signal 9d).
+    """Whether one of the first three sentences starts with a continuing phrase (signal 9d).
 
-    Phrases that only close ("In conclusion") are not among them: §11.2 shows one as an abrupt opening.
+    Phrases that only close ("In conclusion") do not count: §11.2 shows one as an abrupt opening.
     """
     return any(_TRANSITION.match(sentence) for sentence in sentences[:TRANSITION_SENTENCES])

@@ -1,8 +1,8 @@
-"""What the quality stages know of a text: its sentences, claims, 4-grams, register and topics, and their vectors.
+"""The profile of a text for the quality stages: sentences, claims, 4-grams, register and topics, with their vectors.
 
-All of it comes from one parse, that of stage 1: a ``Listener`` stands between the reader and the parser, and notes how
-each sentence is written while it passes. Earlier answers come back with every window of a session, so what was read of
-them is kept, by the hash of the text, up to a number of rows.
+The profile comes from the parse of stage 1: a ``StyleRecorder`` stands between reader and parser and records the style
+of each sentence. Earlier answers return with every window of a session, so their profiles are cached by the hash of the
+text, up to a number of vectors.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.quality import flow, register, repetition, topics
-from interlock.dpe.quality.register import Register, Voice, register_of, voice_of
+from interlock.dpe.quality.register import Register, Voice, sentence_voice, text_register
 from interlock.dpe.quality.repetition import Gram
 from interlock.dpe.quality.topics import Phrase
 from interlock.dpe.text.segmentation import Parsed
@@ -27,35 +27,35 @@ REMEMBERED_ROWS = 16_384
 
 
 @dataclass(frozen=True)
-class Manner:
-    """How one sentence is written, and what it names."""
+class SentenceStyle:
+    """The voice of one sentence and its noun phrases."""
 
     voice: Voice
     phrases: tuple[Phrase, ...]
 
 
 @dataclass(frozen=True)
-class Listener:
-    """A parser that notes the manner of each sentence that passes."""
+class StyleRecorder:
+    """A parser that records the style of each sentence it returns."""
 
     language: Language
-    manners: dict[Sentence, Manner] = field(default_factory=dict)
+    styles: dict[Sentence, SentenceStyle] = field(default_factory=dict)
 
     def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
         """Return what the parser returns."""
         found, hidden = self.language.parsed(text, choice_index=choice_index, first_index=first_index)
-        return self._noted(found), hidden
+        return self._recorded(found), hidden
 
-    def _noted(self, found: Iterator[Parsed]) -> Iterator[Parsed]:
+    def _recorded(self, found: Iterator[Parsed]) -> Iterator[Parsed]:
         for sentence in found:
-            phrases = topics.phrases_of(sentence.tokens)
-            self.manners[sentence.sentence] = Manner(voice_of(sentence.tokens), phrases)
+            phrases = topics.noun_phrases(sentence.tokens)
+            self.styles[sentence.sentence] = SentenceStyle(sentence_voice(sentence.tokens), phrases)
             yield sentence
 
 
 @dataclass(frozen=True)
 class TextProfile:
-    """What the words of a text tell, without any model's vectors."""
+    """The features of a text that need no embedding."""
 
     sentences: tuple[str, ...]
     claims: tuple[Claim, ...]
@@ -66,15 +66,15 @@ class TextProfile:
 
     @property
     def rows(self) -> int:
-        """How many vectors it takes."""
+        """Number of its vectors."""
         return len(self.sentences) + len(self.claims) + len(self.topics) + 2
 
 
 @dataclass(frozen=True)
 class EmbeddedProfile:
-    """A profile with its vectors, row by row."""
+    """A text profile with its vectors, one row for each item."""
 
-    profile: TextProfile
+    text: TextProfile
     sentences: Floats
     claims: Floats
     topics: Floats
@@ -82,55 +82,58 @@ class EmbeddedProfile:
     closing: Floats
 
 
-def profile(reading: ChoiceReading, manners: Mapping[Sentence, Manner]) -> TextProfile:
-    """Return the profile of a choice that was read through a ``Listener``."""
+def profile(reading: ChoiceReading, styles: Mapping[Sentence, SentenceStyle]) -> TextProfile:
+    """Return the profile of a choice that was read through a ``StyleRecorder``."""
     sentences = tuple(sentence.text for sentence in reading.sentences)
-    noted = [manners[sentence] for sentence in reading.sentences]
+    sentence_styles = [styles[sentence] for sentence in reading.sentences]
     grams = tuple(repetition.grams(sentences))
     return TextProfile(
         sentences=sentences,
         claims=tuple(reading.checked),
         grams=grams,
         gram_set=frozenset(grams),
-        register=register_of([manner.voice for manner in noted]),
-        topics=topics.topics_of([phrase for manner in noted for phrase in manner.phrases]),
+        register=text_register([style.voice for style in sentence_styles]),
+        topics=topics.main_topics([phrase for style in sentence_styles for phrase in style.phrases]),
     )
 
 
-async def heard(found: TextProfile, inference: Inference, *, whole: bool = True) -> EmbeddedProfile:
-    """Return the profile with its vectors, asked for at once; not *whole*: without those that only flow needs."""
-    ends = [flow.opening(found.sentences), flow.closing(found.sentences)]
+async def embed_profile(profile: TextProfile, inference: Inference, *, whole: bool = True) -> EmbeddedProfile:
+    """Return the profile with its vectors, from one call.
+
+    If not *whole*, the vectors that only flow needs are left out.
+    """
+    ends = [flow.opening(profile.sentences), flow.closing(profile.sentences)]
     parts = [
-        list(found.sentences),
-        [claim.text for claim in found.claims],
-        [phrase for _, phrase in found.topics] if whole else [],
-        ends if whole and found.sentences else [],
+        list(profile.sentences),
+        [claim.text for claim in profile.claims],
+        [phrase for _, phrase in profile.topics] if whole else [],
+        ends if whole and profile.sentences else [],
     ]
     vectors = await inference.embed([text for part in parts for text in part])
-    cut = [sum(map(len, parts[:n])) for n in range(5)]
-    rows = [vectors[cut[n] : cut[n + 1]] for n in range(4)]
-    return EmbeddedProfile(found, rows[0], rows[1], rows[2], rows[3][:1], rows[3][1:])
+    bounds = [sum(map(len, parts[:n])) for n in range(5)]
+    rows = [vectors[bounds[n] : bounds[n + 1]] for n in range(4)]
+    return EmbeddedProfile(profile, rows[0], rows[1], rows[2], rows[3][:1], rows[3][1:])
 
 
 def continued(prior: EmbeddedProfile, current: EmbeddedProfile) -> flow.Flow:
-    """Return how a text continues one that says something (§11.3)."""
-    said, heard = current.profile, prior.profile
-    alike = 0.0
-    if said.register is not None and heard.register is not None:
-        alike = register.consistency(said.register, heard.register)
-    opening = float(current.opening[0] @ prior.closing[0]) if said.sentences else 0.0
+    """Return the flow from *prior*, which has text, to *current* (§11.3)."""
+    text, prior_text = current.text, prior.text
+    register_score = 0.0
+    if text.register is not None and prior_text.register is not None:
+        register_score = register.consistency(text.register, prior_text.register)
+    opening = float(current.opening[0] @ prior.closing[0]) if text.sentences else 0.0
     return flow.flow(
         flow.FlowSignals(
             opening_coherence=opening,
-            topic_continuity=topics.continuity(said.topics, heard.topics, current.topics, prior.topics),
-            register_consistency=alike,
-            transition_presence=float(flow.has_transition(said.sentences)),
+            topic_continuity=topics.continuity(text.topics, prior_text.topics, current.topics, prior.topics),
+            register_consistency=register_score,
+            transition_presence=float(flow.has_transition(text.sentences)),
         )
     )
 
 
 class Memory:
-    """Profiles of recent answers; the ones not asked for longest go when there are too many rows."""
+    """An LRU cache for the profiles of recent answers, bounded by the number of their vectors."""
 
     def __init__(self, rows: int = REMEMBERED_ROWS) -> None:
         self._most = rows
@@ -138,22 +141,22 @@ class Memory:
         self._kept: OrderedDict[bytes, TextProfile | EmbeddedProfile] = OrderedDict()
 
     def recall(self, text: str) -> TextProfile | EmbeddedProfile | None:
-        """Return what is known of a text."""
+        """Return the cached profile of a text, with or without vectors, or ``None``."""
         key = _key(text)
-        found = self._kept.get(key)
-        if found is not None:
+        profile = self._kept.get(key)
+        if profile is not None:
             self._kept.move_to_end(key)
-        return found
+        return profile
 
-    def keep(self, text: str, found: TextProfile | EmbeddedProfile) -> None:
-        """Remember a text; one that alone is too much is not kept."""
+    def keep(self, text: str, profile: TextProfile | EmbeddedProfile) -> None:
+        """Cache a profile. One that alone exceeds the bound is not kept."""
         key = _key(text)
         if (old := self._kept.pop(key, None)) is not None:
             self._rows -= _rows(old)
-        if _rows(found) > self._most:
+        if _rows(profile) > self._most:
             return
-        self._kept[key] = found
-        self._rows += _rows(found)
+        self._kept[key] = profile
+        self._rows += _rows(profile)
         while self._rows > self._most:
             self._rows -= _rows(self._kept.popitem(last=False)[1])
 
@@ -162,5 +165,5 @@ def _key(text: str) -> bytes:
     return hashlib.sha256(text.encode(errors="surrogatepass")).digest()
 
 
-def _rows(found: TextProfile | EmbeddedProfile) -> int:
-    return (found.profile if isinstance(found, EmbeddedProfile) else found).rows
+def _rows(profile: TextProfile | EmbeddedProfile) -> int:
+    return (profile.text if isinstance(profile, EmbeddedProfile) else profile).rows

@@ -1,8 +1,8 @@
-"""Stage 8a, query decomposition: the information needs that a query has (SPEC-005 §10.2, SPEC-003 §5.2).
+"""Stage 8a, query decomposition: the information needs of a query (SPEC-005 §10.2, SPEC-003 §5.2).
 
-Rules over the words and tags of the sentences that ask for something; what is only told stays out. A sentence is cut
-where a new command or question starts. "Compare A and B" asks for A, for B, and for the comparison; what is
-coordinated is asked for one by one; "for each" means each of what was named before.
+Rules over words and tags of the sentences that ask for something; statements are ignored. A sentence is cut where a new
+command or question starts. "Compare A and B" asks for A, for B and for the comparison. Coordinated items are separate
+needs. "For each" refers to the items named before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _WORD = pattern(r"[a-z0-9]+")
 
 @dataclass(frozen=True)
 class Need:
-    """One information need: its text, a header-safe name, and for a comparison what is compared."""
+    """One information need: its text, a header-safe token, and for a comparison the compared items."""
 
     text: str
     token: str = ""
@@ -55,7 +55,7 @@ class Need:
 
 @dataclass
 class _Query:
-    """What is known while a query is read: its needs so far, and what was last named one by one."""
+    """State while a query is read: its needs so far, and the items last enumerated."""
 
     needs: list[Need] = field(default_factory=list)
     items: tuple[str, ...] = ()
@@ -64,7 +64,7 @@ class _Query:
 
 
 def asks(sentence: str) -> bool:
-    """Whether a sentence asks for something, by its words alone."""
+    """Whether a sentence asks for something, judged by its words alone."""
     words = _WORD.findall(sentence.lower()[:400])
     first = next((word for word in words if word not in _POLITE), "")
     return sentence.rstrip().endswith("?") or "please" in words or first in _COMMANDS | _ASKING or bool(
@@ -73,7 +73,7 @@ def asks(sentence: str) -> bool:
 
 
 def needs(sentences: Sequence[Any]) -> list[Need]:
-    """Return the information needs of parsed sentences, in order, each once, with tokens that differ."""
+    """Return the distinct information needs of parsed sentences, in order, with unique tokens."""
     query = _Query()
     for sentence in sentences:
         for clause in _clauses([token for token in sentence if not token.is_space]):
@@ -82,11 +82,11 @@ def needs(sentences: Sequence[Any]) -> list[Need]:
     for need in query.needs:
         if any(c.isalnum() for c in need.text):
             distinct.setdefault(need.text.casefold(), need)
-    return tokenised(list(distinct.values()))
+    return with_tokens(list(distinct.values()))
 
 
 def _clauses(tokens: Sequence[Any]) -> list[list[Any]]:
-    """Cut a sentence where a conjunction or a comma is followed by a command or a question word."""
+    """Cut a sentence where a conjunction or a punctuation mark is followed by a command or a question word."""
     found: list[list[Any]] = [[]]
     for number, token in enumerate(tokens):
         before = tokens[number - 1] if number else None
@@ -113,7 +113,7 @@ def _read(clause: list[Any], query: _Query) -> None:
     body, each = _without_each(body)
     if question:
         query.needs.append(Need(_resolved(body, query)))
-        query.about = _last_thing(body) or query.about
+        query.about = _last_noun_phrase(body) or query.about
         return
     if each and query.items:
         head = written(body)
@@ -122,7 +122,7 @@ def _read(clause: list[Any], query: _Query) -> None:
         ]  # fmt: skip
         return
     resolved = _resolved(body, query)
-    query.about = _last_thing(body) or query.about
+    query.about = _last_noun_phrase(body) or query.about
     found = coordination(body, comparing=comparing)
     if found is None:
         query.needs.append(Need(resolved))
@@ -140,7 +140,7 @@ def _read(clause: list[Any], query: _Query) -> None:
 
 def _coordinated(found: Coordination, query: _Query, *, comparing: bool) -> None:
     texts = [found.text(item) for item in found.items]
-    # "For each" means names alone ("GDPR"), and otherwise the whole of what was asked ("causes of diabetes").
+    # "For each" refers to bare names ("GDPR"), otherwise to whole requests ("causes of diabetes").
     query.items, query.named = (found.items if found.named else tuple(texts)), found.named
     deeper = coordination(found.suffix, comparing=False)
     for text in texts:
@@ -156,7 +156,7 @@ def _coordinated(found: Coordination, query: _Query, *, comparing: bool) -> None
 
 
 def _body(clause: list[Any]) -> tuple[bool, bool, list[Any]]:
-    """Return whether a clause compares, whether it is a question, and what it asks for."""
+    """Return whether a clause compares, whether it is a question, and the tokens of what it asks for."""
     tokens = list(clause)
     while tokens and (tokens[-1].is_punct or tokens[-1].lower_ in CONJUNCTIONS):
         tokens.pop()
@@ -176,7 +176,7 @@ def _body(clause: list[Any]) -> tuple[bool, bool, list[Any]]:
 
 
 def _unframed(tokens: list[Any]) -> list[Any]:
-    """Return what stays without "me", "about", "the", "an overview of"."""
+    """Return the tokens without a leading frame: "me", "about", "the", "an overview of"."""
     while len(tokens) > 1:
         if tokens[0].lower_ in _FRAMES:
             tokens = tokens[1:]
@@ -188,7 +188,7 @@ def _unframed(tokens: list[Any]) -> list[Any]:
 
 
 def _without_each(body: list[Any]) -> tuple[list[Any], bool]:
-    """Return the body without "for each (of them)", and whether it had that."""
+    """Return the body without "for each (of them)", and whether it had that phrase."""
     for at in range(len(body) - 1):
         if body[at].lower_ in {"for", "of", "in"} and body[at + 1].lower_ in {"each", "both"}:
             tail = [token.lower_ for token in body[at + 2 :]]
@@ -203,7 +203,7 @@ def _is_between(found: Coordination) -> bool:
 
 
 def _resolved(body: Sequence[Any], query: _Query) -> str:
-    """Return the words of a need, with what was named last in place of "it" and "them"."""
+    """Return the text of a need, with "it" and "them" replaced by their antecedent."""
     if not query.about or not any(token.lower_ in _ITS and token.pos_ == "PRON" for token in body):
         return written(body)
     parts = []
@@ -214,15 +214,15 @@ def _resolved(body: Sequence[Any], query: _Query) -> str:
     return " ".join("".join(parts).split())
 
 
-def _last_thing(body: Sequence[Any]) -> str:
-    """Return the last thing that a clause names, which a pronoun after it stands for."""
+def _last_noun_phrase(body: Sequence[Any]) -> str:
+    """Return the last noun phrase of a clause, the antecedent of a later pronoun."""
     inside = {token.i for token in body}
     chunks = [c for c in body[0].doc.noun_chunks if c.root.i in inside and c.root.pos_ != "PRON"] if body else []
     return chunks[-1].text if chunks else ""
 
 
-def tokenised(found: Sequence[Need]) -> list[Need]:
-    """Return the needs with names for headers: nothing but a-z, 0-9 and hyphens, and no two alike."""
+def with_tokens(found: Sequence[Need]) -> list[Need]:
+    """Return the needs with header-safe tokens: unique, and made of a-z, 0-9 and hyphens only."""
     taken: set[str] = set()
     named = []
     for number, need in enumerate(found, 1):

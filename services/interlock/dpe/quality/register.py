@@ -1,8 +1,8 @@
-"""Register: how a text is written, and whether two texts are written alike (SPEC-005 §11.3, signal 9c).
+"""Register: the style of a text, and whether two texts share it (SPEC-005 §11.3, signal 9c).
 
-Measured on the parse of stage 1. Vocabulary complexity is the mean length of a word, which does not depend on how long
-the text is. A share of sentences (passive) is compared by percentage points, since a share of nothing has no tenth.
-Personal pronouns are those of the first and second person: "it" and "they" belong to the matter, not to the manner.
+Measured on the parse of stage 1. Vocabulary complexity is the mean word length, which does not depend on the length of
+the text. The share of passive sentences is compared in percentage points, because a share may be zero. Personal
+pronouns are those of the first and second person; "it" and "they" belong to the content, not to the style.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PASSIVE = frozenset({"nsubjpass", "auxpass", "csubjpass"})
 
 @dataclass(frozen=True)
 class Voice:
-    """How one sentence is written."""
+    """Style features of one sentence."""
 
     words: int
     letters: int
@@ -38,7 +38,7 @@ class Voice:
 
 @dataclass(frozen=True)
 class Register:
-    """How a text is written, over all its sentences."""
+    """Style features of a text, averaged over its sentences."""
 
     sentence_length: float
     word_length: float
@@ -46,8 +46,8 @@ class Register:
     persons: frozenset[str]
 
 
-def voice_of(tokens: Sequence[Any]) -> Voice:
-    """Return how a parsed sentence is written."""
+def sentence_voice(tokens: Sequence[Any]) -> Voice:
+    """Return the style features of a parsed sentence."""
     words = [token.lower_ for token in tokens if any(c.isalpha() for c in token.lower_)]
     return Voice(
         words=len(words),
@@ -57,22 +57,22 @@ def voice_of(tokens: Sequence[Any]) -> Voice:
     )
 
 
-def register_of(voices: Sequence[Voice]) -> Register | None:
-    """Return the register of a text; ``None`` for one without a word."""
-    spoken = [voice for voice in voices if voice.words]
-    if not spoken:
+def text_register(voices: Sequence[Voice]) -> Register | None:
+    """Return the register of a text, or ``None`` for a text without a word."""
+    worded = [voice for voice in voices if voice.words]
+    if not worded:
         return None
-    words = sum(voice.words for voice in spoken)
+    words = sum(voice.words for voice in worded)
     return Register(
-        sentence_length=words / len(spoken),
-        word_length=sum(voice.letters for voice in spoken) / words,
-        passive_ratio=sum(voice.passive for voice in spoken) / len(spoken),
-        persons=frozenset[str]().union(*(voice.persons for voice in spoken)),
+        sentence_length=words / len(worded),
+        word_length=sum(voice.letters for voice in worded) / words,
+        passive_ratio=sum(voice.passive for voice in worded) / len(worded),
+        persons=frozenset[str]().union(*(voice.persons for voice in worded)),
     )
 
 
 def consistency(current: Register, prior: Register) -> float:
-    """Return the share of the four register signals that hold, 0.0 to 1.0."""
+    """Return the share of the four register signals that agree, 0.0 to 1.0."""
     held = (
         _within(current.sentence_length, prior.sentence_length, SENTENCE_LENGTH_WITHIN),
         _within(current.word_length, prior.word_length, VOCABULARY_WITHIN),

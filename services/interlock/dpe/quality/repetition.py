@@ -1,13 +1,13 @@
-"""Stage 7, repetition: what an answer says that an earlier answer of the session said already (SPEC-005 §9).
+"""Stage 7, repetition: what an answer repeats from an earlier answer of the session (SPEC-005 §9).
 
-Both ratios count what a reader sees: case, white space, markup and hidden characters are gone, since sentences are those
-of stage 1. The 4-grams run over sentence ends, and each occurrence counts: saying a copied line twice is copying twice.
-An answer of fewer than four words has no 4-gram, so its overlap is 0.0, and its sentences alone decide.
+Both ratios count visible text: case, white space, markup and hidden characters are removed, because the sentences are
+those of stage 1. The 4-grams run across sentence ends, and each occurrence counts: a line copied twice is two copies.
+An answer of fewer than four words has no 4-gram; its overlap is 0.0 and its sentences alone decide.
 
-§9.2 has two bands for each level and does not say how they go together. The worse one counts, except that shared words
-alone make no more than SIGNIFICANT: SEVERE, which calls for another answer, takes sentences that say the same again, in
-the same words or others. So a vector of SPEC-014 (TV-013: one sentence of three copied, half of the 4-grams) comes out
-as printed there, and a copy or a paraphrase of most of an answer is SEVERE.
+§9.2 gives each level two bands and does not combine them. The worse band counts, except that shared words alone reach
+at most SIGNIFICANT: SEVERE calls for a new answer, so it needs sentences that repeat, in the same words or others. With
+this rule TV-013 of SPEC-014 (one sentence of three copied, half of the 4-grams) has the printed result, and a copy or a
+paraphrase of most of an answer is SEVERE.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class EarlierSentence:
 
 @dataclass(frozen=True)
 class Repeated:
-    """A sentence of the answer that an earlier window had, in other words or the same."""
+    """A sentence of the answer that repeats one of an earlier window, verbatim or paraphrased."""
 
     text: str
     window_id: str
@@ -51,7 +51,7 @@ class Repeated:
 
 @dataclass(frozen=True)
 class Repetitions:
-    """Both ratios, the level that follows, and the sentences."""
+    """Both ratios, the resulting level, and the repeated sentences."""
 
     overlap: float
     semantic: float
@@ -60,45 +60,45 @@ class Repetitions:
 
     @property
     def ratio(self) -> float:
-        """The input of the quality score: the larger of both."""
+        """The larger of both ratios, which enters the quality score."""
         return max(self.overlap, self.semantic)
 
 
 def grams(sentences: Sequence[str]) -> list[Gram]:
-    """Return the 4-grams of a text, in order and with their repetitions."""
+    """Return the 4-grams of a text, in order, duplicates included."""
     words = [word.casefold() for sentence in sentences for word in _WORD.findall(sentence)]
     return [tuple(words[at : at + GRAM]) for at in range(len(words) - GRAM + 1)]
 
 
-def overlap(current: Sequence[Gram], known: Sequence[Collection[Gram]]) -> float:
-    """Return the share of the answer's 4-grams that some earlier window had (§9.2, step 7.1)."""
-    shared = sum(any(gram in window for window in known) for gram in current)
+def overlap(current: Sequence[Gram], windows: Sequence[Collection[Gram]]) -> float:
+    """Return the share of the answer's 4-grams that any earlier window contains (§9.2, step 7.1)."""
+    shared = sum(any(gram in window for window in windows) for gram in current)
     return shared / len(current) if current else 0.0
 
 
 def repeated(
     sentences: Sequence[str],
     vectors: Floats,
-    told: Sequence[EarlierSentence],
-    told_vectors: Floats,
+    earlier: Sequence[EarlierSentence],
+    earlier_vectors: Floats,
     *,
     choice_index: int,
 ) -> tuple[Repeated, ...]:
-    """Return the sentences whose nearest earlier one means the same; of equally near ones the oldest (step 7.2)."""
-    if not sentences or not told:
+    """Return the sentences that repeat their nearest earlier sentence. On a tie the oldest one counts (step 7.2)."""
+    if not sentences or not earlier:
         return ()
-    similar = vectors @ told_vectors.T
+    similar = vectors @ earlier_vectors.T
     nearest = np.argmax(similar, axis=1)
     found = []
     for row, (sentence, column) in enumerate(zip(sentences, nearest, strict=True)):
         likeness = min(1.0, float(similar[row, column]))
         if likeness > SAME_ABOVE:
-            found.append(Repeated(sentence, told[column].window_id, likeness, choice_index))
+            found.append(Repeated(sentence, earlier[column].window_id, likeness, choice_index))
     return tuple(found)
 
 
 def repetitions(overlapping: float, found: Sequence[Repeated], sentences: int) -> Repetitions:
-    """Return both ratios with the level: the worse of their two bands, SEVERE by sentences only (step 7.3)."""
+    """Return both ratios with the level: the worse of their bands, SEVERE by sentences only (step 7.3)."""
     semantic = len(found) / sentences if sentences else 0.0
     by_words = min(band(overlapping, OVERLAP_BANDS), Repetition.SIGNIFICANT)
     level = max(by_words, band(semantic, SEMANTIC_BANDS))
@@ -106,7 +106,7 @@ def repetitions(overlapping: float, found: Sequence[Repeated], sentences: int) -
 
 
 def band(ratio: float, bounds: tuple[float, float, float]) -> Repetition:
-    """Return the level of one ratio. As printed: the lower bound of a band is in it, and SEVERE is above the last."""
+    """Return the level of one ratio. The lower bound belongs to a band; SEVERE lies above the last bound."""
     minor, significant, severe = bounds
     if ratio > severe + _ROUNDING:
         return Repetition.SEVERE

@@ -1,8 +1,8 @@
-"""Topics: what a text is about, as its five most frequent clusters of noun phrases (SPEC-005 §11.3, signal 9b).
+"""Topics: the five most frequent clusters of noun phrases of a text (SPEC-005 §11.3, signal 9b).
 
-Deterministic: a phrase is the lemmas of a noun chunk, phrases with the same head are one cluster, clusters rank by how
-often they are named, then by who came first. Two clusters of different texts are the same topic when their heads are,
-or when their phrases mean nearly the same.
+Deterministic: a phrase is the lemmas of a noun chunk, phrases with the same head form a cluster, and clusters rank by
+frequency, then by first mention. Two clusters of different texts are the same topic when their heads are equal or their
+phrases are close in meaning.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _SAYS_NOTHING = frozenset({"DET", "PRON", "PUNCT", "SPACE", "NUM", "ADP", "PART"
 MAX_PHRASE_CHARS = 120
 
 Phrase = tuple[str, str]
-"""The lemma of the head, and the whole phrase in lemmas."""
+"""The lemma of the head, and the whole phrase as lemmas."""
 
 
-def phrases_of(tokens: Any) -> tuple[Phrase, ...]:
+def noun_phrases(tokens: Any) -> tuple[Phrase, ...]:
     """Return the noun phrases of a parsed sentence."""
     found = []
     for chunk in tokens.noun_chunks:
@@ -32,19 +32,19 @@ def phrases_of(tokens: Any) -> tuple[Phrase, ...]:
     return tuple(found)
 
 
-def topics_of(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
-    """Return the five most frequent clusters, each with the phrase that names it most often."""
+def main_topics(phrases: Sequence[Phrase]) -> tuple[Phrase, ...]:
+    """Return the five most frequent clusters, each with its most frequent phrase."""
     clusters: dict[str, Counter[str]] = {}
     for head, phrase in phrases:
         clusters.setdefault(head, Counter())[phrase] += 1
-    ranked = sorted(clusters.items(), key=lambda item: -item[1].total())  # stable: the first named of equals
+    ranked = sorted(clusters.items(), key=lambda item: -item[1].total())  # stable: ties keep the order of mention
     return tuple((head, named.most_common(1)[0][0]) for head, named in ranked[:TOP])
 
 
 def continuity(
     current: Sequence[Phrase], prior: Sequence[Phrase], current_vectors: Floats, prior_vectors: Floats
 ) -> float:
-    """Return the Jaccard similarity of two sets of topics, each topic matched at most once, the nearest first."""
+    """Return the Jaccard similarity of two topic lists. Each topic matches at most once, nearest pairs first."""
     if not current or not prior:
         return 0.0
     similar = current_vectors @ prior_vectors.T

@@ -1,9 +1,9 @@
-"""Text of an answer that speaks to whoever judges it (SPEC-005 §21.2, reliability.md A-25).
+"""Detection of answer text that addresses the judge (SPEC-005 §21.2, reliability.md A-25).
 
-An answer has no reason to tell a model which verdict to give, to call off instructions, or to imitate the markup of a
-prompt. The NLI model reads pairs of texts and follows no orders, so such text gains little; that it is there says that
-the answer was made to pass, and keeps it from being LOW. An answer that quotes an injection to explain it is held too:
-to a reader downstream that is a model, it makes no difference who is quoted.
+An answer has no reason to dictate a verdict to a model, to revoke instructions, or to imitate prompt markup. The NLI
+model scores pairs of texts and follows no instructions, so such text gains little. But its presence shows that the
+answer was made to pass, and a floor keeps the risk above LOW. An answer that quotes an injection to explain it is
+treated the same: for a model downstream a quotation makes no difference.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _TAKEN = r"(?:treat|consider|regard|accept|classify|label|mark|score|rate|deem|j
 _PATTERNS = tuple(
     pattern(expression, ignore_case=True)
     for expression in (
-        # Calls off what was said before.
+        # Revokes earlier instructions.
         (
             rf"(?:^|[^\p{{L}}])(?:ignore|disregard|forget|override|bypass|neglect)\s+{_EARLIER}"
             rf"(?:previous|prior|above|earlier|preceding|foregoing|former)\s+{_EARLIER}{_ORDERS}"
@@ -58,7 +58,7 @@ _PATTERNS = tuple(
             r"(?:ignore|disregard|forget)\s+(?:everything|anything|all|what\p{L}*)\s+(?:that\s+)?(?:\p{L}+\s+){0,4}"
             r"(?:above|before\s+this|said\s+so\s+far|(?:told|given)\s+(?:to\s+)?you)"
         ),
-        # Says the verdict.
+        # Dictates the verdict.
         (
             r"\b(?:answer|output|respond|reply|return|print|say|write|classify|label|mark|rate|score|assign"
             rf"|predict|choose|select|give|judge|set)\b[^.!?\n]{{0,80}}\b{_VERDICT}\b"
@@ -79,7 +79,7 @@ _PATTERNS = tuple(
             r"|context_grounded|grounded|supported|not_?hallucinated)\b"
         ),
         r"\b(?:hallucination_?risk|composite_?score|grounding_?pct|entailment_?score|fidelity_?score)[\"']?\s*[:=]",
-        # Speaks to the one who judges.
+        # Addresses the judge.
         (
             rf"\b(?:note|message|instructions?|attention|dear|hello|hey|addressed|notice)\s*[,:]?\s*(?:to|for)?\s*"
             rf"(?:the\s+|any\s+|all\s+|our\s+)?{_JUDGES}\b"
@@ -91,7 +91,7 @@ _PATTERNS = tuple(
             rf"\b{_JUDGES}\s*[,:]\s*(?:please\s+)?(?:you\s+(?:must|should)\s+)?"
             rf"(?:{_TAKEN}|answer|output|respond|ignore|return|pass|skip)\b"
         ),
-        # Markup of prompts and headers of this protocol.
+        # Markup of prompts, and headers of this protocol.
         r"<\|(?:im_start|im_end|system|user|assistant|endoftext|end_of_text|eot_id|start_header_id|begin_of_text)\|>",
         r"\[/?INST\]|<</?SYS>>|<start_of_turn>|<end_of_turn>",
         r"(?:^|\n)\s{0,3}#{2,4}\s*(?:system|instruction|new\s+instructions?)\s*:",
@@ -99,7 +99,7 @@ _PATTERNS = tuple(
             r"\bCRP-(?:Safety|Provenance|Quality|Compliance|Context|Session|Continuation|Agent)"
             r"-[A-Za-z]+(?:-[A-Za-z]+){0,6}\s*:"
         ),
-        # The first of these in other languages.
+        # The first pattern in other languages.
         (
             r"ignor(?:iere|ieren\s+sie|ez|e|a|en|ar)\s+(?:alle\s+|toutes\s+|todas\s+|tutte\s+)?"
             r"(?:die\s+|les\s+|las\s+|le\s+|as\s+)?"
@@ -116,7 +116,7 @@ _LOOK_BACK = 16
 
 
 def addressed(text: str) -> int:
-    """Return how many times a text speaks to whoever judges it; a warning ("do not ignore ...") does not count."""
+    """Return how often a text addresses the judge. A warning ("do not ignore ...") does not count."""
     return sum(not _is_warning(text, match) for expression in _PATTERNS for match in expression.finditer(text))
 
 

@@ -1,8 +1,8 @@
-"""Text made hard to read for a detector and easy for a person or a model (reliability.md A-24).
+"""Removal of obfuscation that hides text from a detector but not from a person or a model (reliability.md A-24).
 
-Lookalikes, accents, digits for letters, letters set apart, words broken over lines, mixed case, text turned round,
-turned over or shifted by thirteen. Each is undone only when common English words come of it that were not there before,
-so that honest text in any language stays as it is.
+It undoes lookalikes, accents, leetspeak, letters set apart, words broken over lines, mixed case, and text reversed,
+upside down or in rot13. Each change is kept only if it yields common English words that were not there before, so
+honest text in any language is unchanged.
 """
 
 from __future__ import annotations
@@ -49,9 +49,9 @@ _OVER = str.maketrans(
 
 
 def undisguised(text: Text, *, short: bool = False) -> Text:
-    """Return the text without what disguises it.
+    """Return the text without obfuscation.
 
-    *short* takes shorter words where letters set apart allow two readings: every day, not everyday.
+    *short* prefers shorter words where letters set apart allow two readings: every day, not everyday.
     """
     apart = partial(_apart, short=short)
     for step in (_turned, _shifted, _lookalikes, _unaccented, apart, _leet, _mixed_case, _broken):
@@ -60,7 +60,7 @@ def undisguised(text: Text, *, short: bool = False) -> Text:
 
 
 def known_share(text: str) -> float:
-    """Return the share of the words of a text that are common English words; 0.0 where there are too few to tell."""
+    """Return the share of common English words in a text, 0.0 if it has too few words to tell."""
     words = [word for each in text.lower().split() if (word := each.strip(_AROUND)).isalpha()]
     return sum(map(_is_known, words)) / len(words) if len(words) >= _LEAST_WORDS else 0.0
 
@@ -70,7 +70,7 @@ def _is_known(low: str) -> bool:
 
 
 def _turned(text: Text) -> Text:
-    """Undo text that was written backwards, or upside down and so from the end: as a whole, or line by line."""
+    """Undo reversed or upside-down text, as a whole or line by line."""
     turned = _turned_line(text)
     return turned if turned is not text else _by_line(text, _turned_line)
 
@@ -80,11 +80,11 @@ def _turned_line(text: Text) -> Text:
         return text
     back = text.turned(0, len(text.chars))
     over = Text(back.chars.translate(_OVER), back.starts, back.ends)
-    words = _each_word(text, _back)
+    words = _each_word(text, _reversed)
     best = max((back, over, words), key=lambda each: known_share(each.chars) - 0.2 * (each.chars[:1] in ".,!?"))
     if not _is_better(best.chars, text.chars):
         return text
-    return _each_word(text, _back_unless_better) if best is words else best
+    return _each_word(text, _reversed_unless_worse) if best is words else best
 
 
 def _is_better(after: str, before: str) -> bool:
@@ -96,12 +96,12 @@ def _each_word(text: Text, change: Callable[[str], str]) -> Text:
     return text.replaced([(*m.span(), change(m.group())) for m in _WORD.finditer(text.chars)])
 
 
-def _back(word: str) -> str:
+def _reversed(word: str) -> str:
     return word[::-1]
 
 
-def _back_unless_better(word: str) -> str:
-    """Turn a word round, but for one that is likelier as it stands: it was left alone when the others were turned."""
+def _reversed_unless_worse(word: str) -> str:
+    """Reverse a word, unless it is likelier as it stands: it may have been left unreversed."""
     return max((word[::-1], word), key=lambda each: _worth(each.lower(), each))
 
 
@@ -140,7 +140,7 @@ def _lookalikes(text: Text) -> Text:
 
 
 def _unaccented(text: Text) -> Text:
-    """Take accents off where they stand on common English words: three of them, and most of the accented words."""
+    """Remove accents from common English words, if there are three of them and most accented words are common."""
     if text.chars.isascii():
         return text
     accented = [m for m in _WORD.finditer(text.chars) if not m.group().isascii() and in_script_of_latin(m.group()[0])]
@@ -158,19 +158,19 @@ def _bare(word: str) -> str:
 
 
 def _apart(text: Text, *, short: bool) -> Text:
-    """Join letters that were set apart by spaces or by one mark: a p p r o v e d."""
-    edits = [(start, end, _words_of(text.chars[start:end], short=short)) for start, end in _spaced_out(text.chars)]
+    """Join letters set apart by spaces or by one mark: a p p r o v e d."""
+    edits = [(start, end, _split_run(text.chars[start:end], short=short)) for start, end in _spaced_out(text.chars)]
     text = text.replaced(edits) if edits else text
     for run, pair in _MARKED:
         edits = list(_joined_letters(text.chars, run, least=4))
-        if edits:  # then shorter runs are words as well
+        if edits:  # then shorter runs are words too
             text = text.replaced(edits)
             text = text.replaced(list(_joined_letters(text.chars, pair, least=2)))
     return text
 
 
 def _spaced_out(chars: str) -> Iterator[tuple[int, int]]:
-    """Yield runs of single characters with spaces between them; what belongs to a longer word is left out."""
+    """Yield runs of single characters separated by spaces. Characters of an adjacent longer word are excluded."""
     for match in _SPACED.finditer(chars):
         start, end = match.span()
         if chars[start - 1 : start].strip():
@@ -181,8 +181,8 @@ def _spaced_out(chars: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _words_of(run: str, *, short: bool) -> str:
-    """Return the words of a run: parted by wider spaces, or else found in the common words."""
+def _split_run(run: str, *, short: bool) -> str:
+    """Return the words of a run, split at wider spaces or else by the common words."""
     words = [word.replace(" ", "") for word in run.split("  ") if word.strip()]
     return " ".join(words) if len(words) > 1 else _segmented(words[0], short=short)
 
@@ -200,7 +200,7 @@ def _joined_letters(chars: str, expression: Any, *, least: int) -> Iterator[Edit
 
 
 def _segmented(run: str, *, short: bool) -> str:
-    """Return letters, digits and marks without spaces as words."""
+    """Return a run of letters, digits and marks without spaces as words."""
     pieces = [match.group() for match in _PIECE.finditer(run)]
     words: list[str] = []
     for piece, after in zip(pieces, [*pieces[1:], ""], strict=True):
@@ -212,9 +212,9 @@ def _segmented(run: str, *, short: bool) -> str:
 
 
 def _cut(run: str, *, short: bool) -> str:
-    """Cut letters into words: as many letters as can be in common words, and those as long as can be.
+    """Split letters into words: common words cover as many letters as possible, in words as long as possible.
 
-    *short* then cuts each common word that is two others.
+    *short* then splits each common word that consists of two others.
     """
     best: list[tuple[float, int]] = [(0.0, 0)]
     low = run.lower()
@@ -230,14 +230,14 @@ def _cut(run: str, *, short: bool) -> str:
 
 
 def _two_words(word: str) -> str:
-    """Return the two common words that a word is, the first as long as can be; itself where it is not two."""
+    """Return a word as its two common words, the first as long as possible, or unchanged if it is not two."""
     ends = range(len(word) - 1, 0, -1)
     end = next((at for at in ends if _is_known(word[:at].lower()) and _is_known(word[at:].lower())), None)
     return f"{word[:end]} {word[end:]}" if end else word
 
 
 def _worth(low: str, word: str) -> float:
-    """Return how likely letters are a word: a common one, a name, or one that is not known."""
+    """Return a score of how likely letters are a word: common, a name, or unknown."""
     if _is_known(low):
         return float(len(low) ** 2)
     named = word[:1].isupper() and word[1:].islower()
@@ -245,7 +245,7 @@ def _worth(low: str, word: str) -> float:
 
 
 def _leet(text: Text) -> Text:
-    """Put letters for the digits and signs that stand for them, once two common words have come of it."""
+    """Replace leetspeak digits and signs by letters, if that yields at least two common words."""
     if not _LEET_INSIDE.search(text.chars):
         return text
     found: list[Edit] = []
@@ -275,7 +275,7 @@ def _spelled(word: str) -> str:
 
 
 def _mixed_case(text: Text) -> Text:
-    """Undo case that changes inside most words: common words small, others as names."""
+    """Undo case changes inside most words: common words become lower case, others capitalised."""
     if not _CHANGES_CASE.search(text.chars):
         return text
     words = [m for m in _WORD.finditer(text.chars) if len(m.group()) > 3]
@@ -296,7 +296,7 @@ def _mixed_case(text: Text) -> Text:
 
 
 def _broken(text: Text) -> Text:
-    """Join lines of one to three words each, when four or more follow each other: no list, no table, no code."""
+    """Join lines of one to three words each, if there are at least four of them and no list, table or code."""
     lines = [line.strip() for line in text.chars.splitlines() if line.strip()]
     if len(lines) < _BROKEN_LINES or any(line[0] in "|`~#>*-•<{}[]" or line[-1] in "|;{}" for line in lines):
         return text

@@ -1,8 +1,8 @@
-"""Text inside text: what is written in a code that a machine reads back at once (reliability.md A-24).
+"""Decoding of text inside text: readable messages in a machine encoding (reliability.md A-24).
 
-HTML entities, escapes, percent signs, base64, base32, hex, binary, and messages in characters that are not seen: tags,
-variation selectors, zero-width bits. A run is put in the clear only when what it holds can be read: a hash, a key or an
-image stays as it is.
+The encodings are HTML entities, escapes, percent-encoding, base64, base32, hex, binary, and messages in invisible
+characters: tags, variation selectors, zero-width bits. A run is decoded only if the result is readable; a hash, a key
+or an image stays as it is.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _BASE64_LINES = pattern(r"[A-Za-z0-9+/_-]{40,}(?:\r?\n[A-Za-z0-9+/_-]{4,})+={0,2
 _BASE32 = pattern(r"[A-Z2-7]{16,}={0,6}")
 _HEX = pattern(r"(?:0x)?[0-9a-fA-F]{2}(?:[ :,-]?(?:0x)?[0-9a-fA-F]{2}){7,}")
 _BINARY = pattern(r"[01]{8}(?:[ ,]?[01]{8}){3,}")
-_INNER = (_ESCAPES, _HEX, _BINARY)  # a code in a code: no person wrote it, and the next round reads it
+_INNER = (_ESCAPES, _HEX, _BINARY)  # an encoding inside an encoding: no person wrote it, and the next round decodes it
 _TAGS = pattern(r"[\x{E0020}-\x{E007E}]{4,}")
 _SELECTORS = pattern(r"[\x{FE00}-\x{FE0F}\x{E0100}-\x{E01EF}]{4,}")
 _BITS = pattern(r"[\x{200B}\x{200C}\x{200D}\x{2060}]{16,}")
@@ -44,15 +44,15 @@ _WORDS = pattern(r"\p{L}{2,}[^\p{L}]+\p{L}{2,}[^\p{L}]+\p{L}{2,}")
 
 
 def unseen(text: Text) -> Text:
-    """Return the text with the messages that its unseen characters spell, each on a line of its own."""
-    edits = [*_decoded(text.chars, _TAGS, _of_tags), *_decoded(text.chars, _SELECTORS, _of_selectors)]
-    edits += _decoded(text.chars, _BITS, _of_bits)
+    """Return the text with the messages that its invisible characters encode, each on a line of its own."""
+    edits = [*_decoded(text.chars, _TAGS, _decode_tags), *_decoded(text.chars, _SELECTORS, _decode_selectors)]
+    edits += _decoded(text.chars, _BITS, _decode_bits)
     flags = {at for at, _, _ in edits if text.chars[at - 1 : at] == "\U0001f3f4"}
     return text.replaced([edit for edit in _apart(edits) if edit[0] not in flags])
 
 
 def decoded(text: Text) -> Text:
-    """Return the text with what it holds in code put in the clear, and what that holds, three deep."""
+    """Return the text with its encoded parts decoded, up to three levels deep."""
     for _ in range(_NESTED):
         before = text.chars
         for edits in (_entities, _escapes, _percents, _runs, _markup):
@@ -64,7 +64,7 @@ def decoded(text: Text) -> Text:
 
 
 def _is_readable(text: str) -> bool:
-    """Whether a text could have been written by a person: letters and spaces for the most part, nothing unprintable."""
+    """Whether a person could have written a text: mostly letters and spaces, nothing unprintable."""
     if len(text) < _LEAST_READABLE or not all(c.isprintable() or c in "\n\t\r" for c in text):
         return False
     plain = sum(c.isalnum() or c.isspace() or c in ".,;:!?'\"()-%$" for c in text)
@@ -81,7 +81,7 @@ def _entities(chars: str) -> Iterator[Edit]:
 
 
 def _escapes(chars: str) -> Iterator[Edit]:
-    """Yield escapes of characters; quotes, backslashes and controls stay, or JSON would no longer be JSON."""
+    """Yield decoded character escapes. Quotes, backslashes and controls stay, so that JSON stays valid."""
     if "\\" in chars:
         for match in _ESCAPES.finditer(chars):
             points = [int(one.group().strip("\\uUx{}"), 16) for one in _ESCAPE.finditer(match.group())]
@@ -93,7 +93,7 @@ def _escapes(chars: str) -> Iterator[Edit]:
 
 
 def _percents(chars: str) -> Iterator[Edit]:
-    """Yield percent-encoded text, save in addresses, where it is the custom."""
+    """Yield decoded percent-encoding, except in addresses, where it is customary."""
     if "%" in chars:
         for match in _PERCENT.finditer(chars):
             lead = chars[max(0, match.start() - 100) : match.start()].rpartition(" ")[2]
@@ -102,7 +102,7 @@ def _percents(chars: str) -> Iterator[Edit]:
 
 
 def _runs(chars: str) -> Iterator[Edit]:
-    """Yield encoded runs that hold readable text; of runs that overlap, the first."""
+    """Yield decoded runs of readable text. Of overlapping runs the first is kept."""
     found: list[Edit] = []
     for expression, decode in _CODES:
         found += _decoded(chars, expression, decode)
@@ -110,7 +110,7 @@ def _runs(chars: str) -> Iterator[Edit]:
 
 
 def _markup(chars: str) -> Iterator[Edit]:
-    """Yield text that stands where markup is taken off: in the attributes of a tag, behind the marks of a fence."""
+    """Yield text that markup removal would drop: attributes of a tag, and text after a fence."""
     found: list[Edit] = []
     if "<" in chars:
         found += [
@@ -149,7 +149,7 @@ def _text(data: bytes) -> str:
     return text if _is_readable(text) or any(code.fullmatch(text) for code in _INNER) else ""
 
 
-def _of_base64(run: str) -> str:
+def _decode_base64(run: str) -> str:
     if run.isalpha() and (run.islower() or run.istitle()):
         return ""  # a long word
     body = "".join(run.split()).rstrip("=").replace("-", "+").replace("_", "/")
@@ -159,7 +159,7 @@ def _of_base64(run: str) -> str:
         return ""
 
 
-def _of_base32(run: str) -> str:
+def _decode_base32(run: str) -> str:
     body = run.rstrip("=")
     try:
         return _text(base64.b32decode(body + "=" * (-len(body) % 8)))
@@ -167,36 +167,36 @@ def _of_base32(run: str) -> str:
         return ""
 
 
-def _of_hex(run: str) -> str:
+def _decode_hex(run: str) -> str:
     digits = "".join(c for c in run.replace("0x", "") if c.isalnum())
     return _text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
 
 
-def _of_binary(run: str) -> str:
+def _decode_binary(run: str) -> str:
     digits = "".join(c for c in run if c in "01")
     return _text(bytes(int(digits[at : at + 8], 2) for at in range(0, len(digits) - 7, 8)))
 
 
-def _of_tags(run: str) -> str:
+def _decode_tags(run: str) -> str:
     return f"\n{''.join(chr(ord(c) - _TAG_BASE) for c in run)}\n"
 
 
-def _of_selectors(run: str) -> str:
+def _decode_selectors(run: str) -> str:
     values = (ord(c) - _FIRST_SELECTORS if ord(c) < _MORE_SELECTORS else ord(c) - _MORE_SELECTORS + 16 for c in run)
     plain = _text(bytes(values))
     return f"\n{plain}\n" if plain else ""
 
 
-def _of_bits(run: str) -> str:
+def _decode_bits(run: str) -> str:
     bits = "".join("0" if c == "\u200b" else "1" for c in run)
-    plain = _of_binary(bits)
+    plain = _decode_binary(bits)
     return f"\n{plain}\n" if plain else ""
 
 
 _CODES = (
-    (_BINARY, _of_binary),
-    (_HEX, _of_hex),
-    (_BASE32, _of_base32),
-    (_BASE64_LINES, _of_base64),
-    (_BASE64, _of_base64),
+    (_BINARY, _decode_binary),
+    (_HEX, _decode_hex),
+    (_BASE32, _decode_base32),
+    (_BASE64_LINES, _decode_base64),
+    (_BASE64, _decode_base64),
 )

@@ -1,8 +1,8 @@
-"""Folding: one spelling for the many ways in which Unicode writes the same characters (reliability.md A-24, A-25).
+"""Unicode folding: one spelling for characters that Unicode writes in many ways (reliability.md A-24, A-25).
 
-Width variants, digits of any script, dashes, quotes, fractions and superscripts become plain characters; what has no
-width (zero-width, soft hyphen, bidi, tags, variation selectors) vanishes. Every folded character knows its place in
-the original, so that findings are reported where the reader sees them.
+Width variants, digits of any script, dashes, quotes, fractions and superscripts become plain characters. Characters
+without width (zero-width, soft hyphen, bidi, tags, variation selectors) are removed. Every folded character keeps its
+index in the original, so findings refer to the text that the reader sees.
 """
 
 import unicodedata
@@ -24,18 +24,18 @@ _VARIATION_SELECTORS = (range(0xFE00, 0xFE10), range(0xE0100, 0xE01F0))
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """Folded text and, for each of its characters, the index of the original one."""
+    """Folded text, and for each character the index of the original one."""
 
     text: str
     places: Sequence[int]
 
     def original(self, start: int, end: int) -> tuple[int, int]:
-        """Return the span of the original text that folded to this one."""
+        """Return the span of the original text behind a span of the folded text."""
         return self.places[start], self.places[end - 1] + 1
 
 
 def fold(text: str) -> Folded:
-    """Fold a text; ASCII passes unchanged."""
+    """Fold a text. ASCII is unchanged."""
     if text.isascii():
         return Folded(text, range(len(text)))
     characters: list[str] = []
@@ -48,7 +48,7 @@ def fold(text: str) -> Folded:
 
 
 def _in_context(text: str, place: int, character: str, before: Sequence[str]) -> str:
-    """Fold one character; a fraction or superscript after a digit must not run into it."""
+    """Fold one character. A fraction or superscript after a digit is kept apart from it."""
     if character.isascii():
         return character
     last = before[-1] if before else ""
@@ -63,7 +63,7 @@ def _in_context(text: str, place: int, character: str, before: Sequence[str]) ->
 
 
 def _inside_exponent(before: Sequence[str]) -> bool:
-    """Whether the characters so far end in an exponent, whose further digits need no mark of their own."""
+    """Whether the characters so far end in an exponent, whose further digits need no caret."""
     for character in reversed(before[-4:]):
         if character == "^":
             return True

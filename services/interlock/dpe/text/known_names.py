@@ -1,4 +1,4 @@
-"""Evidence: which names a body of text knows."""
+"""Known names: which names a body of text contains (SPEC-005 §5.2)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ _ENDINGS = ("ians", "ian", "ans", "an", "ese", "ish", "ists", "ist", "ism", "ic"
 
 @dataclass(frozen=True)
 class KnownNames:
-    """What a body of text knows: its words, which words stand near one another, and its abbreviations."""
+    """The words of a body of text, its pairs of neighbouring words, and its abbreviations."""
 
     words: frozenset[str]
     pairs: frozenset[tuple[str, str]]
@@ -25,7 +25,7 @@ class KnownNames:
 
     @staticmethod
     def of(texts: Iterable[Sequence[Lexeme]]) -> "KnownNames":
-        """Read tokens of texts into evidence."""
+        """Collect the known names of tokenised texts."""
         words: set[str] = set()
         pairs: set[tuple[str, str]] = set()
         abbreviations: set[str] = set()
@@ -42,7 +42,7 @@ class KnownNames:
         return KnownNames(frozenset(words | written), frozenset(pairs), frozenset(abbreviations), frozenset(written))
 
     def knows(self, words: Sequence[str]) -> bool:
-        """Whether a name has a basis here: all of it, its surname, its abbreviation or its long form."""
+        """Whether the text contains a name: in full, by surname, by abbreviation or by long form."""
         words = [word for word in words if word not in TITLES and word not in COMPANY_FORMS] or list(words)
         rooted = [root(word) for word in words]
         if len(words) == 1:
@@ -62,7 +62,7 @@ class KnownNames:
         return all(self._near(one, other) for one, other in pairwise(rooted)) or self._known_alias(tuple(words))
 
     def _spelled_out(self, missing: Sequence[str], words: Sequence[str]) -> bool:
-        """Whether the missing words are what an abbreviation here stands for: Artificial Intelligence Act, AI Act."""
+        """Whether an abbreviation in the text stands for the missing words: Artificial Intelligence Act, AI Act."""
         first = words.index(missing[0])
         initials = "".join(word[0] for word in missing)
         return (
@@ -70,7 +70,7 @@ class KnownNames:
         )
 
     def _known_alias(self, words: tuple[str, ...]) -> bool:
-        """Whether the evidence uses another name of the same known entity: United States for U.S."""
+        """Whether the text uses another name of the same known entity: United States for U.S."""
         entity = KNOWN.get(words)
         return entity is not None and entity in self.words
 
@@ -89,7 +89,7 @@ class KnownNames:
 
 
 def _neighbours(tokens: Sequence[Lexeme]) -> Iterator[tuple[str, str]]:
-    """Yield words that stand next to each other, and up to three apart where neither a comma nor an and parts them."""
+    """Yield adjacent words, and words up to three apart if no comma or conjunction separates them."""
     recent: list[tuple[str, int]] = []
     part = 0
     for token in tokens:
@@ -117,7 +117,7 @@ def _abbreviations(tokens: Sequence[Lexeme]) -> set[str]:
 
 
 def _dotted(tokens: Sequence[Lexeme]) -> set[str]:
-    """Return abbreviations written with dots: U.S., N.A.T.O."""
+    """Return the abbreviations written with dots: U.S., N.A.T.O."""
     found: set[str] = set()
     run = ""
     for token in tokens:
@@ -130,7 +130,7 @@ def _dotted(tokens: Sequence[Lexeme]) -> set[str]:
 
 
 def may_be_one(one: Sequence[str], other: Sequence[str]) -> bool:
-    """Whether the words of two names may name one entity."""
+    """Whether two names may denote one entity."""
     shorter, longer = sorted((one, other), key=len)
     roots, others = {root(word) for word in one}, {root(word) for word in other}
     known, known_other = KNOWN.get(tuple(one)), KNOWN.get(tuple(other))
@@ -146,9 +146,9 @@ def may_be_one(one: Sequence[str], other: Sequence[str]) -> bool:
 
 
 def _are_spelled_alike(word: str, rival: str) -> bool:
-    """Whether two words are one in other spellings: Fed and Federal, Troyes and Troues; not Austria and Australia.
+    """Whether two words are spellings of one: Fed and Federal, Troyes and Troues; not Austria and Australia.
 
-    Of five letters, those that differ in a vowel inside are one: Mursi and Morsi, not Susan and Susie.
+    Words of five letters may differ in one inner vowel: Mursi and Morsi, not Susan and Susie.
     """
     if word in KNOWN_WORDS and rival in KNOWN_WORDS:
         return False

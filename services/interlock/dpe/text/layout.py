@@ -1,8 +1,8 @@
-"""Blocks of an output: paragraphs, list items, table rows, code and JSON, all of it read as text (SPEC-005 §3, §21.2).
+"""Layout: an output as blocks of paragraphs, list items, table rows, code and JSON (SPEC-005 §3, §21.2).
 
-Blank lines come first: without them every sentence splitter loses 10 to 30 points of recall. Markup is taken off so
-that the models read what a reader sees, and nothing is left out because of where it stands: code is text, the rows of
-a table carry their headings, and a tool call's arguments become lines of ``key: value``.
+Blocks are separated at blank lines first: without that every sentence splitter loses 10 to 30 points of recall. Markup
+is removed so that the models read what a reader sees. No text is skipped because of its place: code is text, table rows
+carry their headers, and the arguments of a tool call become lines of ``key: value``.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-]+")
 
 
 class BlockKind(Enum):
-    """What a block is."""
+    """The kind of a block."""
 
     PROSE = "prose"
     TITLE = "title"
@@ -46,7 +46,7 @@ class BlockKind(Enum):
 
 @dataclass(frozen=True)
 class TextBlock:
-    """One stretch of text that no sentence crosses. ``lead`` is the line with a colon that a list item stands under."""
+    """A span of text that no sentence crosses. ``lead`` is the line with a colon above a list item."""
 
     text: Text
     kind: BlockKind
@@ -55,14 +55,14 @@ class TextBlock:
 
 @dataclass(frozen=True)
 class Layout:
-    """The blocks of an output, and how many characters of it were hidden from a reader."""
+    """The blocks of an output, and the number of its characters that are hidden from a reader."""
 
     blocks: tuple[TextBlock, ...]
     hidden: int
 
 
 def layout(raw: str) -> Layout:
-    """Return the blocks of *raw*; offsets count its code points."""
+    """Return the blocks of *raw*. Offsets count its code points."""
     text, hidden = normalised(raw)
     found = _json_blocks(text) if text.chars.lstrip()[:1] in {"{", "["} else None
     blocks = found if found is not None else list(_prose_blocks(text))
@@ -90,7 +90,7 @@ def _prose_blocks(text: Text) -> Iterator[TextBlock]:
 
 
 def _lead(line: str) -> str:
-    """Return the last sentence of a line that ends with a colon: what the items below stand under."""
+    """Return the last sentence of a line that ends with a colon, the lead of the items below, or ""."""
     last = _SENTENCE_END.split(line)[-1]
     return last if last.endswith(":") and len(last) <= MAX_LEAD else ""
 
@@ -104,7 +104,7 @@ def _lines(chars: str) -> list[tuple[int, int]]:
 
 
 def _paragraph(text: Text, lines: Sequence[tuple[int, int]], number: int) -> tuple[TextBlock, int, bool]:
-    """Return the block that starts at a line, the next line's number, and whether it is a list item.
+    """Return the block that starts at a line, the number of the next line, and whether it is a list item.
 
     Lines that only wrap a sentence are joined.
     """
@@ -134,7 +134,7 @@ def _ends_a_line(line: str) -> bool:
 
 
 def _unmarked(text: Text) -> Text:
-    """Return the text without emphasis, code ticks, tags and link brackets; a link keeps its address."""
+    """Return the text without emphasis, backticks, tags and link brackets. A link keeps its address."""
     spans = [span for m in _TAG.finditer(text.chars) for span in _tag(m.group(), m.start())]
     spans += [m.span() for m in _EMPHASIS.finditer(text.chars)]
     chars = list(text.chars)
@@ -150,7 +150,7 @@ def _unmarked(text: Text) -> Text:
 
 
 def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
-    """Yield what to take off of a tag: all but values of several words; nothing when it is no tag but words."""
+    """Yield the spans to remove from a tag: all but attribute values of several words, or nothing if it is no tag."""
     name = re.match(r"</?[\w:-]+", tag)
     place = name.end() if name else 0
     values: list[tuple[int, int]] = []
@@ -169,17 +169,17 @@ def _tag(tag: str, at: int) -> Iterator[tuple[int, int]]:
     yield at + start, at + len(tag)
 
 
-def _said_on_fence(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
-    """Yield what a fence's own line says, when that is more than the name of a language."""
+def _fence_info(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
+    """Yield the info string of a fence if it is more than the name of a language."""
     fence = _FENCE.match(text.chars, *line)
-    said = text.cut(fence.end() if fence else line[0], line[1])
-    if len(said.chars.split()) > 1:
-        yield TextBlock(said, BlockKind.PROSE)
+    info = text.cut(fence.end() if fence else line[0], line[1])
+    if len(info.chars.split()) > 1:
+        yield TextBlock(info, BlockKind.PROSE)
 
 
 def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
-    """Yield the lines of a fence in groups; one that is never closed reaches to the end."""
-    yield from _said_on_fence(text, lines[number])
+    """Yield the lines of a fence in groups. An unclosed fence extends to the end."""
+    yield from _fence_info(text, lines[number])
     number += 1
     parts: list[Text] = []
     while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
@@ -193,7 +193,7 @@ def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generato
     if parts:
         yield TextBlock(joined(parts), BlockKind.CODE)
     if number < len(lines):
-        yield from _said_on_fence(text, lines[number])
+        yield from _fence_info(text, lines[number])
     return number + 1
 
 
@@ -205,14 +205,14 @@ def _is_table(chars: str, lines: Sequence[tuple[int, int]], number: int) -> bool
 
 
 def _table(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
-    """Yield the heading row, then each row with its headings: ``Country: France; Population: 68 million``."""
+    """Yield the header row, then each row with its headers: ``Country: France; Population: 68 million``."""
     head = _cells(text, *lines[number])
     yield TextBlock(_unmarked(joined([cell for cell in head if cell.chars], "; ")), BlockKind.TITLE)
     number += 2
     while number < len(lines) and "|" in text.chars[slice(*lines[number])]:
         cells = _cells(text, *lines[number])
         named = [
-            joined([_beside(head[n].chars, cell), cell], ": ") if n < len(head) and head[n].chars and n else cell
+            joined([_label_at(head[n].chars, cell), cell], ": ") if n < len(head) and head[n].chars and n else cell
             for n, cell in enumerate(cells)
             if cell.chars
         ]
@@ -230,7 +230,7 @@ def _cells(text: Text, start: int, end: int) -> list[Text]:
 
 
 def _json_blocks(text: Text) -> list[TextBlock] | None:
-    """Return a JSON document as blocks; ``None`` when it is none, and then it is read as prose."""
+    """Return the blocks of a JSON document, or ``None`` if it is not JSON and is read as prose."""
     try:
         document = json.loads(text.chars, object_pairs_hook=_Pairs, parse_constant=str, parse_int=str, parse_float=str)
     except (ValueError, RecursionError):
@@ -240,7 +240,7 @@ def _json_blocks(text: Text) -> list[TextBlock] | None:
     for path, leaf in _leaves(document):
         start, end = next(places) if leaf is not None else (0, 0)
         value = _literal(text, start, end)
-        label = _beside(" ".join(path), value)
+        label = _label_at(" ".join(path), value)
         if "\n" in value.chars or len(value.chars) > CODE_CHARS:
             blocks += [TextBlock(label, BlockKind.TITLE)] if path else []
             blocks += list(_prose_blocks(value))
@@ -250,13 +250,14 @@ def _json_blocks(text: Text) -> list[TextBlock] | None:
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """A JSON object with every key it has: a second one of the same name hides nothing."""
+    """A JSON object with all its pairs, so that a duplicate key hides nothing."""
 
 
 def _leaves(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
-    """Yield each leaf, in the order of the document, with the words of its path.
+    """Yield each leaf with the words of its path, in document order.
 
-    ``None`` is no leaf: it stands for an empty container, or for a path so long that it is given once, then left off.
+    ``None`` is no leaf: it stands for an empty container, or for a path so long that it is emitted once and then
+    dropped.
     """
     todo: list[tuple[tuple[str, ...], Any]] = [((), document)]
     while todo:
@@ -273,7 +274,7 @@ def _leaves(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 
 def _places(chars: str) -> Iterator[tuple[int, int]]:
-    """Yield where each value of a JSON document stands; what a colon follows is a key, not a value."""
+    """Yield the span of each value of a JSON document. A token before a colon is a key."""
     for token in _JSON_TOKEN.finditer(chars):
         after = token.end()
         while after < len(chars) and chars[after].isspace():
@@ -283,7 +284,7 @@ def _places(chars: str) -> Iterator[tuple[int, int]]:
 
 
 def _literal(text: Text, start: int, end: int) -> Text:
-    """Return the value of a JSON token, each character with its place, escapes resolved."""
+    """Return the value of a JSON token with escapes resolved. Each character keeps its span."""
     if text.chars[start:end][:1] != '"':
         return text.cut(start, end)
     chars: list[str] = []
@@ -301,7 +302,7 @@ def _literal(text: Text, start: int, end: int) -> Text:
     return Text("".join(chars), starts, ends)
 
 
-def _beside(label: str, value: Text) -> Text:
-    """Return *label* as if it stood where *value* starts."""
+def _label_at(label: str, value: Text) -> Text:
+    """Return *label* with the offset at which *value* starts."""
     at = value.origin[0]
     return Text(label, [at] * len(label), [at] * len(label))

@@ -1,4 +1,4 @@
-"""Tokens of a folded text: what the readers of numbers, dates and names walk over, once and from left to right."""
+"""Lexing: a folded text as lexemes for the readers of numbers, dates and names (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -12,21 +12,21 @@ SYMBOL = "symbol"
 
 # Letters with inner apostrophes, digits with inner separators, and every other character by itself.
 _TOKEN = pattern(r"(\d+(?:[.,']\d+)*)|([\p{L}\p{M}]+(?:'[\p{L}\p{M}]+)*)|([^\s\p{L}\p{M}\d])")
-# Addresses are names: the digits inside them are no figures.
+# Digits inside addresses are no figures.
 _ADDRESS = pattern(
     r"(?:https?://|www\.)[^\s<>\"]+|\b10\.\d{4,9}/[^\s<>\"]+|[A-Za-z0-9._%+-]+@[A-Za-z0-9.-]+", ignore_case=True
 )
 
 
 class Lexeme(NamedTuple):
-    """A token with its place in the folded text."""
+    """A token with its span in the folded text."""
 
     kind: str
     text: str
     low: str
     start: int
     end: int
-    glued: bool  # nothing stands between it and the token before
+    glued: bool  # adjacent to the previous token
     opens_line: bool
 
     @property
@@ -39,7 +39,7 @@ END = Lexeme(SYMBOL, "", "", 0, 0, glued=False, opens_line=False)
 
 
 def lex(folded: Folded) -> list[Lexeme]:
-    """Cut a folded text into tokens; addresses are left out."""
+    """Split a folded text into tokens. Addresses are skipped."""
     text = _without_addresses(folded.text)
     tokens: list[Lexeme] = []
     end = 0
@@ -56,12 +56,12 @@ def lex(folded: Folded) -> list[Lexeme]:
 
 
 def at(tokens: Sequence[Lexeme], index: int) -> Lexeme:
-    """Return the token at an index, or an empty one outside."""
+    """Return the token at an index, or an empty one out of range."""
     return tokens[index] if 0 <= index < len(tokens) else END
 
 
 def _without_addresses(text: str) -> str:
-    """Blank out URLs, DOIs and e-mail addresses, keeping every other character in its place."""
+    """Blank out URLs, DOIs and e-mail addresses. Every other character keeps its offset."""
     pieces: list[str] = []
     end = 0
     for match in _ADDRESS.finditer(text):

@@ -1,7 +1,8 @@
-"""Letters of other scripts that look like Latin ones, and words that mix them to hide (reliability.md A-24).
+"""Lookalikes: letters of other scripts that resemble Latin ones, and words that mix scripts (reliability.md A-24).
 
-The table is Unicode's (UTS #39), reduced to what looks like one Latin letter or digit: scripts/make_confusables.py.
-A lookalike in a text of its own script is an honest letter; only words that mix scripts are held against a text.
+The table is Unicode's (UTS #39), reduced to characters that resemble one Latin letter or digit; see
+scripts/make_confusables.py. A lookalike in a text of its own script is an honest letter. Only words that mix scripts
+count as hidden.
 """
 
 from __future__ import annotations
@@ -24,21 +25,21 @@ _SHORTEST_KNOWN = 3
 _LATIN_IN_GREEK = 3
 
 
-def plain_of(char: str) -> str:
-    """Return the Latin letter or digit that *char* looks like, else *char*."""
+def resembled_letter(char: str) -> str:
+    """Return the Latin letter or digit that *char* resembles, or *char* itself."""
     return _TABLE.get(char, char)
 
 
 @cache
 def in_script_of_latin(char: str) -> bool:
-    """Whether *char* is a letter or digit of the scripts in which marks are accents: Latin, Greek, Cyrillic."""
+    """Whether *char* is a letter or digit of a script with accents: Latin, Greek or Cyrillic."""
     return char.isascii() or unicodedata.name(char, "").startswith(("LATIN ", "GREEK ", "CYRILLIC "))
 
 
 def folded(text: str) -> str:
-    """Return *text*, of the same length, with lookalikes as Latin letters.
+    """Return *text* with lookalikes replaced by Latin letters. The length is unchanged.
 
-    Only in words that become Latin by it, and where no Latin letter is in a word, only in a text that is Latin mostly.
+    Only words that become Latin are changed. A word without any Latin letter is changed only in a mostly Latin text.
     """
     if text.isascii():
         return text
@@ -46,7 +47,7 @@ def folded(text: str) -> str:
     chars = list(text)
     for match in _WORD.finditer(text):
         word = match.group()
-        plain = "".join(map(plain_of, word))
+        plain = "".join(map(resembled_letter, word))
         latin = mostly_latin or any(c.isascii() and c.isalpha() for c in word)
         if mostly_latin and any(c.isdecimal() for c in word):
             plain = "".join(str(unicodedata.decimal(c, c)) for c in plain)
@@ -56,12 +57,12 @@ def folded(text: str) -> str:
 
 
 def _stands_alone(char: str) -> bool:
-    """Whether one character alone is Latin or a digit: a lone Greek or Cyrillic letter is a sign or a word."""
+    """Whether a single character is Latin or a digit. A lone Greek or Cyrillic letter is a symbol or a word."""
     return char.isdecimal() or unicodedata.name(char, "").startswith("LATIN ")
 
 
 def mixed_words(text: str) -> int:
-    """Return the number of words that mix Latin letters with lookalikes of another script, to read as Latin."""
+    """Return the number of words that mix Latin letters with lookalikes of another script and read as Latin."""
     if text.isascii():
         return 0
     return sum(_is_mixed(match.group()) for match in _WORD.finditer(text) if not match.group().isascii())
@@ -72,7 +73,7 @@ def _is_mixed(word: str) -> bool:
     latin = sum(char.isascii() and char.isalpha() for char in word)
     if not latin or not any(foreign):
         return False
-    plain = "".join(map(plain_of, word))
+    plain = "".join(map(resembled_letter, word))
     if not plain.isascii():
         return False
     if len(word) >= _SHORTEST_KNOWN and plain.lower() in COMMON_WORDS:

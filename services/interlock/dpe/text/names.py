@@ -1,7 +1,7 @@
-"""Names in a text, and whether a body of evidence knows them.
+"""Names: runs of capitalised words in a text, found by rules (SPEC-005 §5.2).
 
-A name is a run of capitalised words. English also capitalises the first word of a sentence and whole headings; a
-list of words that are usually written small tells these apart.
+English also capitalises the first word of a sentence and whole headings. A list of words that are usually in lower case
+tells these apart.
 """
 
 import unicodedata
@@ -44,32 +44,32 @@ def plain(word: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name and the tokens that it takes. ``sure`` is false for what may be an ordinary word with a capital."""
+    """A name and its token span. ``sure`` is false for a possible ordinary word with a capital."""
 
-    words: tuple[str, ...]  # significant words, plain
+    words: tuple[str, ...]  # content words, normalised by ``plain``
     first: int
     last: int
     sure: bool
 
 
 def _common_knowledge() -> tuple[dict[tuple[str, ...], str], frozenset[str]]:
-    """Read the entities that need no source: names in words, and the entity that each is a name of."""
-    known: dict[tuple[str, ...], str] = {}
+    """Read the entities that need no source: the words of each name, mapped to the entity that it denotes."""
+    entities: dict[tuple[str, ...], str] = {}
     for line in lines("common_knowledge.txt"):
         spellings = line.split("|")
         for spelling in spellings:
             words = tuple(
                 plain(word) for word in spelling.replace("-", " ").split() if plain(word) not in {"and", "of", "the"}
             )
-            known.setdefault(words, plain(spellings[0]))
-    return known, frozenset(word for words in known for word in words)
+            entities.setdefault(words, plain(spellings[0]))
+    return entities, frozenset(word for words in entities for word in words)
 
 
 KNOWN, KNOWN_WORDS = _common_knowledge()
 
 
 def root(word: str) -> str:
-    """Return what an adjective or plural of a known entity comes from: french is france."""
+    """Return the base form of an adjective or plural of a known entity: french is france."""
     return KNOWN.get((word,), word)
 
 
@@ -85,7 +85,7 @@ def opens_sentence(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def find_names(tokens: Sequence[Lexeme], taken: Sequence[bool]) -> list[Name]:
-    """Return the names among tokens; ``taken`` marks the tokens of values, which are none."""
+    """Return the names among tokens. ``taken`` marks the tokens of values, which are not part of names."""
     names: list[Name] = []
     index = 0
     headings = _headings(tokens)
@@ -100,7 +100,7 @@ def find_names(tokens: Sequence[Lexeme], taken: Sequence[bool]) -> list[Name]:
 
 
 def _headings(tokens: Sequence[Lexeme]) -> list[bool]:
-    """Mark the tokens of lines in which nearly every word has a capital, and so says nothing."""
+    """Mark the tokens of lines in which nearly every word is capitalised, so that capitals carry no information."""
     marks = [False] * len(tokens)
     start = 0
     for index in range(1, len(tokens) + 1):
@@ -124,7 +124,7 @@ def _is_part(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> boo
 
 
 def _run_end(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> int:
-    """Return the index after the run of capitalised words that begins at a token; the same index when none does."""
+    """Return the end of the run of capitalised words that begins at a token, or the same index without one."""
     if not _is_part(tokens, taken, index):
         return index
     end = index + 1
@@ -153,7 +153,7 @@ def _run_end(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> int
 
 
 def _joins_name(tokens: Sequence[Lexeme], taken: Sequence[bool], index: int) -> bool:
-    """Whether what follows a hyphen belongs to the name: Jean-Claude, GPT-4; not US-based."""
+    """Whether the token after a hyphen belongs to the name: Jean-Claude, GPT-4; not US-based."""
     return index < len(tokens) and not taken[index] and (tokens[index].capital or tokens[index].kind == NUMBER)
 
 
@@ -164,7 +164,7 @@ def _is_initial(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def _is_connected(tokens: Sequence[Lexeme], taken: Sequence[bool], start: int, index: int) -> bool:
-    """Whether a small word ties two parts of a name: Bank of America, Institute of Standards and Technology."""
+    """Whether a function word connects two parts of a name: Bank of America, Institute of Standards and Technology."""
     token = at(tokens, index)
     place = index + 1 + (at(tokens, index + 1).low == "the" and token.low == "of")
     if not _is_part(tokens, taken, place) or tokens[place].opens_line:
@@ -174,7 +174,7 @@ def _is_connected(tokens: Sequence[Lexeme], taken: Sequence[bool], start: int, i
 
 
 def _named(tokens: Sequence[Lexeme], first: int, last: int, *, heading: bool) -> Iterable[Name]:
-    """Make a name of a run: without the ordinary word that opens the sentence, and without titles."""
+    """Yield the name of a run, without an ordinary word that opens the sentence and without titles."""
     opening = opens_sentence(tokens, first)
     while first < last and (
         tokens[first].low in TITLES or tokens[first].text == "." or (opening and _is_ordinary(tokens[first]))
@@ -207,7 +207,7 @@ def is_small(token: Lexeme) -> bool:
 
 
 def significant(tokens: Sequence[Lexeme]) -> tuple[str, ...]:
-    """Return the words of a name that tell it from others, plain and without titles; U.S. is one word."""
+    """Return the distinctive words of a name, normalised and without titles. U.S. is one word."""
     words = [
         plain(token.text)
         for token in tokens
@@ -218,7 +218,7 @@ def significant(tokens: Sequence[Lexeme]) -> tuple[str, ...]:
 
 
 def joined_initials(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return U, S as us: letters in a row are one abbreviation."""
+    """Return adjacent single letters joined into one abbreviation: U, S is us."""
     if len(words) > 1 and all(len(word) == 1 and word.isalpha() for word in words):
         return ("".join(words),)
     return words

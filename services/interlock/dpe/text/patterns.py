@@ -1,8 +1,8 @@
-"""Patterns over untrusted text, on RE2 alone.
+"""Regular expressions over untrusted text, on RE2 alone (reliability.md A-23).
 
-A backtracking engine can be made to run for minutes by 129 bytes (reliability.md A-23); RE2 is linear in the text by
-construction, and refuses to compile what it cannot run so. What needs to look around itself is left to ``re``, short
-and bounded; tests/adversarial/test_patterns.py pumps every pattern of the engine, of either kind.
+A text of 129 bytes can keep a backtracking engine busy for minutes. RE2 is linear in the text by construction and
+refuses to compile what it cannot run in linear time. Expressions that need lookaround stay with ``re``, short and
+bounded. tests/adversarial/test_patterns.py pumps every pattern of the engine, of either kind.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ import re2
 
 
 def pattern(expression: str, *, ignore_case: bool = False) -> Any:
-    r"""Compile an expression; offsets of its matches count code points.
+    r"""Compile an expression. Offsets of its matches count code points.
 
     ``\b``, ``\w`` and ``\d`` are ASCII: write ``\p{L}`` for letters.
     """

@@ -1,8 +1,8 @@
-"""Stage 1a, sentences: blocks of an output, parsed and cut into sentences (SPEC-005 §3).
+"""Stage 1a, sentences: the blocks of an output, parsed and cut into sentences (SPEC-005 §3).
 
-The parser is loaded for clauses and names anyway and finds sentence ends best of what was measured, once blank lines
-have been taken out of its way. It never sees more than a few thousand characters at once, so that one endless line
-costs no more than as many short ones.
+The parser is loaded for clauses and names anyway, and of the measured splitters it finds sentence ends best once blank
+lines are removed. It never gets more than a few thousand characters at once, so one endless line costs no more than
+many short ones.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _FULL_STOP = re.compile("[。！？｡]")
 
 @dataclass(frozen=True)
 class Parsed:
-    """A sentence with its parse: token *i* of ``tokens`` starts at ``offset_of(i)`` of ``text``."""
+    """A sentence with its parse. Character *n* of the parse is character *n* - ``base`` of ``text``."""
 
     sentence: Sentence
     text: Text
@@ -39,7 +39,7 @@ class Parsed:
 
 
 def sentences(blocks: Sequence[TextBlock], nlp: Any, *, choice_index: int, first_index: int) -> Iterator[Parsed]:
-    """Yield the parsed sentences of an output, as they come: a caller that has enough stops the parser."""
+    """Yield the parsed sentences of an output lazily: a caller that has enough stops the parser."""
     parts = pieces(blocks)
     index = first_index
     for piece, doc in zip(parts, nlp.pipe((p.text.chars for p in parts), batch_size=16), strict=True):
@@ -56,12 +56,12 @@ def sentences(blocks: Sequence[TextBlock], nlp: Any, *, choice_index: int, first
 
 
 def pieces(blocks: Sequence[TextBlock]) -> list[TextBlock]:
-    """Return what the models are given, one text each."""
+    """Return the texts that the models receive."""
     return [piece for block in blocks for piece in _pieces(block)]
 
 
 def _spans(piece: TextBlock, doc: Any) -> Iterator[Any]:
-    """Yield the sentences of a piece; a line of code or of a table is one."""
+    """Yield the sentences of a piece. A line of code or of a table is one sentence."""
     if piece.kind is BlockKind.PROSE:
         yield from doc.sents
     else:
@@ -76,7 +76,7 @@ def _leading(chars: str, at: int) -> int:
 
 
 def _pieces(block: TextBlock) -> Iterator[TextBlock]:
-    """Yield the block in pieces that a parser can take, cut behind full stops that it does not know, or at a space."""
+    """Yield a block in pieces of bounded length, cut after full stops unknown to the parser, or at a space."""
     at, chars = 0, block.text.chars
     for stop in [*(m.end() for m in _FULL_STOP.finditer(chars)), len(chars)]:
         while stop - at > PIECE_CHARS:
@@ -90,7 +90,7 @@ def _pieces(block: TextBlock) -> Iterator[TextBlock]:
 
 
 def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) -> list[Text]:
-    """Return *text* in parts of at most *limit* tokens, cut between words, or inside a word that alone is longer."""
+    """Return *text* in parts of at most *limit* tokens, cut between words, or inside a word that is longer."""
     if 4 * len(text.chars) <= limit or count([text.chars])[0] <= limit:
         return [text] if text.chars else []
     words = _words(text)
@@ -105,7 +105,7 @@ def fitted(text: Text, limit: int, count: Callable[[Sequence[str]], list[int]]) 
 
 
 def _words(text: Text) -> list[tuple[int, int]]:
-    """Return the spans of the words; what has no space is cut so that each part surely fits."""
+    """Return the spans of the words. A word is cut into spans that surely fit."""
     spans: list[tuple[int, int]] = []
     at, chars = 0, text.chars
     for word in chars.split():

@@ -1,7 +1,7 @@
-"""Text that remembers where each of its characters came from.
+"""Text whose characters keep their origin, and its normalisation (reliability.md A-24).
 
-Every stage reads a normalised text: NFKC, without characters that a reader cannot see (reliability.md A-24). What is
-reported points at the text as the model wrote it, so each character keeps the span that it was made from.
+Every stage reads a normalised text: NFKC, without characters that a reader cannot see. Findings refer to the text as
+the model wrote it, so each character keeps the span that it was made from.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MOST_STRUCK = 4
 
 @dataclass(frozen=True)
 class Text:
-    """A text made from another: character *i* came from ``starts[i]`` up to ``ends[i]`` of it."""
+    """A text made from another: character *i* was made from ``starts[i]`` to ``ends[i]`` of the origin."""
 
     chars: str
     starts: Sequence[int]
@@ -48,7 +48,7 @@ class Text:
 
     @staticmethod
     def of(parts: Sequence[Text]) -> Text:
-        """Return *parts*, one behind the other, as one text."""
+        """Return the concatenation of *parts*."""
         return joined(parts, "")
 
     def cut(self, start: int, end: int) -> Text:
@@ -60,7 +60,7 @@ class Text:
         return Text(self.chars[start:end], self.starts[start:end], self.ends[start:end])
 
     def without(self, spans: Sequence[tuple[int, int]]) -> Text:
-        """Return the text with *spans*, in rising order, taken out."""
+        """Return the text without *spans*, which are in rising order."""
         parts, at = [], 0
         for start, end in spans:
             parts.append(self.part(at, start))
@@ -69,9 +69,9 @@ class Text:
         return joined(parts, "")
 
     def replaced(self, edits: Sequence[tuple[int, int, str]]) -> Text:
-        """Return the text with *edits*, in rising order: each puts a string in the place of a span.
+        """Return the text with *edits* applied, which are in rising order. Each replaces a span by a string.
 
-        The characters of the string are spread over the span, so that each points at a part of it.
+        The characters of the string are spread over the span, so that each refers to a part of it.
         """
         parts, at = [], 0
         for start, end, put in edits:
@@ -82,13 +82,13 @@ class Text:
         return joined(parts, "")
 
     def turned(self, start: int, end: int) -> Text:
-        """Return the text with the characters from *start* up to *end* in the opposite order."""
+        """Return the text with the characters from *start* to *end* reversed."""
         part = self.part(start, end)
         back = Text(part.chars[::-1], part.starts[::-1], part.ends[::-1])
         return joined([self.part(0, start), back, self.part(end, len(self.chars))], "")
 
     def traced(self, origin: Text) -> Text:
-        """Return this text, made from the characters of *origin*, as one made from what *origin* was made from."""
+        """Return this text with the offsets of *origin* resolved to the text that *origin* was made from."""
         places = [origin.span(start, end) for start, end in zip(self.starts, self.ends, strict=True)]
         return Text(self.chars, [start for start, _ in places], [end for _, end in places])
 
@@ -99,23 +99,23 @@ class Text:
         return Text(put, starts, [max(self.ends[last], self.ends[first]) for first, last in places])
 
     def span(self, start: int, end: int) -> tuple[int, int]:
-        """Return the place in the origin of the characters from *start* up to *end*."""
+        """Return the span of the origin behind the characters from *start* to *end*."""
         if start >= end:
             return (0, 0)
         return (min(self.starts[start:end]), max(self.ends[start:end]))
 
     @property
     def origin(self) -> tuple[int, int]:
-        """Place in the origin of the whole."""
+        """The span of the origin behind the whole text."""
         return self.span(0, len(self.chars))
 
     def part(self, start: int, end: int) -> Text:
-        """Return the characters from *start* up to *end*."""
+        """Return the characters from *start* to *end*."""
         return Text(self.chars[start:end], self.starts[start:end], self.ends[start:end])
 
 
 def joined(parts: Sequence[Text], glue: str = " ") -> Text:
-    """Return *parts* as one text; the glue points at the end of what it follows."""
+    """Return *parts* as one text. The glue refers to the end of the part before it."""
     chars: list[str] = []
     starts: list[int] = []
     ends: list[int] = []
@@ -137,11 +137,11 @@ def plain(raw: str) -> Text:
 
 
 def normalised(raw: str) -> tuple[Text, int]:
-    """Return *raw* in NFKC without hidden characters, and how many hidden characters had no honest use.
+    """Return *raw* in NFKC without hidden characters, and the number of hidden characters without an honest use.
 
-    Joiners inside emoji and inside scripts that need them, variation selectors, direction marks beside right-to-left
-    letters and the tags of a flag emoji are honest; the same characters between Latin letters are not. Words that mix
-    Latin letters with lookalikes of other scripts, and letters under heaps of marks, count as hidden too.
+    Joiners are honest inside emoji and inside scripts that need them, and so are variation selectors, direction marks
+    next to right-to-left letters and the tags of a flag emoji. The same characters between Latin letters are not. Words
+    that mix Latin letters with lookalikes of other scripts, and letters with stacked marks, count as hidden too.
     """
     if raw.isascii() and raw.translate(_WITHOUT_LAYOUT).isprintable():
         return plain(raw), 0
@@ -165,7 +165,7 @@ def normalised(raw: str) -> tuple[Text, int]:
             end += 1
         written = raw[at:end]
         if unicodedata.decomposition(raw[at]).startswith("<compat> 0020 "):
-            end, written = at + 1, ""  # a sign such as ´ that NFKC would take apart into a blank and a loose mark
+            end, written = at + 1, ""  # a sign such as ´, which NFKC would split into a space and a loose mark
             chars.append(raw[at])
             starts.append(at)
             ends.append(end)
@@ -184,7 +184,7 @@ def normalised(raw: str) -> tuple[Text, int]:
 
 
 def _bared(cluster: str) -> tuple[str, int, bool]:
-    """Return a letter without lines through and under it, their number, and whether marks were heaped upon it."""
+    """Return a letter without strike-through and underline marks, their number, and whether its marks are stacked."""
     kept = "".join(char for char in cluster if char not in _STRUCK)
     lines = len(cluster) - len(kept)
     composed = unicodedata.normalize("NFKC", kept)
@@ -193,7 +193,7 @@ def _bared(cluster: str) -> tuple[str, int, bool]:
 
 
 def _kept_apart(char: str, plain: str, before: Sequence[str]) -> str:
-    """Return *plain* so that it does not run into the number before it: 3½ is not 31/2, and 10⁶ is not 106."""
+    """Return *plain* kept apart from the number before it: 3½ is not 31/2, and 10⁶ is not 106."""
     if not before or not before[-1].isdigit():
         return plain
     if unicodedata.category(char) == "No" and FRACTION_SLASH in plain:
@@ -215,7 +215,7 @@ def _is_honest(raw: str, at: int, *, right_to_left: bool) -> bool:
     if code == _BREAK:
         return bool(before) and all(unicodedata.name(c, "").startswith(_WRITTEN_ON) for c in (before, after) if c)
     if code in _VARIANTS or code in _IDEOGRAPHIC_VARIANTS:
-        # One behind a sign chooses its look; several in a row, or one behind a letter, carry a message.
+        # One selector after a symbol chooses its variant. Several in a row, or one after a letter, carry a message.
         return bool(before) and not _is_hidden(before) and not (before.isascii() and before.isalpha())
     if code in _MARKS_OF_DIRECTION:
         return right_to_left
@@ -226,15 +226,10 @@ def _is_honest(raw: str, at: int, *, right_to_left: bool) -> bool:
 
 
 def _joins(char: str) -> bool:
-    """Whether a joiner may stand beside *char*: an emoji, or a letter of a script that shapes its letters."""
+    """Whether a joiner may stand next to *char*: an emoji, or a letter of a script with contextual shapes."""
     if char.isascii():
         return char in " \n\t.,;:!?"
     if ord(char) in _VARIANTS or unicodedata.category(char) in {"So", "Sk", "Mn", "Mc"}:
         return True
     name = unicodedata.name(char, "")
     return not name.startswith(("LATIN", "GREEK", "CYRILLIC", "FULLWIDTH", "MODIFIER LETTER"))
-
-
-def words_of(listing: str) -> frozenset[str]:
-    """Return the words of a listing, so that a long list of words can be read."""
-    return frozenset(listing.split())

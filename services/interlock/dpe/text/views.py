@@ -1,8 +1,8 @@
-"""The readings of an output: as written, and without what masks it; the worst one counts (reliability.md A-24).
+"""The readings of an output: as written, and with obfuscation removed. The worst reading counts (reliability.md A-24).
 
-A masked text has both, since what looks like a mask may be honest: neither reading can make the other's finding go
-away. Where the mask took the ends of words away, every day and everyday are a reading each. Every character of a
-reading points into the text as it was sent.
+An obfuscated text has both readings, because what looks like obfuscation may be honest: neither reading can remove the
+other's findings. Where word boundaries were lost, every day and everyday are separate readings. Every character of a
+reading refers to the text as sent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,10 @@ _TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
 
 @dataclass(frozen=True)
 class Viewed:
-    """An output in one reading. ``place`` is its number; ``hidden`` counts what the reading no longer shows."""
+    """One reading of an output.
+
+    ``place`` is the output's index; ``hidden`` counts characters that the reading drops.
+    """
 
     choice_index: int
     place: int
@@ -38,7 +41,7 @@ class Viewed:
 
 
 def viewed(outputs: Sequence[Output]) -> list[Viewed]:
-    """Return every output as written, and all outputs of a choice again for each reading that a mask on one allows."""
+    """Return every output as written, and all outputs of a choice again for each unmasked reading of one of them."""
     clear = [_clear(output.text) for output in outputs]
     most: dict[int, int] = {}
     for output, found in zip(outputs, clear, strict=True):
@@ -46,17 +49,17 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
     views: list[Viewed] = []
     for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
         seen, hidden = normalised(output.text)
-        spoken = addressed(seen.chars)
-        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, spoken))
+        in_written = addressed(seen.chars)
+        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, in_written))
         for number in range(most[output.choice_index]):
             shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
-            heard = max(spoken, addressed(shown.chars))
-            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, heard))
+            in_shown = max(in_written, addressed(shown.chars))
+            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, in_shown))
     return views
 
 
 def _clear(raw: str) -> list[tuple[Text, int]]:
-    """Return the readings of *raw* without what masks it: none, one, or one each with long and with short words."""
+    """Return the unmasked readings of *raw*: none, one, or one with long and one with short words."""
     found = unmasked(raw)
     if found is None:
         return []
@@ -65,9 +68,9 @@ def _clear(raw: str) -> list[tuple[Text, int]]:
 
 
 def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:
-    """Return *raw* without what masks it, and the characters that were hidden inside the mask.
+    """Return *raw* unmasked, and the number of characters hidden inside the mask, or ``None`` if nothing masks it.
 
-    ``None`` when nothing masks it. *short* takes the shorter words where letters set apart allow two readings.
+    *short* prefers shorter words where letters set apart allow two readings.
     """
     seen = normalised(raw)[0]
     text = _normalised(unseen(_turned_by_marks(_without_deleted(plain(raw)))))[0]
@@ -83,12 +86,12 @@ def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:
 
 
 def _lines(text: Text) -> list[list[str]]:
-    """Return the words of each line: more or less white space between them masks nothing."""
+    """Return the words of each line. A different amount of white space between them is no mask."""
     return [words for line in text.chars.splitlines() if (words := line.split())]
 
 
 def personal(find: Finder, text: str, where: str) -> list[PiiFinding]:
-    """Return the personal data of a text, as written and unmasked, each with its place in the text as written."""
+    """Return the personal data of a text, as written and unmasked, with spans in the text as written."""
     found = list(find(text, where))
     seen, hidden = normalised(text)
     clear, _ = unmasked(text) or (seen if hidden else None, 0)
@@ -105,7 +108,7 @@ def _normalised(text: Text) -> tuple[Text, int]:
 
 
 def _without_deleted(text: Text) -> Text:
-    """Return the text as a terminal shows it: a backspace takes the character before it away."""
+    """Return the text as a terminal shows it: a backspace removes the character before it."""
     if not any(mark in text.chars for mark in _DELETIONS):
         return text
     kept: list[int] = []
@@ -120,7 +123,7 @@ def _without_deleted(text: Text) -> Text:
 
 
 def _turned_by_marks(text: Text) -> Text:
-    """Return the text in the order in which a right-to-left override shows it."""
+    """Return the text in the order in which a right-to-left override displays it."""
     at = text.chars.find(_TURNS_RIGHT)
     parts, done = [], 0
     while at >= 0:

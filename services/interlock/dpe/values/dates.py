@@ -1,6 +1,6 @@
-"""Reading dates: days, months, years and weekdays; the spans and times of periods.py with them.
+"""Parser for dates: days, months, years and weekdays, and through periods.py spans and times (SPEC-005 §5.2).
 
-Words that depend on the day of reading (yesterday, last year) are no dates.
+Words relative to the day of reading (yesterday, last year) are no dates.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _WEEKDAYS = {
     )
     for name in names.split()
 }
-# Words before a bare number that make it a year, and a month of one that is also a word.
+# Words before a bare number that make it a year, and before a month name that is also a word.
 _YEAR_CUES = word_set(
     "in since until till by from during of before after circa ca early late mid year years through between and or "
     "around to than the fy cy spring summer autumn fall winter january february march april may june july august "
@@ -56,13 +56,13 @@ _YEAR_CUES = word_set(
 _MONTH_CUES = word_set(
     "in of by since until till from to through during before after early late mid last next this between and every"
 )
-_LONGEST_SPAN = 120  # years between the ends of a span: 2007-2008
-# The words, in lower case, that a date can begin with.
+_LONGEST_SPAN = 120  # maximum years of a span: 2007-2008
+# The lower-case words that a date can begin with.
 BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
 
 def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
-    """Read the date that begins at a token, or None. The longest form wins."""
+    """Return the date that begins at a token, or ``None``. The longest form wins."""
     token = at(tokens, index)
     if token.kind == NUMBER:
         return (
@@ -90,7 +90,7 @@ def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 
 
 def _read_iso(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
-    """Read 2026-05-25 and 2026/05/25, with a time or without."""
+    """Read 2026-05-25 and 2026/05/25, with or without a time."""
     year, first, month, second, day = (at(tokens, index + step) for step in range(5))
     if first.text not in {"-", "/", "."} or second.text != first.text or not (first.glued and day.glued):
         return None
@@ -113,7 +113,7 @@ def _in(token: Lexeme, most: int) -> bool:
 
 
 def _read_slashed(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
-    """Read 25/05/2026, 5/25/26, 25.05.2026: where both readings are possible, both are kept."""
+    """Read 25/05/2026, 5/25/26, 25.05.2026. If the order is ambiguous, both readings are kept."""
     first, mark, second, again, last = (at(tokens, index + step) for step in range(5))
     if first.text.count(".") == 2:
         return _read_dotted(first.text, index)
@@ -202,7 +202,7 @@ def _read_month_first(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 
 
 def _stands_alone(tokens: Sequence[Lexeme], index: int, end: int) -> bool:
-    """Whether a month name without day and year is a month: May, March and the short forms are also words."""
+    """Whether a month name without day and year is a month. May, March and the short forms are also words."""
     before = at(tokens, index - 1)
     if len(tokens[index].text) > 5:
         return True
@@ -229,7 +229,7 @@ def _read_weekday(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 
 
 def _read_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
-    """Read a bare year when its surroundings make it one: see ``_is_year``."""
+    """Read a bare year if its context makes it one; see ``_is_year``."""
     token = at(tokens, index)
     if token.text.isdigit() and len(token.text) <= 5 and is_before_christ(tokens, index + 1):
         return DateRead(Moment(only(-int(token.text))), index + 2)
@@ -238,7 +238,7 @@ def _read_year(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 
 
 def _is_year(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a bare number of four digits is a year rather than a count."""
+    """Whether a bare number of four digits is a year and not a count."""
     before, after = at(tokens, index - 1), at(tokens, index + 1)
     year = int(tokens[index].text)
     if before.text in {"$", "€", "£", "#"} or after.text == "%" or before.low in {"no", "number"}:

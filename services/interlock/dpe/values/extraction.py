@@ -1,4 +1,4 @@
-"""Values of a text, normalised: every number, percentage, amount, measure, ordinal and date."""
+"""Value extraction: the numbers, percentages, amounts, measures, ordinals and dates of a text (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,14 +10,14 @@ from interlock.dpe.values import dates, figures, labels
 from interlock.dpe.values.moments import DateRead, Moment
 from interlock.dpe.values.quantities import DATE, Value
 
-_MOST_REMEMBERED = 600  # code points: a thousand readings of these take some 30 MB
+_MOST_REMEMBERED = 600  # code points; a thousand readings of this length take about 30 MB
 _BEGINNING_WORDS = dates.BEGINNINGS | labels.BEGINNINGS | figures.BEGINNINGS
 _BEGINNING_MARKS = frozenset("([+'§") | figures.BEGINNINGS
 
 
 @dataclass(frozen=True, slots=True)
 class ValuesRead:
-    """A text that was read: folded, cut into tokens, with its values in order."""
+    """A text after folding and lexing, with its values in order."""
 
     text: str
     folded: Folded
@@ -31,7 +31,7 @@ def extract(text: str) -> tuple[Value, ...]:
 
 
 def read(text: str) -> ValuesRead:
-    """Fold, cut and read a text, once and from left to right; short ones, which several stages read, are remembered."""
+    """Fold, lex and read a text in one pass. Short texts, which several stages read, are cached."""
     return _remembered(text) if len(text) <= _MOST_REMEMBERED else _read(text)
 
 
@@ -58,7 +58,7 @@ def _placed(value: Value, text: str, folded: Folded, tokens: Sequence[Lexeme]) -
 
 
 def _read_at(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
-    """Return the values that begin at a token and the index of the first token after them."""
+    """Return the values that begin at a token, and the index of the first token after them."""
     if not _may_begin(tokens, index):
         return [], index + 1
     if labels.is_list_marker(tokens, index):
@@ -73,7 +73,7 @@ def _read_at(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
 
 
 def _may_begin(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a token can begin a value or a name with digits: most words and marks of a text cannot."""
+    """Whether a token can begin a value or a name with digits. Most words and symbols cannot."""
     token = tokens[index]
     if token.kind == NUMBER:
         return True

@@ -1,4 +1,4 @@
-"""Reading figures: amounts of money, percentages, measures, ordinals, counts, and ranges of them."""
+"""Parser for figures: money, percentages, measures, ordinals, counts, and ranges of them (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,7 +17,7 @@ _ABOVE = frozenset(
     {"over", "above", "exceeding", "exceeded", "exceeds", ">", "≥", "beyond", "surpassing", "surpassed", "topped"}
 )
 _BELOW = frozenset({"under", "below", "<", "≤"})
-# The words before a number, last word first, and what they make of it.
+# Phrases before a number, and the modifier that they stand for.
 _PHRASES = {
     phrase: sign
     for sign, phrases in {
@@ -34,7 +34,7 @@ _AFTER_PRONOUN = word_set("of another or that who which day thing such way can c
 _BEFORE_PRONOUN = word_set("no this that each every the which any another")
 _SEVERAL = word_set("several few couple many some")
 _CURRENCY_CODES = frozenset(unit.measure for unit in units.CURRENCIES.values())
-# The words and marks, in lower case, that a figure can begin with.
+# The lower-case words and symbols that a figure can begin with.
 BEGINNINGS = frozenset(
     numerals.UNITS.keys()
     | numerals.TENS.keys()
@@ -48,7 +48,7 @@ BEGINNINGS = frozenset(
 
 
 def read_figure(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:
-    """Return the figure or figures that begin at a token and the index after them."""
+    """Return the figure or figures that begin at a token, and the index after them."""
     ordinal = _read_ordinal(tokens, index)
     if ordinal:
         return [ordinal], ordinal.last
@@ -94,7 +94,7 @@ def _below_zero(value: Value) -> float:
 
 
 def _close_accounting(tokens: Sequence[Lexeme], number: Number, *, money: bool) -> Number | None:
-    """Read on after the bracket of $(4.2) million and (3.1)%, which are negative; (15) alone is an aside."""
+    """Read past the bracket of $(4.2) million and (3.1)%, which are negative. (15) alone is a parenthesis."""
     if at(tokens, number.end).text != ")":
         return None
     scale = numerals.SCALES.get(at(tokens, number.end + 1).low)
@@ -107,7 +107,7 @@ def _close_accounting(tokens: Sequence[Lexeme], number: Number, *, money: bool) 
 
 
 def _modifiers(tokens: Sequence[Lexeme], index: int) -> tuple[bool, str, int]:
-    """Return whether a number is approximate, which bound it is, and where it begins with its minus."""
+    """Return whether a number is approximate, its bound, and its first token including a minus."""
     first = index
     before = at(tokens, index - 1)
     if (before.text == "-" and _is_minus(tokens, index - 1)) or before.low in {"minus", "negative"}:
@@ -123,7 +123,7 @@ def _modifiers(tokens: Sequence[Lexeme], index: int) -> tuple[bool, str, int]:
 
 
 def _is_minus(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a dash is a minus: it touches the number and nothing before it, or an opening bracket."""
+    """Whether a dash is a minus: adjacent to the number, and to nothing before it but an opening bracket."""
     token, before = tokens[index], at(tokens, index - 1)
     return at(tokens, index + 1).glued and (not token.glued or before.text in {"(", "[", "~", "$", "€", "£"})
 
@@ -142,7 +142,7 @@ def _or_so(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def _or_more(tokens: Sequence[Lexeme], index: int) -> str:
-    """Return the bound that the words after a number make of it: 100+, 50 or more, 18 and over."""
+    """Return the bound that the words after a number give it: 100+, 50 or more, 18 and over."""
     low, follows = at(tokens, index).low, at(tokens, index + 1).low
     if low == "+" and at(tokens, index).glued:
         return ">"
@@ -152,7 +152,7 @@ def _or_more(tokens: Sequence[Lexeme], index: int) -> str:
 
 
 def _with_unit(tokens: Sequence[Lexeme], number: Number, currency: str) -> Value:
-    """Give a number its unit: money by what stands before or after it, else percent or a measure."""
+    """Give a number its unit: a currency before or after it, otherwise percent or a measure."""
     base = Value(
         NUMBER,
         "",
@@ -237,7 +237,7 @@ def _read_vague(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]
 
 
 def _read_range(tokens: Sequence[Lexeme], value: Value) -> tuple[list[Value], int]:
-    """Read the other end of 3-5 million, between 3 and 5 %, 3 to 5 km: what only one end states holds for both."""
+    """Read the other end of 3-5 million, between 3 and 5 %, 3 to 5 km. A unit or scale at one end holds for both."""
     place = value.last
     if value.kind == ORDINAL or not _joins(tokens, value, place) or dates.read_date(tokens, place + 1):
         return [value], place

@@ -1,6 +1,6 @@
-"""Other forms of the same figure, and of the same text: what a source states is traced however an answer puts it.
+"""Alternative forms of a figure and of a text, so that a figure is traced however an answer puts it (SPEC-005 §5.2).
 
-Kept apart from the comparison of a claim with its source, where seven and seventh differ.
+They are separate from the comparison of a claim with its source, where seven and seventh differ.
 """
 
 from __future__ import annotations
@@ -28,7 +28,10 @@ _SMALL_MONTH = pattern(
 
 
 def tidied(text: str) -> str:
-    """Return a text without marks of tokenised corpora, with capital months: twenty - five, 2007 -- 11, 3, 500, may 30."""
+    """Return a text without artefacts of tokenised corpora, with capitalised months.
+
+    twenty - five, 2007 -- 11, 3, 500, may 30.
+    """
     if " -- " in text:
         text = _SHORT_YEARS.sub(r"\1\2-\1\3", text)
     if " -" in text or " \u2013 " in text:
@@ -44,7 +47,7 @@ def _capital(match: Any) -> str:
 
 
 def other_forms(value: Value, before: str, after: str) -> Iterator[Value]:
-    """Yield what a source may state where an answer states *value*: a rank for a count, an age for a bare number."""
+    """Yield alternative forms of *value* in a source: a rank for a count, an age for a bare number."""
     if value.amount is None or value.label or value.unit or value.fraction or value.moment:
         return
     if value.kind == ORDINAL:

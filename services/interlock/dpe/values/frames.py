@@ -1,7 +1,7 @@
-"""Frames: what stands around a value, a name or a predicate, so that like is compared with like.
+"""Frames: the context of values, names and predicates, so that like is compared with like (SPEC-005 §5.2, §5.3).
 
-A claim is aligned with a source sentence when most of its words are words of the source. Words of one sense and
-opposite direction (rose, fell) count as one word here; polarity.py tells them apart.
+A claim is aligned with a source sentence when most of its words are words of the source. Words of one meaning and
+opposite direction (rose, fell) have the same stem here; polarity.py tells them apart.
 """
 
 from bisect import bisect_left
@@ -29,16 +29,16 @@ STOP = word_set(
     "quite rather cent percent approx ie eg etc mr mrs ms dr get got became become becomes however moreover "
     "furthermore additionally therefore"
 )
-# A word found in another sentence of the source counts for less than one beside the compared one.
+# Weight of a word found in another sentence of the source than the compared one.
 _ELSEWHERE = 0.6
 _NEAR = 4
 _REMEMBERED = 1024
 _CLOSING = frozenset("\"')]”’")
-_ENDINGS = (("ing", 3), ("ed", 3), ("es", 3), ("ly", 4), ("s", 3))  # with the letters that must be left
+_ENDINGS = (("ing", 3), ("ed", 3), ("es", 3), ("ly", 4), ("s", 3))  # each with the letters that must remain
 
 
 def _directions() -> dict[str, tuple[str, int]]:
-    """Read the families of direction words: a word, its family and its side."""
+    """Read the families of direction words: each word with its family and its side."""
     found: dict[str, tuple[str, int]] = {}
     for line in lines("directions.txt"):
         family, *sides = line.split("|")
@@ -53,7 +53,7 @@ DIRECTIONS = _directions()
 
 @cache
 def stem(word: str) -> str:
-    """Return the word without its ending: enough to meet its other forms."""
+    """Return the word without its ending, enough to match its other forms."""
     if word in DIRECTIONS:
         return "±" + DIRECTIONS[word][0]
     word = root(plain(word))
@@ -70,25 +70,25 @@ def stem(word: str) -> str:
 
 @dataclass(frozen=True)
 class FramedSentence:
-    """A sentence of a reading: its tokens from ``first`` to ``last``, and what is in it."""
+    """A sentence of a reading: its tokens from ``first`` to ``last``, and their content."""
 
     first: int
     last: int
-    stems: tuple[tuple[int, str], ...]  # content words with their token
+    stems: tuple[tuple[int, str], ...]  # content words with their token index
     values: tuple[Value, ...]
     names: tuple[Name, ...]
-    bag: frozenset[str]  # the content words, without order
+    bag: frozenset[str]  # the content words, unordered
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A text ready to be compared."""
+    """A text prepared for comparison."""
 
     reading: ValuesRead
     sentences: tuple[FramedSentence, ...]
     names: tuple[Name, ...]
     bag: frozenset[str]  # the content words of all sentences
-    units: frozenset[str]  # what its figures measure
+    units: frozenset[str]  # the units of its figures
     table: ValueTable
     evidence: KnownNames
 
@@ -103,14 +103,17 @@ class Frame:
         return self.reading.values
 
     def written(self, first: int, last: int) -> str:
-        """Return tokens as they stand in the original text."""
+        """Return tokens as they are written in the original text."""
         start, end = self.reading.folded.original(self.tokens[first].start, self.tokens[last - 1].end)
         return self.reading.text[start:end]
 
 
 @lru_cache(maxsize=_REMEMBERED)
 def frame(text: str) -> Frame:
-    """Read a text into a frame; recent ones are kept, for a claim meets many facts and a fact many claims."""
+    """Return the frame of a text.
+
+    Recent frames are cached, because each claim meets many facts and each fact many claims.
+    """
     reading = read(text)
     taken = taken_by_values(reading)
     names = tuple(find_names(reading.tokens, taken))
@@ -134,7 +137,7 @@ def taken_by_values(reading: ValuesRead) -> list[bool]:
 
 
 def _bounds(tokens: Sequence[Lexeme]) -> list[tuple[int, int]]:
-    """Cut tokens into sentences at full stops, semicolons and line ends."""
+    """Split tokens into sentences at full stops, semicolons and line ends."""
     bounds: list[tuple[int, int]] = []
     first = 0
     for index in range(1, len(tokens)):
@@ -155,7 +158,7 @@ _Placed = TypeVar("_Placed", Value, Name)
 
 
 def _by_sentence(things: Sequence[_Placed], bounds: Sequence[tuple[int, int]]) -> list[tuple[_Placed, ...]]:
-    """Deal values or names, in order, to the sentences in which they begin."""
+    """Assign values or names, in order, to the sentences in which they begin."""
     dealt: list[list[_Placed]] = [[] for _ in bounds]
     number = 0
     for thing in things:
@@ -187,7 +190,7 @@ def _is_content(token: Lexeme) -> bool:
 
 
 def coverage(words: Iterable[str], sentence: FramedSentence, source: Frame) -> float:
-    """Return the share of words that a source sentence has; its other sentences count for less. 1.0 without words."""
+    """Return the share of words that a source sentence has, 1.0 without words. Its other sentences count for less."""
     wanted = set(words)
     if not wanted:
         return 1.0
@@ -204,5 +207,5 @@ def nearby(sentence: FramedSentence, first: int, last: int, reach: int = _NEAR) 
 
 
 def neighbours(frame_: Frame, first: int, last: int) -> tuple[str, str]:
-    """Return the words right before and right after a span, whatever they are."""
+    """Return the words right before and right after a span, of any kind."""
     return at(frame_.tokens, first - 1).low, at(frame_.tokens, last).low

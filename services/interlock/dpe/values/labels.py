@@ -1,4 +1,4 @@
-"""Numbers that count nothing: list markers, Article 22, version 3.1, GPT-4, telephone numbers."""
+"""Parser for numbers that identify: list markers, Article 22, version 3.1, GPT-4, telephone numbers (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 
@@ -20,13 +20,13 @@ LABELS = {spelling: kind for kind, spellings in _KINDS.items() for spelling in s
 _VERSIONED = frozenset(
     {"python", "java", "tls", "http", "usb", "node", "ios", "android", "windows", "ubuntu", "bluetooth", "unicode"}
 )
-# Before a hyphen these are prefixes, so that the number behind them is one: mid-2020, pre-1990, sub-30.
+# Prefixes before a hyphen, so that the number after it is a number: mid-2020, pre-1990, sub-30.
 _PREFIXES = word_set("mid pre post early late q h fy cy non sub over under us c ca")
 BEGINNINGS = LABELS.keys() | _VERSIONED
 
 
 def is_list_marker(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a number merely counts the items of a list: 1. or 2) at the start of a line."""
+    """Whether a number only marks a list item: 1. or 2) at the start of a line."""
     token, mark, item = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if token.kind != NUMBER or not token.opens_line or not token.text.isdigit() or len(token.text) > 2:
         return False
@@ -34,7 +34,7 @@ def is_list_marker(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def reference_end(tokens: Sequence[Lexeme], index: int) -> int:
-    """Return the index after a reference such as [12] or [3, 5-7], or 0 when there is none."""
+    """Return the index after a reference such as [12] or [3, 5-7], or 0."""
     if tokens[index].text != "[":
         return 0
     end = index + 1
@@ -44,7 +44,7 @@ def reference_end(tokens: Sequence[Lexeme], index: int) -> int:
 
 
 def name_end(tokens: Sequence[Lexeme], index: int) -> int:
-    """Return the index after a name with digits in it (B2B, COVID-19, GPT-4, 5G), or 0 when there is none."""
+    """Return the index after a name with digits (B2B, COVID-19, GPT-4, 5G), or 0."""
     token, follows, third = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if token.kind == NUMBER:
         return index + 2 if token.text.isdigit() and follows.glued and follows.text in {"G", "D"} else 0
@@ -59,7 +59,7 @@ def name_end(tokens: Sequence[Lexeme], index: int) -> int:
 
 
 def _may_precede(token: Lexeme, number: Lexeme) -> bool:
-    """Whether a word that is glued to a number leaves it a number: US$5, Q3, FY25, v2."""
+    """Whether a number adjacent to this word stays a number: US$5, Q3, FY25, v2."""
     if token.text in {"Q", "H"}:
         return number.text in {"1", "2", "3", "4"}
     return token.low in units.CURRENCIES or token.low in LABELS or token.text in {"FY", "CY", "c"}
@@ -73,7 +73,7 @@ def _end_of_word(tokens: Sequence[Lexeme], index: int) -> int:
 
 
 def read_label(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
-    """Read a number that names: Article 22(1), v2, Directive (EU) 2019/790, 1.2.3, 24/7, a telephone number."""
+    """Read an identifying number: Article 22(1), v2, Directive (EU) 2019/790, 1.2.3, 24/7, a telephone number."""
     token = tokens[index]
     if token.kind == NUMBER or token.text in {"+", "("}:
         return _read_telephone(tokens, index) or _read_version(tokens, index) or _read_slashed(tokens, index)
@@ -89,7 +89,7 @@ def read_label(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] 
 
 
 def _after_words(tokens: Sequence[Lexeme], place: int) -> int:
-    """Step over what stands between a label's word and its number: the dot of Art., (EU), No., #."""
+    """Skip what stands between a label's word and its number: the dot of Art., (EU), No., #."""
     place += at(tokens, place).text == "." and at(tokens, place).glued
     if at(tokens, place).text == "(" and at(tokens, place + 2).text == ")" and at(tokens, place + 1).text.isupper():
         place += 3
@@ -100,7 +100,7 @@ def _after_words(tokens: Sequence[Lexeme], place: int) -> int:
 
 
 def _labels(tokens: Sequence[Lexeme], kind: str, first: int, place: int) -> tuple[list[Value], int]:
-    """Read the number of a label, and the further ones of Articles 9 and 10, pages 3-5."""
+    """Read the number of a label, and further ones: Articles 9 and 10, pages 3-5."""
     found: list[Value] = []
     while True:
         end = _end_of_label(tokens, place)
@@ -143,7 +143,7 @@ def _read_version(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], in
 
 
 def _read_slashed(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
-    """Read 24/7 and 9/11, which are no fractions; 1/2 before a unit or of is one and is left alone."""
+    """Read 24/7 and 9/11, which are no fractions. 1/2 before a unit or of is one and is not read here."""
     token, slash, other = tokens[index], at(tokens, index + 1), at(tokens, index + 2)
     if slash.text != "/" or not (slash.glued and other.glued) or not (token.text.isdigit() and other.text.isdigit()):
         return None
@@ -153,7 +153,10 @@ def _read_slashed(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], in
 
 
 def _read_telephone(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int] | None:
-    """Read +1 212-555-0199, (212) 555-0199, 212.555.0199: groups of digits tied by hyphens, dots or a country code."""
+    """Read groups of digits joined by hyphens, dots or a country code.
+
+    +1 212-555-0199, (212) 555-0199, 212.555.0199.
+    """
     end, digits, groups = index, "", 0
     tied = at(tokens, index).text in {"+", "("}
     while True:

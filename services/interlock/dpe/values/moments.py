@@ -1,7 +1,6 @@
-"""Moments: what a date states, and when two of them agree.
+"""Moments: the content of a date, and whether two dates agree (SPEC-005 §5.3).
 
-A moment keeps what was stated and nothing else, so that May 2026 and 25 May 2026 can be told to agree, and to differ
-in what they say.
+A moment holds only what is stated, so May 2026 and 25 May 2026 agree although they state different things.
 """
 
 from collections.abc import Sequence
@@ -14,17 +13,17 @@ FIRST_YEAR, LAST_YEAR = 1000, 2199
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """What a date states; None where it says nothing. Spans are inclusive."""
+    """The stated parts of a date, ``None`` for parts that are not stated. Spans are inclusive."""
 
     years: tuple[int, int] | None = None
     months: tuple[int, int] | None = None
     day: int | None = None
     weekday: int | None = None
-    minute: int | None = None  # of the day
+    minute: int | None = None  # minute of the day
     other: tuple[int, int] | None = None  # the other reading of 05/06/2026, as month and day
 
     def readings(self) -> tuple["Moment", ...]:
-        """Return the moment and, for an ambiguous date, its other reading."""
+        """Return the moment, and for an ambiguous date also its other reading."""
         if self.other is None:
             return (self,)
         month, day = self.other
@@ -36,19 +35,19 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class DateRead:
-    """A moment and the index of the first token after it."""
+    """A moment, and the index of the first token after it."""
 
     moment: Moment
     end: int
 
 
 def agree(first: Moment, second: Moment) -> bool:
-    """Whether two moments say nothing different."""
+    """Whether two moments have no conflicting part."""
     return any(_agree(one, other) for one in first.readings() for other in second.readings())
 
 
 def comparable(first: Moment, second: Moment) -> bool:
-    """Whether two moments state the same kind of thing, so that they can differ."""
+    """Whether two moments state a common part, so that they can differ."""
     return any(
         (one is None) == (other is None) and one is not None
         for one, other in zip(_parts(first), _parts(second), strict=True)
@@ -56,9 +55,12 @@ def comparable(first: Moment, second: Moment) -> bool:
 
 
 def covers(source: Moment, claim: Moment) -> bool:
-    """Whether a source states all that a claimed moment does."""
+    """Whether a source states every part that a claimed moment states."""
     return any(
-        all(mine is None or (its is not None and mine[0] <= its[0] and its[1] <= mine[1]) for mine, its in pairs)
+        all(
+            claimed is None or (stated is not None and claimed[0] <= stated[0] and stated[1] <= claimed[1])
+            for claimed, stated in pairs
+        )
         for one in claim.readings()
         for other in source.readings()
         for pairs in (list(zip(_parts(one), _parts(other), strict=True)),)
@@ -78,7 +80,7 @@ def _parts(moment: Moment) -> tuple[tuple[int, int] | None, ...]:
 
 
 def year_at(tokens: Sequence[Lexeme], index: int) -> int | None:
-    """Return the year that a token spells, whatever stands around it."""
+    """Return the year that a token spells, whatever its context."""
     text = at(tokens, index).text
     return int(text) if len(text) == 4 and text.isdigit() and FIRST_YEAR <= int(text) <= LAST_YEAR else None
 

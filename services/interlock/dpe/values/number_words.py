@@ -1,4 +1,4 @@
-"""Reading numbers in words: two hundred and fifty, half a million, two-thirds of, one in five, one and a half."""
+"""Parser for numbers in words: two hundred and fifty, half a million, two-thirds of, one in five, one and a half."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -35,7 +35,7 @@ def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
 
 
 def _one_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
-    """Read one in five, one in every 10: a share, when both are small counts."""
+    """Read one in five, one in every 10: a share of a small count."""
     if tokens[index].low != "one":
         return None
     below = index + 3 if at(tokens, index + 2).low == "every" else index + 2
@@ -53,7 +53,7 @@ def _small_count(token: Lexeme) -> int:
 
 
 def read_words(tokens: Sequence[Lexeme], index: int) -> Number | None:
-    """Read a number in words, such as two hundred and fifty thousand, half a million, a dozen, three point five."""
+    """Read a number in words: two hundred and fifty thousand, half a million, a dozen, three point five."""
     low = tokens[index].low
     if low in {"half", "quarter"} and at(tokens, index + 1).low in {"a", "an"} and at(tokens, index + 2).low in SCALES:
         part = 0.5 if low == "half" else 0.25
@@ -67,7 +67,7 @@ def read_words(tokens: Sequence[Lexeme], index: int) -> Number | None:
 
 
 def _word_sum(tokens: Sequence[Lexeme], index: int, *, group: float | None) -> Number | None:
-    """Add up number words from left to right; ``group`` is what stands before the first scale."""
+    """Sum number words from left to right. *group* is the number before the first scale."""
     total, current, step, scale = 0.0, group or 0.0, 1.0, 1.0
     seen = "scale" if group else ""
     end, place = index, index
@@ -102,7 +102,7 @@ def _word_sum(tokens: Sequence[Lexeme], index: int, *, group: float | None) -> N
 
 
 def _next_word(tokens: Sequence[Lexeme], index: int, *, after: str) -> int:
-    """Step over the hyphen of twenty-five and the and of two hundred and five."""
+    """Skip the hyphen of twenty-five and the and of two hundred and five."""
     if at(tokens, index).text == "-" and at(tokens, index).glued and at(tokens, index + 1).glued:
         return index + 1
     follows = at(tokens, index + 1).low

@@ -1,4 +1,4 @@
-"""Reading numbers: digits in any grouping, fractions, and numbers in words."""
+"""Parser for numbers: digits in any grouping, fractions, and numbers in words (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 
@@ -11,12 +11,12 @@ _GROUPED = pattern(r"\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d{1,3}(?:'\d{3})+(?:[.,]\d+)?
 _EUROPEAN = pattern(r"\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
 _DECIMAL = pattern(r"\d+(?:\.\d+)?")
 _COMMA_DECIMAL = pattern(r"\d+,\d{1,2}")
-# A float holds 15 digits exactly, and no figure in prose has more; a longer run is an identifier.
+# A float holds 15 digits exactly, and no figure in prose has more. A longer run is an identifier.
 _MOST_DIGITS = 15
 
 
 def read_number(tokens: Sequence[Lexeme], index: int, *, money: bool = False) -> Number | None:
-    """Read the number that begins at a token, or None. ``money`` lets 4.2m mean millions."""
+    """Return the number that begins at a token, or ``None``. *money* reads 4.2m as millions."""
     token = at(tokens, index)
     if token.kind == NUMBER:
         found = _read_digits(tokens, index, money=money)
@@ -28,7 +28,7 @@ def read_number(tokens: Sequence[Lexeme], index: int, *, money: bool = False) ->
 
 
 def parse_digits(text: str) -> tuple[float, float] | None:
-    """Return the value and the step of a run of digits and separators, or None when it is no number."""
+    """Return the value and the step of a run of digits and separators, or ``None`` if it is no number."""
     if sum(character.isdigit() for character in text) > _MOST_DIGITS:
         return None
     if _GROUPED.fullmatch(text):
@@ -63,7 +63,7 @@ def _read_digits(tokens: Sequence[Lexeme], index: int, *, money: bool) -> Number
 
 
 def _read_spaced_groups(tokens: Sequence[Lexeme], index: int) -> Number | None:
-    """Read 1 200 000: groups of three, at least one of them zeros, so that a row of a table stays a row."""
+    """Read 1 200 000. Groups of three must end in zeros, so that a table row is not one number."""
     end, text = index + 1, tokens[index].text
     if not (text.isdigit() and len(text) <= 3 and text[0] != "0"):
         return None
@@ -81,7 +81,7 @@ def _read_spaced_groups(tokens: Sequence[Lexeme], index: int) -> Number | None:
 
 
 def _read_parted_groups(tokens: Sequence[Lexeme], index: int, *, money: bool) -> Number | None:
-    """Read 13, 000, as texts have it that were cut into words: the last group is zeros, or it is money in two groups."""
+    """Read 13, 000 from texts with spaces around punctuation. The last group is zeros, or it is money in two groups."""
     end, text = index + 1, tokens[index].text
     if not (text.isdigit() and len(text) <= 3 and text[0] != "0"):
         return None
@@ -105,7 +105,7 @@ def _one_space(tokens: Sequence[Lexeme], index: int) -> bool:
 
 
 def _read_fraction(tokens: Sequence[Lexeme], index: int) -> Number | None:
-    """Read 1/2 written with a fraction slash, and 3 1/2 written with either slash."""
+    """Read 1/2 with a fraction slash, and 3 1/2 with either slash."""
     whole, over = 0.0, index
     if (
         at(tokens, index + 1).kind == NUMBER

@@ -1,4 +1,4 @@
-"""Numerals: the words and letters that numbers are made of, and the scales that multiply them."""
+"""Numerals: number words, number suffixes, and the scales that multiply them (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -24,7 +24,7 @@ SCALES = {
     "hundred": 1e2, "thousand": 1e3, "million": 1e6, "billion": 1e9, "trillion": 1e12, "quadrillion": 1e15, "lakh": 1e5,
     "crore": 1e7, "dozen": 12.0, "mn": 1e6, "mln": 1e6, "mio": 1e6, "bn": 1e9, "bln": 1e9, "tn": 1e12, "trn": 1e12,
 }  # fmt: skip
-# Letters that scale a number only when they are glued to it: 1.2M, 70B, 10k.
+# Letters that scale an adjacent number: 1.2M, 70B, 10k.
 SUFFIXES = {"k": 1e3, "K": 1e3, "M": 1e6, "MM": 1e6, "B": 1e9, "T": 1e12}
 MONEY_SUFFIXES = {**SUFFIXES, "m": 1e6, "b": 1e9, "t": 1e12}
 VAGUE = {
@@ -53,9 +53,9 @@ ORDINALS = {
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """A number as it was read.
+    """A parsed number.
 
-    ``step`` is the place value of the last digit that was stated: 1.2 million has a step of 100,000.
+    ``step`` is the place value of the last stated digit: 1.2 million has a step of 100,000.
     """
 
     value: float
@@ -64,12 +64,12 @@ class Number:
     scale: float = 1.0
     digits: str = ""  # significant digits as written, for digit swaps
     words: bool = False  # written in words
-    plain: bool = False  # nothing but digits: may be a year
+    plain: bool = False  # digits only: may be a year
     fraction: bool = False
 
 
 def is_hyphen(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a token is a hyphen that glues its neighbours together."""
+    """Whether a token is a hyphen that joins its neighbours."""
     return (
         at(tokens, index).kind == SYMBOL
         and at(tokens, index).text == "-"
@@ -104,7 +104,7 @@ def scaled(tokens: Sequence[Lexeme], number: Number, *, money: bool) -> Number:
 
 
 def _is_next_ordinal(tokens: Sequence[Lexeme], index: int) -> bool:
-    """Whether a scale word is the first half of an ordinal such as two hundred and first."""
+    """Whether a scale word is part of an ordinal such as two hundred and first."""
     return at(tokens, index + 1).text == "-" and at(tokens, index + 2).low in ORDINALS and at(tokens, index + 2).glued
 
 

@@ -1,4 +1,4 @@
-"""Reading dates that are spans: quarters, halves, decades, centuries; and years in words and times of day."""
+"""Parser for periods: quarters, halves, decades and centuries, and for spoken years and times (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 
@@ -48,9 +48,9 @@ def read_quarter(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
 def _quarter_span(tokens: Sequence[Lexeme], index: int) -> tuple[tuple[int, int] | None, int]:
     token, follows = at(tokens, index), at(tokens, index + 1)
     if token.text in {"Q", "H"} and follows.glued and follows.text in {"1", "2", "3", "4"}:
-        return _span_of(token.text, int(follows.text)), index + 2
+        return _part_span(token.text, int(follows.text)), index + 2
     if token.text in {"1", "2", "3", "4"} and follows.glued and follows.text in {"Q", "H"}:
-        return _span_of(follows.text, int(token.text)), index + 2
+        return _part_span(follows.text, int(token.text)), index + 2
     place = index + 1 if token.kind == NUMBER and follows.low in SUFFIXES and follows.glued else index
     number = _QUARTERS.get(token.low if place == index else token.text + follows.low)
     place += 1 + is_hyphen(tokens, place + 1)
@@ -59,18 +59,18 @@ def _quarter_span(tokens: Sequence[Lexeme], index: int) -> tuple[tuple[int, int]
         return None, index
     if part == "half" and not _is_half_of_year(tokens, place):
         return None, index
-    return _span_of("Q" if part == "quarter" else "H", number), place + 1
+    return _part_span("Q" if part == "quarter" else "H", number), place + 1
 
 
 def _is_half_of_year(tokens: Sequence[Lexeme], place: int) -> bool:
-    """Whether a half is of a year, not of a match or a century."""
+    """Whether a half is half of a year, not of a match or a century."""
     return any(year_at(tokens, place + step) for step in (1, 2, 3)) and at(tokens, place + 1).low in {
         "of",
         "fiscal",
     } | {at(tokens, place + 1).text}
 
 
-def _span_of(part: str, number: int) -> tuple[int, int] | None:
+def _part_span(part: str, number: int) -> tuple[int, int] | None:
     if part == "Q":
         return number * 3 - 2, number * 3
     return (number * 6 - 5, number * 6) if number <= 2 else None

@@ -1,7 +1,7 @@
-"""What a value is, and when two values are the same.
+"""Values and their equality (SPEC-005 §5.2, §5.3).
 
-Equality is as exact as the coarser of the two was stated: 1.2 million equals 1,234,567, and 15 % does not equal 50 %.
-Words such as about and over widen it. A year never equals a count.
+Equality is as exact as the coarser value is stated: 1.2 million equals 1,234,567, and 15 % does not equal 50 %. Words
+such as about and over widen it. A year never equals a count.
 """
 
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from interlock.dpe.values.moments import Moment
 
 NUMBER, PERCENT, MONEY, DATE, QUANTITY, ORDINAL = "NUMBER", "PERCENT", "MONEY", "DATE", "QUANTITY", "ORDINAL"
 
-# How far rounding may carry, as a share of the larger value: 4 million is no rounding of 4.8 million.
+# Maximum error of rounding, as a share of the larger value: 4 million is no rounding of 4.8 million.
 ROUNDING = 0.10
 ABOUT = 0.15
 BOTH_ABOUT = 0.03
 CONVERSION = 0.06
 TRUNCATION = 0.02
-# How far an exact value may lie beyond a bound and still be what the bound speaks of: over a million, 1.23 million.
+# How far an exact value may exceed a bound that refers to it: over a million, 1.23 million.
 BEYOND_BOUND = 1.5
 _DOLLARS = frozenset({"USD", "AUD", "CAD", "NZD", "HKD", "SGD"})
 _EXACT = 1e-12
@@ -26,9 +26,9 @@ _NO_REMAINDER = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A value with its place in the text, in code points.
+    """A value with its span in the text, in code points.
 
-    ``amount`` and ``step`` are in base units of ``unit``; ``step`` is the place of the last digit that was stated.
+    ``amount`` and ``step`` are in base units of ``unit``. ``step`` is the place value of the last stated digit.
     """
 
     kind: str  # NUMBER, PERCENT, MONEY, DATE, QUANTITY or ORDINAL
@@ -39,22 +39,22 @@ class Value:
     step: float = 1.0
     unit: str = ""
     moment: Moment | None = None
-    label: str = ""  # of Article 22 or version 3.1: compared as written
+    label: str = ""  # the number of Article 22 or version 3.1, compared as written
     approximate: bool = False
     bound: str = ""  # ">" for more than, "<" for less than
     digits: str = ""  # significant digits as written
     scale: float = 1.0  # 1e6 in 4.2 million
     factor: float = 1.0  # base units in one stated unit
-    plain: bool = False  # a bare run of digits
+    plain: bool = False  # digits only
     words: bool = False
     fraction: bool = False
     vague: bool = False  # thousands of, months: a size without a figure
-    first: int = 0  # the tokens that it takes
+    first: int = 0  # first token, and the one after the last
     last: int = 0
 
 
 def same(first: Value, second: Value) -> bool:
-    """Whether two values state the same, as far as they state it. Symmetric, not transitive (1.2, 1.25, 1.3)."""
+    """Whether two values are equal as far as stated. Symmetric, not transitive (1.2, 1.25, 1.3)."""
     if first.vague or second.vague:
         return _same_vague(first, second)
     if first.moment is not None and second.moment is not None:
@@ -67,7 +67,7 @@ def same(first: Value, second: Value) -> bool:
 
 
 def comparable(first: Value, second: Value) -> bool:
-    """Whether two values measure the same thing, so that they can differ."""
+    """Whether two values measure the same quantity, so that they can differ."""
     if first.moment is not None and second.moment is not None:
         return moments.comparable(first.moment, second.moment)
     if first.moment is not None or second.moment is not None:
@@ -82,7 +82,7 @@ def _same_unit(first: Value, second: Value) -> bool:
         return True
     pair = {first.unit, second.unit}
     if pair <= _DOLLARS:
-        return "USD" in pair  # a bare dollar sign may be any of them
+        return "USD" in pair  # a bare dollar sign may be any dollar
     return units.POUND in pair and bool(pair & {"GBP", "mass"})
 
 
@@ -109,7 +109,7 @@ def _amounts(first: Value, second: Value) -> tuple[float, float, float, float]:
 def _same_amount(first: Value, second: Value) -> bool:
     one, other, one_step, other_step = _amounts(first, second)
     if one * other < 0 and first.unit != units.TEMPERATURE:
-        one, other = abs(one), abs(other)  # a fall of 5 % and -5 %: what the sign says may stand in a word
+        one, other = abs(one), abs(other)  # a fall of 5 % and -5 %: a word may carry the sign
     difference, size = abs(one - other), max(abs(one), abs(other))
     if difference <= _EXACT * size:
         return True
@@ -143,14 +143,14 @@ def _about(first: Value, second: Value, one: float, other: float) -> bool:
 
 
 def _round_step(amount: float, step: float) -> float:
-    """Return the place of the last digit that is not a trailing zero: 10 for 20, 1000 for 15,000."""
+    """Return the place value of the last digit that is not a trailing zero: 10 for 20, 1000 for 15,000."""
     while step and abs(amount) >= step * 10 and abs(amount / (step * 10) - round(amount / (step * 10))) < _NO_REMAINDER:
         step *= 10
     return step
 
 
 def _within_bound(first: Value, second: Value, one: float, other: float) -> bool:
-    """Whether exactly one of the two is a bound that the other keeps, and is near: more than 5,000 and 5,200."""
+    """Whether exactly one value is a bound that the other keeps and is near: more than 5,000 and 5,200."""
     if bool(first.bound) == bool(second.bound):
         return False
     bound, limit, exact = (first.bound, one, other) if first.bound else (second.bound, other, one)
@@ -170,7 +170,7 @@ def _same_vague(first: Value, second: Value) -> bool:
 
 
 def _same_year_and_number(first: Value, second: Value) -> bool:
-    """Whether a year and a count are the same four bare digits, which alone do not say what they are."""
+    """Whether a year and a count are the same four bare digits, which may be either."""
     year, number = (first, second) if first.moment else (second, first)
     if not (year.plain and number.plain and number.kind == NUMBER) or year.moment is None or year.moment.years is None:
         return False
@@ -178,7 +178,7 @@ def _same_year_and_number(first: Value, second: Value) -> bool:
 
 
 def _same_label(first: Value, second: Value) -> bool:
-    """Whether two labels are one: Article 22 is stated by Article 22(1)."""
+    """Whether one label states the other: Article 22 is stated by Article 22(1)."""
     if first.unit != second.unit:
         return bool(first.label and second.plain and first.label == second.text) or bool(
             second.label and first.plain and second.label == first.text

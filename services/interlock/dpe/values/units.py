@@ -1,4 +1,4 @@
-"""Units and currencies: their spellings, what they measure, and how they convert."""
+"""Units and currencies: their spellings, measures and conversion factors (SPEC-005 §5.2)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from interlock.dpe.text.lexing import SYMBOL, Lexeme, at
 PERCENT = "%"
 POINTS = "percentage points"
 TIMES = "times"
-POUND = "pound"  # of weight or of money: the text rarely says
+POUND = "pound"  # of weight or of money: the text rarely says which
 TIME = "time"
 TEMPERATURE = "temperature"
 
-# measure, base units in one of them, spellings (a dot stands for a space)
+# measure, base units, spellings (a dot stands for a space)
 _MEASURES = """
 length 1e-9 nm nanometre nanometres nanometer nanometers
 length 1e-6 micrometre micrometres micrometer micrometers micron microns
@@ -110,14 +110,14 @@ SAR 1 sar riyal riyals
 AED 1 aed dirham dirhams
 BTC 1 btc bitcoin bitcoins
 """
-# Codes that are also words in lower case stand for money only when they are written in capitals.
+# Codes that are also lower-case words. They mean money only in capitals.
 _CAPITALS_ONLY = frozenset({"try", "rs", "nis", "sar"})
 _WORDS_AFTER_ONLY = frozenset({"cent", "cents", "pence", "rand", "dong", "sterling"})
 
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What a unit measures and how many base units it is; ``offset`` is added first, for temperatures."""
+    """The measure of a unit and its size in base units. ``offset`` is added first, for temperatures."""
 
     measure: str
     factor: float = 1.0
@@ -151,12 +151,12 @@ _SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "
 
 
 def read_unit(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
-    """Read the unit at a token, and return it with the index after it."""
+    """Return the unit at a token with the index after it, or ``None``."""
     mark, follows = at(tokens, index), at(tokens, index + 1)
     if mark.text == "-" and (
         (mark.glued and follows.glued) or (follows.low in _SPACED and at(tokens, index + 2).text == "-")
     ):
-        index += 1  # 75-year, and 75 - year - old as texts have it that were cut into words
+        index += 1  # 75-year, and 75 - year - old in texts with spaces around punctuation
     return (
         _read_relative(tokens, index)
         or _read_degrees(tokens, index)
@@ -166,7 +166,7 @@ def read_unit(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
 
 
 def read_currency_before(tokens: Sequence[Lexeme], index: int) -> tuple[str, int] | None:
-    """Read a currency that stands before its amount ($, US$, EUR), and return it with the index after it."""
+    """Return the currency before an amount ($, US$, EUR) with the index after it, or ``None``."""
     token = at(tokens, index)
     joined = token.low + at(tokens, index + 1).text
     if at(tokens, index + 1).text == "$" and at(tokens, index + 1).glued and joined in CURRENCIES:
@@ -181,7 +181,7 @@ def read_currency_before(tokens: Sequence[Lexeme], index: int) -> tuple[str, int
 
 
 def read_currency_after(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
-    """Read a currency that stands after its amount, and return it with the index after it."""
+    """Return the currency after an amount with the index after it, or ``None``."""
     if at(tokens, index).text == "-" and at(tokens, index).glued:
         index += 1
     token = at(tokens, index)
@@ -199,7 +199,7 @@ def read_currency_after(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int
 
 
 def _read_relative(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
-    """Read percent, percentage points, basis points, and times."""
+    """Read percent, percentage points, basis points and times."""
     low, follows = at(tokens, index).low, at(tokens, index + 1).low
     if low in {"percentage", "basis"}:
         factor = 1.0 if low == "percentage" else 0.01
@@ -212,7 +212,7 @@ def _read_relative(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | N
 
 
 def _read_percent(tokens: Sequence[Lexeme], end: int) -> tuple[Unit, int]:
-    """Return percent, or percentage points when the word point follows."""
+    """Return percent, or percentage points if the word point follows."""
     points = at(tokens, end).low in {"point", "points", "pts"}
     return (Unit(POINTS), end + 1) if points else (Unit(PERCENT), end)
 

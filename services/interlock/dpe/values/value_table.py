@@ -1,4 +1,4 @@
-"""A table of values that is asked for equals in less than linear time, however many values a text has."""
+"""A table of values with lookup of equal values in less than linear time (SPEC-005 §5.2)."""
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
@@ -12,7 +12,7 @@ _SLACK = 1.01
 
 @dataclass(frozen=True)
 class _Row:
-    """Values of one unit and precision, by size: if any equals a value, the nearest one does."""
+    """Values of one unit and precision, by size. If any equals a value, the nearest one does."""
 
     sizes: tuple[float, ...]
     values: tuple[Value, ...]
@@ -27,10 +27,10 @@ class _Row:
 
 
 class ValueTable:
-    """The values of a text or of many, ready to be asked for equals."""
+    """The values of one or more texts, indexed for lookup of equal values."""
 
     def __init__(self, values: Iterable[Value]) -> None:
-        """Sort values by what they measure; dates, labels and sizes without figures go by what they state."""
+        """Index values by what they measure. Dates, labels and sizes without figures are indexed by their content."""
         rows: dict[tuple[object, ...], dict[float, Value]] = defaultdict(dict)
         wide: dict[tuple[object, ...], dict[float, Value]] = defaultdict(dict)
         others: dict[tuple[object, ...], Value] = {}
@@ -46,7 +46,7 @@ class ValueTable:
         self._others = tuple(others.values())
 
     def equals(self, value: Value) -> Iterator[Value]:
-        """Yield values that equal a value; at least one if there is any."""
+        """Yield values that equal a value, at least one if there is any."""
         if value.amount is None or value.vague:
             yield from (other for row in self._rows + self._wide for other in row.values if same(value, other))
         else:

@@ -1,4 +1,4 @@
-"""Which addresses may be called: URLs and the addresses of their names, judged without asking anybody (A-18)."""
+"""The rule of which addresses may be called: it checks URLs and resolved addresses, without network access (A-18)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _URL = re.compile(
     r"(?P<path>[/?][!$-\[\]-~]*)?",
     re.ASCII,
 )
-"""No user, no password, no fragment, no backslash, no control character: nothing that two readers read differently."""
+"""Excludes user, password, fragment, backslash and control characters, which parsers interpret differently."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = re.compile(rf"(?:{_LABEL}\.)+{_LABEL}", re.ASCII)
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*", re.ASCII)
@@ -42,25 +42,25 @@ _NEVER = tuple(map(ip_network, (
     "0.0.0.0/8", "169.254.0.0/16", "100.100.100.200/32", "224.0.0.0/4", "240.0.0.0/4", "fe80::/10", "ff00::/8", "::/128",
     "fd00:ec2::254/128",
 )))  # fmt: skip
-"""What no setting opens: metadata services, link-local, multicast, nothing at all."""
+"""Networks that no setting can allow: metadata services, link-local, multicast, unspecified."""
 
 Address = IPv4Address | IPv6Address
 
 
 @dataclass(frozen=True)
 class Target:
-    """A URL that was taken apart and may be resolved."""
+    """A parsed URL that may be resolved."""
 
     scheme: str
     host: str
     port: int
     path: str
     excepted: bool
-    """Whether ``egress_allow`` names it: plain http and loopback or private addresses are accepted."""
+    """Whether ``egress_allow`` names it. Then plain http and loopback or private addresses are accepted."""
 
     @property
     def origin(self) -> str:
-        """Host and port."""
+        """Host and port as one text."""
         return f"{self.host}:{self.port}"
 
 
@@ -73,8 +73,9 @@ def allowed_origins(text: str) -> frozenset[tuple[str, int]]:
 
 
 def check_url(url: str, allowed: frozenset[tuple[str, int]] = frozenset()) -> Target:
-    """Return where *url* leads, without asking anybody. Refused with EGRESS_URL_REFUSED, EGRESS_HOST_REFUSED or
-    EGRESS_PORT_REFUSED.
+    """Return the target of *url*, without network access.
+
+    Refused with EGRESS_URL_REFUSED, EGRESS_HOST_REFUSED or EGRESS_PORT_REFUSED.
     """
     target = _read(url, allowed)
     if target is None:
@@ -84,8 +85,8 @@ def check_url(url: str, allowed: frozenset[tuple[str, int]] = frozenset()) -> Ta
     return target
 
 
-def host_of(url: str) -> str:
-    """Return the host that *url* names, whether it may be called or not; empty for what is no URL."""
+def url_host(url: str) -> str:
+    """Return the host of *url*, whether or not it may be called; empty for anything but a URL."""
     target = _read(url, frozenset())
     return target.host if target else ""
 
@@ -102,18 +103,18 @@ def _read(url: str, allowed: frozenset[tuple[str, int]]) -> Target | None:
 
 def _check_form(target: Target) -> None:
     if target.scheme != "https":
-        raise refused("EGRESS_URL_REFUSED", "only https is spoken with others")
+        raise refused("EGRESS_URL_REFUSED", "only https URLs are called")
     last = target.host.rpartition(".")[2]
     if not _NAME.fullmatch(target.host) or len(target.host) > 253 or _NUMBER.fullmatch(last):
-        raise refused("EGRESS_HOST_REFUSED", "a host is a full name; addresses, whatever their form, are not called")
+        raise refused("EGRESS_HOST_REFUSED", "a host is a full name; addresses in any form are not called")
     if target.port not in PORTS:
         raise refused("EGRESS_PORT_REFUSED", f"a port is one of {', '.join(map(str, sorted(PORTS)))}")
 
 
 def check_addresses(target: Target, texts: Iterable[str]) -> list[str]:
-    """Return the addresses of a target, if each may be connected to. Refused with EGRESS_ADDRESS_REFUSED when one may not.
+    """Return the addresses of a target, if all of them may be connected to. Refused with EGRESS_ADDRESS_REFUSED otherwise.
 
-    One bad address among good ones is refused too: who answers with both waits for the bad one to be tried.
+    One bad address among good ones is refused too: an attacker who returns both waits until the bad one is tried.
     """
     found = [_address(text) for text in texts]
     if not found:
@@ -122,7 +123,7 @@ def check_addresses(target: Target, texts: Iterable[str]) -> list[str]:
         inner = _inner(address)
         public = not any(inner in net for net in _SPECIAL_4) if isinstance(inner, IPv4Address) else _is_public(inner)
         if any(one in net for one in (address, inner) for net in _NEVER) or not (public or target.excepted):
-            raise refused("EGRESS_ADDRESS_REFUSED", "the name leads to an address that is not public")
+            raise refused("EGRESS_ADDRESS_REFUSED", "the name resolves to an address that is not public")
     return [str(address) for address in found]
 
 
@@ -130,11 +131,11 @@ def _address(text: str) -> Address:
     try:
         return ip_address(text.partition("%")[0])
     except (ValueError, AddressValueError):
-        raise refused("EGRESS_ADDRESS_REFUSED", "what the name leads to is no address") from None
+        raise refused("EGRESS_ADDRESS_REFUSED", "the name does not resolve to an address") from None
 
 
 def _inner(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 one stands for, if it stands for one."""
+    """Return the IPv4 address that an IPv6 address embeds, or the address itself."""
     if isinstance(address, IPv4Address):
         return address
     if address.ipv4_mapped is not None:
@@ -149,16 +150,16 @@ def _is_public(address: IPv6Address) -> bool:
 
 
 def _host(text: str) -> str:
-    """Return a host in one form: lower case, an address as this machine writes it."""
+    """Return a host in its canonical form: a name in lower case, an address as ``ipaddress`` writes it; empty for an invalid address."""
     if not text.startswith("["):
         return text.lower()
     try:
         return str(IPv6Address(text[1:-1]))
     except AddressValueError:
-        return ""  # no name, and no address: refused wherever it leads
+        return ""  # neither a name nor an address: refused
 
 
 def refused(reason: str, message: str) -> Refused:
-    """Return the refusal of an address, counted."""
+    """Count and return the refusal of an address."""
     REFUSED.labels(reason).inc()
     return forbidden(reason, message)

@@ -1,9 +1,9 @@
-"""The one way out to an address that somebody else chose: checked, resolved, and connected to exactly what was checked.
+"""Egress: the only way to call an address that another party chose. It is checked, resolved, and connected to as checked.
 
-A webhook's or a report's URL is an attacker's wish until shown otherwise (reliability.md A-18, SPEC-006 §7.2). So: https, a
-host by name, a port of the list; every address of the name must be public; the connection goes to the address that was
-checked, with the certificate checked for the name; no redirect is followed, no proxy of the environment is asked, the answer's
-body is never read. ``egress_allow`` excepts single origins by host and port, and never a link-local or metadata address.
+The URL of a webhook or a report is untrusted input (reliability.md A-18, SPEC-006 §7.2). It must have https, a host name and a
+listed port, and every address of the name must be public. The connection goes to a checked address, and the certificate is
+verified for the name. No redirect is followed, no proxy of the environment is used, and the body of the answer is never read.
+``egress_allow`` makes exceptions for single origins by host and port, but never for a link-local or metadata address.
 """
 
 from __future__ import annotations
@@ -27,30 +27,30 @@ from interlock.runtime.egress.addresses import Target, allowed_origins, check_ad
 
 SLOTS = 32
 SLOTS_OF_ONE = 2
-"""Connections at once, of all and to one origin: a slow one holds no more than its own."""
+"""Maximum concurrent connections, in total and to one origin: a slow origin holds no more than its share."""
 
 Resolver = Callable[[str, int], Awaitable[Sequence[str]]]
-"""Returns every address of a host name. Raises ``OSError`` when there is none."""
+"""Returns every address of a host name. Raises ``OSError`` for a name without addresses."""
 
 _HEADER = re.compile(r"[ -~]*", re.ASCII)
 
 
 @dataclass(frozen=True)
 class HttpReply:
-    """What the other side answered; of its words nothing but these."""
+    """The parts of the answer that are read: its body is not."""
 
     status: int
     retry_after_s: float | None = None
 
 
 async def system_resolver(host: str, port: int) -> Sequence[str]:
-    """Return every address that this machine's resolver knows."""
+    """Return every address of *host* from the machine's resolver."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
 class Egress:
-    """Posts to addresses that somebody else chose."""
+    """Posts to addresses that another party chose."""
 
     def __init__(
         self, *, allow: str = "", ca_file: str | None = None, resolver: Resolver = system_resolver, slots: int = SLOTS
@@ -66,23 +66,25 @@ class Egress:
         return context
 
     def check(self, url: str) -> Target:
-        """Return where *url* leads; refused as ``check_url``."""
+        """Return the target of *url*. Refused like ``check_url``."""
         return check_url(url, self._allowed)
 
     async def post(self, url: str, body: bytes, headers: Mapping[str, str], *, deadline_s: float) -> HttpReply:
-        """Post *body* and return the status. Refused with EGRESS_… for what may not be called, else with
-        EGRESS_DEADLINE_EXCEEDED, EGRESS_BUSY, EGRESS_UNRESOLVED or EGRESS_FAILED: nobody knows whether it arrived.
+        """Post *body* and return the status.
+
+        Refused with a reason of ``check_url`` for a forbidden target; otherwise with EGRESS_DEADLINE_EXCEEDED, EGRESS_BUSY,
+        EGRESS_UNRESOLVED or EGRESS_FAILED. The body may have arrived even then.
         """
         target = self.check(url)
         if not all(_HEADER.fullmatch(part) for pair in headers.items() for part in pair):
-            raise invalid("EGRESS_HEADER_INVALID", "a header holds a control character")
+            raise invalid("EGRESS_HEADER_INVALID", "a header contains a control character")
         self._take(target.origin)
         try:
             async with asyncio.timeout(deadline_s):
                 addresses = check_addresses(target, await self._resolved(target))
                 return await self._posted(target, addresses, body, headers)
         except TimeoutError:
-            raise Refused(Kind.TIMEOUT, "EGRESS_DEADLINE_EXCEEDED", "the other side took too long") from None
+            raise Refused(Kind.TIMEOUT, "EGRESS_DEADLINE_EXCEEDED", "the receiver took too long") from None
         except (
             httpcore.NetworkError,
             httpcore.ProtocolError,
@@ -90,14 +92,14 @@ class Egress:
             ssl.SSLError,
             OSError,
         ) as error:
-            raise unavailable("EGRESS_FAILED", "no answer came back", cause=type(error).__name__) from None
+            raise unavailable("EGRESS_FAILED", "the receiver did not answer", cause=type(error).__name__) from None
         finally:
             self._give(target.origin)
 
     def _take(self, origin: str) -> None:
         busy = self._busy.get(origin, 0)
         if self._free <= 0 or busy >= SLOTS_OF_ONE:
-            raise exhausted("EGRESS_BUSY", "too many calls to others are under way")
+            raise exhausted("EGRESS_BUSY", "too many outgoing calls are in progress")
         self._free, self._busy[origin] = self._free - 1, busy + 1
 
     def _give(self, origin: str) -> None:
@@ -108,7 +110,7 @@ class Egress:
 
     async def _resolved(self, target: Target) -> Sequence[str]:
         try:
-            return [str(ip_address(target.host))]  # only what egress_allow names comes here as an address
+            return [str(ip_address(target.host))]  # only a host in egress_allow can be an address here
         except ValueError:
             pass
         try:
@@ -131,7 +133,7 @@ class Egress:
 
 
 class _Pinned(httpcore.AsyncNetworkBackend):
-    """Connects to the addresses that were checked, in their order, whatever name the caller says."""
+    """Connects to the checked addresses in order, whatever host the caller names."""
 
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses, self._inner = addresses, httpcore.AnyIOBackend()
@@ -144,7 +146,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """Open a connection to the first address that takes one."""
+        """Open a connection to the first address that accepts one."""
         del host, local_address
         failed: Exception | None = None
         for address in self._addresses:
@@ -155,7 +157,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
         raise failed or httpcore.ConnectError
 
     async def connect_unix_socket(self, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
-        """Nothing on this machine is called."""
+        """Refuse: no local socket is called."""
         raise httpcore.ConnectError
 
     async def sleep(self, seconds: float) -> None:
@@ -164,7 +166,7 @@ class _Pinned(httpcore.AsyncNetworkBackend):
 
 
 def _retry_after(headers: Iterable[tuple[bytes, bytes]]) -> float | None:
-    """Return the seconds of a Retry-After, however it is written; ``None`` for one that says nothing."""
+    """Return the seconds of a Retry-After in either form; ``None`` for an invalid one."""
     text = next((value for name, value in headers if name.lower() == b"retry-after"), b"").decode("latin-1")
     if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII):
         return float(text)

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as our servers read it: a head has a size and a time, trailers are not headers, a path is what was sent.
+"""HTTP/1.1 with limits: a head has a maximum size and time, trailers are not headers, and a path is routed as sent.
 
-uvicorn's parser waits for a head for ever and keeps whatever comes of it, decodes a path before it is routed, and appends
-trailers to the headers of a request that may have been decided upon by then (reliability.md A-15, A-20, A-22).
+uvicorn's parser waits for a head for ever and buffers all of it, decodes a path before routing, and appends trailers to the
+headers of a request that may already be decided (reliability.md A-15, A-20, A-22).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_TIMEOUT_S = 20.0
 HEAD_LIMIT = 131_072
-"""Bytes of a head that is not complete yet. What a front accepts of a complete one is its own, smaller, bound."""
+"""Maximum bytes of an incomplete head. The fronts have smaller limits for a complete one."""
 
 _TIMED_OUT = b"HTTP/1.1 408 Request Timeout\r\n"
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -21,7 +21,7 @@ _END = b"content-length: 0\r\nconnection: close\r\n\r\n"
 
 
 class GuardedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol with these bounds. *head_timeout_s* is of the class: uvicorn makes the instances."""
+    """uvicorn's protocol with these limits. *head_timeout_s* is a class attribute, because uvicorn makes the instances."""
 
     head_timeout_s = HEAD_TIMEOUT_S
 
@@ -31,17 +31,17 @@ class GuardedProtocol(HttpToolsProtocol):
         self._head_bytes = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Wait for the first head from now on."""
+        """Start waiting for the first head."""
         super().connection_made(transport)
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Stop waiting."""
         self._head_is_there()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Read on; a head that is still incomplete is counted."""
+        """Parse the data, and count the bytes of an incomplete head."""
         super().data_received(data)
         if self._waiting is not None:
             self._head_bytes += len(data)
@@ -49,17 +49,17 @@ class GuardedProtocol(HttpToolsProtocol):
                 self._give_up(_TOO_LARGE)
 
     def on_message_begin(self) -> None:
-        """Wait for the head of the next request on the same connection too."""
+        """Start waiting for the head of the next request on this connection."""
         super().on_message_begin()
         self._await_head()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; what comes after the head is a trailer, and nobody's header."""
+        """Keep a header. A field after the head is a trailer, and is dropped."""
         if self._waiting is not None:
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Route by the path as it was sent: ``%2f`` is not a slash, and no path has two spellings."""
+        """Route by the path as sent: ``%2f`` is not a slash, and no path has two spellings."""
         self._head_is_there()
         super().on_headers_complete()
         self.scope["path"] = self.scope["raw_path"].decode("ascii")
@@ -75,7 +75,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self._waiting = None
 
     def _give_up(self, status: bytes) -> None:
-        """Say why and end the connection, unless an answer is still being written on it."""
+        """Close the connection, with *status* unless a response is being written."""
         self._head_is_there()
         if self.transport.is_closing():
             return
@@ -85,5 +85,5 @@ class GuardedProtocol(HttpToolsProtocol):
 
 
 def guarded(head_timeout_s: float) -> type[GuardedProtocol]:
-    """Return the protocol with a time of its own for a head."""
+    """Return the protocol class with this time limit for a head, seconds."""
     return type("GuardedProtocol", (GuardedProtocol,), {"head_timeout_s": head_timeout_s})

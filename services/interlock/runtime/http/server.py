@@ -1,4 +1,4 @@
-"""HTTP servers inside our process: uvicorn without its hold on signals and logging, and the operators' three pages."""
+"""HTTP servers in this process: uvicorn without its own signals and logging, and the three pages for operators."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ TICKS_A_SECOND = 10
 
 
 def listen(settings: Settings, port: int, name: str) -> socket.socket:
-    """Return a socket that listens on *port* of the settings' host. Refused with PORT_IN_USE when it cannot be had."""
+    """Return a socket that listens on *port* of the settings' host. Refused with PORT_IN_USE if the port is unavailable."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
-        # A port that a just ended process of ours had is free again; one that is listened on is not.
+        # This frees a port of a process that just ended, but not a port with a listener.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((settings.host, port))
         listener.listen(2048)
@@ -45,7 +45,7 @@ class WebServer:
     """Serves one ASGI application on a listening socket until it is drained."""
 
     def __init__(self, app: Any, settings: Settings, listener: socket.socket, *, front: bool = False) -> None:
-        """*front*: people or agents reach it, so it has the fronts' certificate, and no plain text beyond this machine."""
+        """Prepare the server. A *front* serves people or agents: it has the fronts' certificate and no remote plain text."""
         self._listener = listener
         tls = open_front_tls(settings) if front else None
         if front:
@@ -59,7 +59,7 @@ class WebServer:
                 http=guarded(settings.head_timeout_s),
                 ws="none",
                 loop="none",
-                # Longer than the idle time of usual clients, so that none writes into a connection that is closing.
+                # Longer than the idle time of common clients, so that none writes into a closing connection.
                 timeout_keep_alive=KEEP_ALIVE_S,
                 timeout_graceful_shutdown=max(1, round(settings.drain_s)),
             ),
@@ -78,7 +78,7 @@ class WebServer:
         return port
 
     async def drain(self) -> None:
-        """Accept nothing more, let requests in flight finish within ``drain_s``, then end."""
+        """Accept no more requests, let the ones in flight finish within ``drain_s``, then stop."""
         self._server.should_exit = True
         if self._task:
             await self._task
@@ -92,11 +92,11 @@ class _Quiet(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to the process: it has more than this server to end."""
+        """Leave the signals to the process, which stops more than this server."""
         yield
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so either way. An application that fails here must not end the process in mid-air."""
+        """Start, and report success or failure. A failing application must not end the process without an error."""
         if self._tls:
             self.config.ssl = self._tls.context()
         try:
@@ -107,7 +107,7 @@ class _Quiet(uvicorn.Server):
             self.settled.set()
 
     async def on_tick(self, counter: int) -> bool:
-        """Let new connections have the certificate as it is now, about once a second."""
+        """Update the certificate for new connections, about once a second."""
         if self._tls and counter % TICKS_A_SECOND == 0:
             self._tls.follow()
         return await super().on_tick(counter)
@@ -120,8 +120,8 @@ def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlet
         return PlainTextResponse("ok\n")
 
     async def readyz(_request: Request) -> Response:
-        missing = dict(await readiness())
-        return JSONResponse({"ready": not missing, "missing": missing}, status_code=503 if missing else 200)
+        unready = dict(await readiness())
+        return JSONResponse({"ready": not unready, "missing": unready}, status_code=503 if unready else 200)
 
     async def metrics(_request: Request) -> Response:
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)

@@ -25,13 +25,13 @@ CONTINUE = b"interlock-continuation-v1"
 RECORD = b"interlock-session-record-v1"
 FINGERPRINT = b"interlock-master-fingerprint-v1"
 LIVE = frozenset({SIGN, GRANT})
-"""What only a version that still signs is used for; everything else stays readable as long as the version is kept."""
+"""Purposes that need a version which still signs. For other purposes a version works as long as it is kept."""
 
 OWN_KEY = "master.key"
 
 
 class Keyring:
-    """Master keys by version; the highest whose time has come signs, all of them verify."""
+    """Master keys by version. The highest version whose time has come signs; all versions verify."""
 
     def __init__(self, masters: Mapping[int, bytes], *, clock: Clock = system_clock) -> None:
         self._fixed = Masters(masters)
@@ -39,16 +39,16 @@ class Keyring:
 
     @property
     def masters(self) -> Mapping[int, bytes]:
-        """The keys as they are now."""
+        """The current keys."""
         return self._now().by_version
 
     @property
     def current(self) -> int:
-        """Version that new sessions use."""
+        """The version for new sessions."""
         return self._now().current(self._clock())
 
     def derive(self, version: int, session_id: str, info: bytes) -> bytes | None:
-        """Return a session's 32-byte key for one purpose; ``None`` for a version that is not here, or signs no more."""
+        """Return a session's 32-byte key for one purpose; ``None`` for an unknown version, or one that no longer signs."""
         held = self._now()
         if version not in held.by_version:
             held = self._again()
@@ -61,12 +61,12 @@ class Keyring:
         return self._fixed
 
     def _again(self) -> Masters:
-        """Look again, for a version that another process may have learned of before this one."""
+        """Read the keys again: another process may know a newer version."""
         return self._fixed
 
 
 class FileKeyring(Keyring):
-    """Master keys of a file, which is read again when it changes: a rotation restarts nothing and fails no call (TOK-4)."""
+    """Master keys in a file that is reloaded when it changes: a rotation needs no restart and fails no call (TOK-4)."""
 
     def __init__(self, held: Reread[Masters], *, clock: Clock = system_clock) -> None:
         super().__init__({}, clock=clock)
@@ -85,10 +85,10 @@ def _derive(master: bytes, session_id: str, info: bytes) -> bytes:
 
 
 def load_keyring(settings: Settings, *, clock: Clock = system_clock) -> Keyring:
-    """Return the keyring of the settings, making a master key below ``state_dir`` when none is given.
+    """Return the keyring of the settings. Without a given key, make a master key below ``state_dir``.
 
-    Refused with MASTER_KEY_WEAK, MASTER_KEY_UNREADABLE, MASTER_KEYS_INVALID or MASTER_KEYS_ROLLED_BACK; nothing starts on a
-    guessable key, or on older keys than this deployment has used.
+    Refused with MASTER_KEY_WEAK, MASTER_KEY_UNREADABLE, MASTER_KEYS_INVALID or MASTER_KEYS_ROLLED_BACK: no process starts with a
+    guessable key, or with older keys than this deployment has used.
     """
     given = settings.master_key
     if settings.master_keys_file is not None:
@@ -101,14 +101,14 @@ def load_keyring(settings: Settings, *, clock: Clock = system_clock) -> Keyring:
 
 
 def given_key(settings: Settings) -> bytes | None:
-    """Return the one master key that a deployment has without a file of keys; ``None`` before its first start."""
+    """Return the single master key of a deployment without a keys file; ``None`` before its first start."""
     if settings.master_key is not None:
         return decoded(settings.master_key.get_secret_value())
     return decoded(_own_key(settings.state_dir)) if (settings.state_dir / OWN_KEY).exists() else None
 
 
 def fingerprint(master: bytes) -> str:
-    """Return 16 hex digits that tell two master keys apart and say nothing of either."""
+    """Return 16 hex digits that distinguish master keys and reveal nothing about them."""
     return _derive(master, "", FINGERPRINT)[:8].hex()
 
 
@@ -124,7 +124,7 @@ def _own_key(state_dir: Path) -> str:
 
 
 def _create(path: Path) -> None:
-    """Write a fresh key; of two processes that try at once, the first wins and both read the same."""
+    """Write a new key. Of two processes that try at once, the first wins and both read the same key."""
     scratch = path.with_name(f"{path.name}.{os.getpid()}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(secrets.token_hex(MINIMUM_BYTES))

@@ -1,7 +1,7 @@
-"""The file of master keys by version: read, written whole, and never older than what was used (SPEC-007 §6, TOK-4).
+"""The file of master keys by version: reading, atomic writing, and protection against a rollback (SPEC-007 §6, TOK-4).
 
-``keys:`` maps a version to its key in hex, or to ``key`` and ``not_before``; ``minimum`` is the lowest version whose tokens are
-still taken. What audit data were sealed and encrypted under stays readable for as long as its version is in the file.
+``keys:`` maps a version to its key in hex, or to ``key`` and ``not_before``. ``minimum`` is the lowest version whose tokens are
+still accepted. Audit data remain readable as long as the version of their keys is in the file.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import yaml
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.keys.masters import Masters, decoded
-from interlock.runtime.settings.rereading import Reread, content_of
-from interlock.runtime.settings.strict_yaml import document_of
+from interlock.runtime.settings.rereading import Reread, read_content
+from interlock.runtime.settings.strict_yaml import parse_yaml
 
 MOST_VERSIONS = 1000
 SEEN = "master.keys.seen"
@@ -29,7 +29,7 @@ _FIELDS = {"key", "not_before"}
 
 
 def watched(path: Path, state_dir: Path, *, first: bytes | None) -> Reread[Masters]:
-    """Return the keys of *path*, read again when it changes. *first* is version 1 where the file has none."""
+    """Return the keys in *path*, reloaded when it changes. *first* is version 1 where the file has none."""
 
     def read(contents: Sequence[bytes]) -> Masters:
         masters = with_first(parsed(contents[0], path), first, path)
@@ -41,13 +41,13 @@ def watched(path: Path, state_dir: Path, *, first: bytes | None) -> Reread[Maste
 
 
 def load(path: Path) -> Masters:
-    """Return the keys of a file as it is now."""
-    return parsed(content_of(path, secret=True), path)
+    """Return the current keys of a file."""
+    return parsed(read_content(path, secret=True), path)
 
 
 def parsed(content: bytes, path: Path) -> Masters:
-    """Return the keys that a file says; refused with MASTER_KEYS_INVALID or MASTER_KEY_WEAK, naming the version."""
-    document = document_of(content, path)
+    """Return the keys in the content of a file. Refused with MASTER_KEYS_INVALID or MASTER_KEY_WEAK, naming the version."""
+    document = parse_yaml(content, path)
     if (
         not isinstance(document, dict)
         or set(document) - {"keys", "minimum"}
@@ -73,7 +73,7 @@ def _check(masters: Masters, path: Path) -> None:
     now = system_clock()
     signing = [version for version in masters.by_version if masters.not_before.get(version, 0) <= now]
     if not signing:
-        raise _bad(path, "not_before of every version is still to come, so none could sign")
+        raise _bad(path, "not_before of every version is in the future, so none can sign")
     if not 1 <= masters.minimum <= max(signing):
         raise _bad(path, "minimum must be from 1 to the version that signs now")
 
@@ -97,7 +97,7 @@ def _entry(path: Path, version: int, entry: Any) -> tuple[bytes, int]:
 
 
 def _micros(value: Any) -> int:
-    """Return a time of a document, which YAML may have read as one already; 0 without one."""
+    """Return a time of the document, microseconds; 0 without one. YAML may have parsed it already."""
     if value is None:
         return 0
     moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
@@ -107,7 +107,7 @@ def _micros(value: Any) -> int:
 
 
 def with_first(masters: Masters, first: bytes | None, path: Path) -> Masters:
-    """Return *masters* with the single key of before as version 1; refused when the file has another one there."""
+    """Return *masters* with the earlier single key as version 1. Refused when the file has another key as version 1."""
     if first is None or masters.by_version.get(1) == first:
         return masters
     if 1 in masters.by_version:
@@ -116,7 +116,7 @@ def with_first(masters: Masters, first: bytes | None, path: Path) -> Masters:
 
 
 def check_not_rolled_back(masters: Masters, state_dir: Path) -> None:
-    """Refuse keys that are older than those this deployment has used (reliability.md A-46)."""
+    """Refuse keys that are older than the ones this deployment has used (reliability.md A-46)."""
     highest, minimum = _seen(state_dir)
     if max(masters.by_version) < highest:
         raise _rolled_back(
@@ -143,39 +143,41 @@ def _seen(state_dir: Path) -> tuple[int, int]:
     if not path.exists():
         return 0, 0
     try:
-        found = json.loads(content_of(path))
+        found = json.loads(read_content(path))
         return int(found["highest"]), int(found["minimum"])
     except (ValueError, KeyError, TypeError):
-        raise unavailable("MASTER_KEYS_UNRECORDED", f"{path} is not what was written there", retry_after_ms=0) from None
+        raise unavailable(
+            "MASTER_KEYS_UNRECORDED", f"{path} does not have the form that Interlock writes", retry_after_ms=0
+        ) from None
 
 
 def change(path: Path, edit: Callable[[Masters], Masters]) -> Masters:
-    """Replace the keys of *path* by what *edit* makes of them, in one step and one at a time; return the new ones."""
+    """Apply *edit* to the keys in *path*, atomically and one change at a time, and return the new keys."""
     while True:
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
             if os.fstat(file.fileno()).st_ino != path.stat().st_ino:
-                continue  # another change put a new file in its place while this one waited
+                continue  # another change replaced the file while this one waited
             made = edit(load(path))
             _check(made, path)
-            write(path, text_of(made))
+            write(path, as_yaml(made))
             return made
 
 
 def create(path: Path, masters: Masters) -> None:
-    """Write a new file of keys; refused with KEYS_FILE_EXISTS where one is."""
+    """Write a new file of keys. Refused with KEYS_FILE_EXISTS if the file exists."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            file.write(text_of(masters))
+            file.write(as_yaml(masters))
             file.flush()
             os.fsync(file.fileno())
     except FileExistsError:
-        raise invalid("KEYS_FILE_EXISTS", f"{path} is there already; rotate it") from None
+        raise invalid("KEYS_FILE_EXISTS", f"{path} already exists; rotate its keys") from None
 
 
-def text_of(masters: Masters) -> bytes:
-    """Return the document of a file of keys."""
+def as_yaml(masters: Masters) -> bytes:
+    """Return the content of a file of keys."""
     keys: Mapping[int, Any] = {
         version: {"key": key.hex(), "not_before": iso8601(masters.not_before[version])}
         if version in masters.not_before
@@ -187,14 +189,14 @@ def text_of(masters: Masters) -> bytes:
 
 
 class _Quoting(yaml.SafeDumper):
-    """Quotes every text: hex digits alone would be read as a number."""
+    """Quotes every text: bare hex digits could be read as a number."""
 
 
 _Quoting.add_representer(str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"'))
 
 
 def write(path: Path, content: bytes) -> None:
-    """Put *content* in the place of what is there, durable and readable by the owner alone."""
+    """Replace the content of *path*, durably and readable by the owner only."""
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     with os.fdopen(os.open(scratch, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
         file.write(content)

@@ -1,4 +1,4 @@
-"""What the pictures of a window DAG have in common: names, facts and order (SPEC-004 Appendix A)."""
+"""Names, facts and order that all pictures of a window DAG share (SPEC-004 Appendix A)."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True)
 class Drawn:
-    """One window as it is drawn: its short name, such as 2a, and its words."""
+    """A window in a picture: its short name, such as 2a, and its words."""
 
     window: session_pb2.Window
     name: str
     parents: tuple[str, ...]
-    """Ids of its parents that are drawn too."""
+    """Ids of the parents that are also drawn."""
 
     @property
     def status(self) -> str:
-        """COMPLETED, HALTED, HELD or FAILED; anything else is drawn like a failure."""
+        """COMPLETED, HALTED, HELD or FAILED. Any other status is drawn as a failure."""
         return self.window.status if self.window.status in {COMPLETED, HALTED, HELD, FAILED} else FAILED
 
     @property
     def facts(self) -> list[str]:
-        """What Appendix A says of a window, in its order. A window that failed has neither quality nor risk nor charge."""
+        """The facts that Appendix A shows for a window, in its order. A failed window has no quality, risk or charge."""
         found = ["root"] if not self.window.parent_ids else []
         found.append(self.window.pattern or "LINEAR")
         if self.status != FAILED:
-            found += [f"Quality={self.window.quality_tier or '-'}", f"Risk={risk_of(self.window)}"]
+            found += [f"Quality={self.window.quality_tier or '-'}", f"Risk={risk_word(self.window)}"]
             found.append(f"Budget={as_decimal(Micros(self.window.safety_budget_micros))}")
         return found
 
 
-def risk_of(window: session_pb2.Window) -> str:
-    """Return the risk in words."""
+def risk_word(window: session_pb2.Window) -> str:
+    """Return the risk as a word."""
     return _word(common_pb2.RiskLevel, window.risk_level, "RISK_LEVEL_")
 
 
-def breaker_of(session: session_pb2.Session) -> str:
-    """Return the breaker's state in words."""
+def breaker_word(session: session_pb2.Session) -> str:
+    """Return the breaker's state as a word."""
     return _word(common_pb2.BreakerState, session.breaker, "BREAKER_STATE_")
 
 
-def status_of(session: session_pb2.Session) -> str:
-    """Return the session's status in words."""
+def status_word(session: session_pb2.Session) -> str:
+    """Return the session's status as a word."""
     return _word(session_pb2.SessionStatus, session.status, "SESSION_STATUS_")
 
 
-def transfer_of(edge: session_pb2.Edge) -> str:
-    """Return what went along an edge, in words; empty when nothing was transferred by the mesh."""
+def transfer_words(edge: session_pb2.Edge) -> str:
+    """Return the transfer along an edge, in words; empty when the mesh transferred nothing."""
     if edge.transfer_type == session_pb2.TRANSFER_TYPE_UNSPECIFIED:
         return ""
     words = _word(session_pb2.TransferType, edge.transfer_type, "TRANSFER_TYPE_")
@@ -67,18 +67,18 @@ def _word(names: Any, number: int, prefix: str) -> str:
     return names.Name(number).removeprefix(prefix) if number in names.values() else str(number)
 
 
-def title_of(session: session_pb2.Session) -> list[str]:
-    """Return what a session's frame says."""
+def title_lines(session: session_pb2.Session) -> list[str]:
+    """Return the title lines of a session's frame."""
     budget = as_decimal(Micros(session.safety_budget_micros))
     return [
         session.session_id,
-        f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_of(session)}",
-        f"Budget={budget}, {breaker_of(session)}",
+        f"{session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}",
+        f"Budget={budget}, {breaker_word(session)}",
     ]
 
 
 def drawn(session: session_pb2.Session) -> list[Drawn]:
-    """Return a session's windows in order, named: siblings get letters, and a path keeps its letter (2a, then 3a)."""
+    """Return a session's windows in order, with names: siblings get letters, and a path keeps its letter (2a, then 3a)."""
     windows = sorted(session.windows, key=lambda one: (one.window_number, one.timestamp, one.window_id))
     ids = {window.window_id for window in windows}
     taken: set[str] = set()
@@ -103,7 +103,7 @@ def _suffixes(window: session_pb2.Window, known: Mapping[str, str]) -> Iterator[
 
 
 def letters() -> Iterator[str]:
-    """Yield a, b and so on to z, then aa, ab and so on."""
+    """Yield the letters a to z, then aa, ab and so on."""
     for length in count(1):
         yield from _words(length)
 
@@ -118,7 +118,7 @@ def _words(length: int) -> Iterator[str]:
 
 
 def delegations(sessions: Sequence[session_pb2.Session]) -> Iterable[tuple[int, int]]:
-    """Yield positions of parent and child for every session whose parent is drawn too."""
+    """Yield the positions of parent and child for every session whose parent is also drawn."""
     places = {session.session_id: place for place, session in enumerate(sessions)}
     for place, session in enumerate(sessions):
         parent = places.get(session.parent_session_id)

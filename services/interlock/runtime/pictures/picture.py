@@ -1,8 +1,8 @@
-"""Pictures of window DAGs: Mermaid, DOT and JSON here; the text and the SVG beside it (DAG-12, SPEC-004 Appendix A).
+"""Pictures of window DAGs as Mermaid, DOT and JSON; text and SVG are in other modules (DAG-12, SPEC-004 Appendix A).
 
-Every function takes sessions as ``GetDag`` returns them and returns a text. Each session is a frame, a delegation an edge
-between frames. What went wrong shows by shape and word, not by colour alone. Everything that stands in a label is escaped:
-names of agents and strategies were chosen by somebody.
+Every function takes the sessions of a ``GetDag`` response and returns a text. A session is a frame, a delegation an edge
+between frames. Shape and word show a failure, not only colour. All text in a label is escaped, because callers choose the names
+of agents and strategies.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from interlock.runtime.pictures.names import (
     HALTED,
     HELD,
     Drawn,
-    breaker_of,
+    breaker_word,
     delegations,
     drawn,
-    risk_of,
-    status_of,
-    title_of,
-    transfer_of,
+    risk_word,
+    status_word,
+    title_lines,
+    transfer_words,
 )  # fmt: skip
 from interlock.runtime.pictures.svg import svg
 from interlock.runtime.pictures.text import text
@@ -53,8 +53,8 @@ def mermaid(sessions: Sessions) -> str:
     """Return a Mermaid flowchart."""
     lines = ["flowchart TD"]
     for place, session in enumerate(sessions):
-        # One line: Mermaid leaves no room for more above the windows.
-        lines.append(f'  subgraph s{place}["{_in_mermaid([", ".join(title_of(session))])}"]')
+        # One line, because Mermaid leaves no room for more above the windows.
+        lines.append(f'  subgraph s{place}["{_in_mermaid([", ".join(title_lines(session))])}"]')
         lines.extend(f"    {line}" for line in _mermaid_windows(place, session))
         lines.append("  end")
     for parent, child in delegations(sessions):
@@ -88,13 +88,13 @@ def _label(one: Drawn) -> list[str]:
 
 
 def _edges(one: Drawn) -> Iterator[tuple[str, str]]:
-    told = {edge.source_id: transfer_of(edge) for edge in one.window.edges}
+    told = {edge.source_id: transfer_words(edge) for edge in one.window.edges}
     for parent in one.parents:
         yield parent, told.get(parent, "")
 
 
 def _in_mermaid(lines: Sequence[str]) -> str:
-    """Return a label's lines as entities where a character could end it or be markup: # and & first of all."""
+    """Return a label's lines with entities for all characters that could end it or be markup, above all # and &."""
     return "<br/>".join("".join(_entity(char) for char in line) for line in lines if line)
 
 
@@ -114,7 +114,7 @@ def dot(sessions: Sessions) -> str:
     ]
     for place, session in enumerate(sessions):
         lines.append(f"  subgraph cluster_s{place} {{")
-        lines.append(f"    label={_in_dot(title_of(session))};")
+        lines.append(f"    label={_in_dot(title_lines(session))};")
         lines.extend(f"    {line}" for line in _dot_windows(place, session))
         lines.append("  }")
     for parent, child in delegations(sessions):
@@ -149,7 +149,7 @@ def _in_dot(lines: Sequence[str]) -> str:
 
 
 def as_json(sessions: Sessions) -> str:
-    """Return one JSON document: sessions with their windows and edges, and who delegated to whom. Budgets in millionths."""
+    """Return a JSON document: the sessions with windows and edges, and the delegations. Budgets are in millionths."""
     document = {
         "sessions": [_session(session) for session in sessions],
         "delegations": [
@@ -171,8 +171,8 @@ def _session(session: session_pb2.Session) -> dict[str, Any]:
         "parent_session_id": session.parent_session_id or None,
         "agent_type": session.agent.agent_type or None,
         "loop_depth": session.loop_depth,
-        "status": status_of(session),
-        "breaker": breaker_of(session),
+        "status": status_word(session),
+        "breaker": breaker_word(session),
         "safety_budget_micros": session.safety_budget_micros,
         "chain_tip": session.chain_tip,
         "leaf_ids": list(session.leaf_ids),
@@ -192,7 +192,7 @@ def _window(one: Drawn) -> dict[str, Any]:
         "strategy": window.strategy,
         "status": window.status,
         "quality_tier": window.quality_tier,
-        "risk_level": risk_of(window),
+        "risk_level": risk_word(window),
         "safety_budget_micros": window.safety_budget_micros,
         "charge_micros": window.charge_micros,
         "hmac": window.hmac,

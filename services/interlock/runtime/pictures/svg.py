@@ -1,4 +1,4 @@
-"""A window DAG as an SVG picture, drawn without any other program: a row of frames per depth of agents, a row per number."""
+"""A window DAG as an SVG picture, drawn without another program: one row of frames per agent depth, one row per window number."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from interlock.runtime.pictures.names import (
     Drawn,
     delegations,
     drawn,
-    title_of,
-    transfer_of,
+    title_lines,
+    transfer_words,
 )
 
 _WIDE, _HIGH, _ACROSS, _DOWN, _FRAME, _HEAD, _BETWEEN = 240, 62, 28, 54, 18, 74, 64
 _ARROW = 'viewBox="0 0 8 8" refX="8" refY="4" markerWidth="8" markerHeight="8" markerUnits="userSpaceOnUse"'
 _LEAST = 330
-"""Least width of a frame inside, for its title."""
+"""Minimum inner width of a frame, for its title."""
 
 _COLOURS = {
     COMPLETED: ("#e8f5e9", "#2e7d32", ""),
@@ -35,7 +35,7 @@ _COLOURS = {
 
 @dataclass(frozen=True)
 class _Panel:
-    """A session's frame, and where its windows are in it."""
+    """A session's frame and the positions of its windows."""
 
     session: session_pb2.Session
     windows: Sequence[Drawn]
@@ -85,7 +85,7 @@ def _panels(sessions: Sequence[session_pb2.Session]) -> list[_Panel]:
 
 
 def _size(windows: Sequence[Drawn]) -> tuple[int, int, dict[str, tuple[int, int]]]:
-    """Return width and height of a frame, and the corner of each window in it."""
+    """Return the width and height of a frame, and the corner of each window."""
     middles = _middles(windows)
     left = min(middles.values(), default=0.0)
     inner = max(int(max(middles.values(), default=0.0) - left) + _WIDE, _LEAST)
@@ -102,7 +102,7 @@ def _size(windows: Sequence[Drawn]) -> tuple[int, int, dict[str, tuple[int, int]
 
 
 def _middles(windows: Sequence[Drawn]) -> dict[str, float]:
-    """Return where each window stands across: below the middle of its parents, siblings spread, nothing on top of another."""
+    """Return the horizontal middle of each window: below the middle of its parents, siblings spread, without overlap."""
     step = _WIDE + _ACROSS
     rows: dict[int, list[Drawn]] = {}
     for one in windows:
@@ -126,7 +126,7 @@ def _frame(panel: _Panel) -> Iterator[str]:
     yield (
         f'<rect x="{x}" y="{y}" width="{panel.width}" height="{panel.height}" rx="8" fill="#fafafa" stroke="#90a4ae"/>'
     )
-    for number, line in enumerate(title_of(panel.session)):
+    for number, line in enumerate(title_lines(panel.session)):
         weight = ' font-weight="bold"' if number == 0 else ""
         yield f'<text x="{x + _FRAME}" y="{y + 22 + 17 * number}"{weight}>{_text(line)}</text>'
     if not panel.windows:
@@ -138,7 +138,7 @@ def _frame(panel: _Panel) -> Iterator[str]:
 
 
 def _arrows(panel: _Panel, one: Drawn) -> Iterator[str]:
-    told = {edge.source_id: transfer_of(edge) for edge in one.window.edges}
+    told = {edge.source_id: transfer_words(edge) for edge in one.window.edges}
     to_x, to_y = _corner(panel, one.window.window_id)
     for parent in one.parents:
         from_x, from_y = _corner(panel, parent)
@@ -164,7 +164,7 @@ def _box(panel: _Panel, one: Drawn) -> Iterator[str]:
 
 
 def _outline(status: str, x: int, y: int) -> str:
-    """Return the shape of a window: a box; an octagon when halted; a box cut at its top when held; a trapezium when failed."""
+    """Return the outline of a window: a box; halted, an octagon; held, a box with a cut top; failed, a trapezium."""
     right, low, cut = x + _WIDE, y + _HIGH, 14
     points = {
         HALTED: [
@@ -180,7 +180,7 @@ def _outline(status: str, x: int, y: int) -> str:
 def _delegation(parent: _Panel, child: _Panel) -> str:
     x, y = parent.x + parent.width // 2, parent.y + parent.height
     to_x, to_y = child.x + child.width // 2, child.y
-    if to_y <= y:  # a child that does not say that it is deeper is drawn beside its parent
+    if to_y <= y:  # a child without a greater depth is drawn next to its parent
         x, y, to_x, to_y = parent.x + parent.width, parent.y + 20, child.x, child.y + 20
     return (
         f'<path d="M{x} {y}L{to_x} {to_y}" stroke="#1565c0" stroke-dasharray="8 5" stroke-width="2" fill="none" '

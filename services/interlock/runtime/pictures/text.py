@@ -1,4 +1,4 @@
-"""A window DAG as Appendix A of SPEC-004 draws it, for a terminal."""
+"""A window DAG for a terminal, in the form of SPEC-004 Appendix A."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.runtime.pictures.names import COMPLETED, FAILED, HALTED, HELD, Drawn, breaker_of, drawn, status_of
+from interlock.runtime.pictures.names import COMPLETED, FAILED, HALTED, HELD, Drawn, breaker_word, drawn, status_word
 
 _MARKS = {COMPLETED: "", HALTED: "■ HALTED ", HELD: "◆ HELD ", FAILED: "✗ FAILED "}
 _DEEP = 6
-"""Levels that are indented as the appendix does; a longer path would run out of the terminal."""
+"""Levels that are indented like the appendix. A longer path would exceed the width of a terminal."""
 
 Below = Mapping[str, Sequence[Drawn]]
 
 
 def text(sessions: Sequence[session_pb2.Session]) -> str:
-    """Return the sessions one below the other, each after its parent: trees, fan-ins, chain, quality and budgets."""
+    """Return the sessions in order, each after its parent: trees, fan-ins, chain, quality and budgets."""
     blocks = ["\n".join(line.rstrip() for line in _session(session)) for session in sessions]
     return _plain("\n\n".join(blocks)) + "\n"
 
 
 def _session(session: session_pb2.Session) -> Iterator[str]:
     yield f"Session: {session.session_id}"
-    told = f"  {session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_of(session)}"
-    yield f"{told}, breaker {breaker_of(session)}, budget {as_decimal(Micros(session.safety_budget_micros))}"
+    told = f"  {session.agent.agent_type or 'agent'}, depth {session.loop_depth}, {status_word(session)}"
+    yield f"{told}, breaker {breaker_word(session)}, budget {as_decimal(Micros(session.safety_budget_micros))}"
     if session.parent_session_id:
         yield f"  delegated by {session.parent_session_id}"
     yield ""
@@ -38,7 +38,7 @@ def _session(session: session_pb2.Session) -> Iterator[str]:
 
 
 def _graph(windows: Sequence[Drawn]) -> Iterator[str]:
-    """Yield the tree of every window that does not continue exactly one, and before each fan-in what it joins."""
+    """Yield the tree of every window without exactly one parent. Before each fan-in comes what it joins."""
     by_id = {one.window.window_id: one for one in windows}
     below: dict[str, list[Drawn]] = {one.window.window_id: [] for one in windows}
     tops = []
@@ -66,7 +66,7 @@ def _line(one: Drawn) -> str:
 
 
 def _children(top: Drawn, below: Below, *, deep: bool) -> Iterator[str]:
-    """Walk down without recursion: a session may have 10,000 windows in a row, which then stand in one column."""
+    """Walk down without recursion: a session may have 10,000 windows in a row, which are drawn in one column."""
     indent = " " if deep else " " * 9
     waiting: list[tuple[Drawn, str, str]] = []
 
@@ -113,7 +113,7 @@ def _summary(windows: Sequence[Drawn]) -> Iterator[str]:
 
 
 def _levels(windows: Sequence[Drawn], values: Sequence[str], between: str, inner: str) -> str:
-    """Return the values by window number, joined by *between*; brackets, joined by *inner*, denote parallel windows."""
+    """Return the values by window number, joined by *between*. Brackets, with *inner* inside, mark parallel windows."""
     levels: dict[int, list[str]] = {}
     parallel: set[int] = set()
     for one, value in zip(windows, values, strict=True):
@@ -127,5 +127,5 @@ def _levels(windows: Sequence[Drawn], values: Sequence[str], between: str, inner
 
 
 def _plain(drawing: str) -> str:
-    """Return the drawing without what could move a terminal's cursor (reliability.md A-17)."""
+    """Return the drawing without characters that could move a terminal's cursor (reliability.md A-17)."""
     return "".join(char if char.isprintable() or char == "\n" else "?" for char in drawing)

@@ -1,7 +1,7 @@
-"""Who may call what inside the mesh: one table, and what is not in it is denied (SVC-6, reliability.md A-35, A-48).
+"""The allow-list of callers inside the mesh: a call that is not in the table is denied (SVC-6, reliability.md A-35, A-48).
 
-A caller is the service that its verified certificate names. Without certificates, on loopback, the boundary is the machine's
-own: whoever may open a port there may call, and nothing of this is asked.
+A caller is the service that its verified certificate names. Without certificates, on loopback, the machine is the boundary:
+any local process may call, and this table does not apply.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DENIED = Counter(
 )
 
 MEMBERS = frozenset({"session", "policy", "dpe", "audit", "sidecar", "oversight", "operator"})
-"""Everyone who may be in a mesh. ``operator`` is the command line of whoever runs it."""
+"""All members of a mesh. ``operator`` is the operator's command line."""
 
 UNKNOWN = "unknown"
 
@@ -97,21 +97,21 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "GetHeld": _OPERATOR,
         "Decide": _OPERATOR,
     },
-    # Asked by whoever watches over the mesh; each answers for itself alone and shows nothing of a session.
+    # For monitoring. Each service answers for itself only, and reveals nothing about a session.
     "health": {"Check": MEMBERS, "Watch": MEMBERS, "List": MEMBERS},
     "serverreflection": {"ServerReflectionInfo": _OPERATOR},
 }
-"""Service → method → who may call it."""
+"""Service → method → allowed callers."""
 
 
 class Gate:
-    """Admits the callers of one mesh by the one SPIFFE id of their verified certificate."""
+    """Admits the callers of one mesh by the SPIFFE id in their verified certificate."""
 
     def __init__(self, trust_domain: str) -> None:
         self._prefix = spiffe_id(trust_domain, "")
 
     def admit(self, service: str, method: str, peer: Mapping[str, list[bytes]]) -> str:
-        """Return the caller, or refuse with CALLER_NOT_ALLOWED. *peer* is gRPC's authentication context of the call."""
+        """Return the caller. Refused with CALLER_NOT_ALLOWED. *peer* is gRPC's authentication context of the call."""
         caller = self.caller(peer)
         if caller not in CALLERS.get(service, {}).get(method, ()):
             DENIED.labels(service, method, caller).inc()
@@ -120,7 +120,7 @@ class Gate:
         return caller
 
     def caller(self, peer: Mapping[str, list[bytes]]) -> str:
-        """Return the member that *peer* is; ``unknown`` for a foreign id, none, or more than one (X.509-SVID §2)."""
+        """Return the member that *peer* identifies; ``unknown`` for a foreign id, none, or several (X.509-SVID §2)."""
         ids = peer.get("peer_spiffe_id") or []
         text = ids[0].decode("utf-8", "replace") if len(ids) == 1 else ""
         name = text.removeprefix(self._prefix) if text.startswith(self._prefix) else ""

@@ -1,4 +1,4 @@
-"""What is noted about every call, whichever way it came: a span, two metrics and one line (SVC-5)."""
+"""The record of every call, local or remote: a span, two metrics and one log line (SVC-5)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from prometheus_client import Counter, Histogram
 
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime import telemetry
-from interlock.runtime.rpc.errors import code_of, internal
+from interlock.runtime.rpc.errors import grpc_code, internal
 
 log = structlog.get_logger()
 
@@ -35,27 +35,27 @@ DEADLINE = "DEADLINE_EXCEEDED"
 
 
 class Method:
-    """One method of one service, with the metric children that each of its calls needs."""
+    """One method of one service, with the metric children for its calls."""
 
     def __init__(self, path: str) -> None:
         self.full_service, self.name = path.strip("/").rsplit("/", 1)
-        # interlock.api.session.v1.SessionService → session, as people say and configure it
+        # interlock.api.session.v1.SessionService → session, the name in logs and settings
         self.service = self.full_service.rsplit(".", 1)[-1].removesuffix("Service").lower()
         self.span_name = f"{self.full_service}/{self.name}"
         self.count = lru_cache(maxsize=32)(lambda code: REQUESTS.labels(self.service, self.name, code))
 
     @cached_property
     def duration(self) -> Histogram:
-        """The child of ``DURATION``; made by the first call, so that only what is served here is shown."""
+        """The child of ``DURATION``. The first call makes it, so that only the methods served here are shown."""
         return DURATION.labels(self.service, self.name)
 
     def call(self, *, parent: Context | None = None, local: bool = False) -> RpcCall:
-        """Return the record of one call, to be used as a context manager around it."""
+        """Return the record of one call: a context manager around it."""
         return RpcCall(self, parent, local=local)
 
 
 class RpcCall:
-    """One call while it runs."""
+    """The record of one call while it runs."""
 
     def __init__(self, method: Method, parent: Context | None, *, local: bool) -> None:
         self.method, self.local, self.code, self.reason = method, local, grpc.StatusCode.OK, ""
@@ -73,13 +73,13 @@ class RpcCall:
         return self
 
     def answered(self, response: Any) -> Any:
-        """Note the refusal that *response* may carry as a value, and return *response*."""
+        """Record the refusal that *response* may carry as a value, and return *response*."""
         if _may_refuse(response.DESCRIPTOR) and response.HasField("refusal"):
             self.reason = response.refusal.reason
         return response
 
     def failed(self, error: BaseException, *, out_of_time: bool) -> Refused | None:
-        """Return what the caller is told; ``None`` when the error already says it, or nobody listens any more."""
+        """Return the refusal for the caller; ``None`` when the call was cancelled."""
         if isinstance(error, TimeoutError) and out_of_time:
             refused = Refused(Kind.TIMEOUT, DEADLINE, f"the {self.method.service} service ran out of time")
         elif isinstance(error, Refused):
@@ -90,7 +90,7 @@ class RpcCall:
         else:
             refused = internal()
             log.error("rpc.defect", service=self.method.service, method=self.method.name, exc_info=error)
-        self.code, self.reason = code_of(refused), refused.reason
+        self.code, self.reason = grpc_code(refused), refused.reason
         return refused
 
     def __exit__(
@@ -103,7 +103,7 @@ class RpcCall:
         if self.reason:
             REFUSALS.labels(method.service, method.name, self.reason).inc()
         telemetry.annotate(self._current, rpc_code=self.code, reason=self.reason)
-        if not self.local:  # inside the span still, so that the line has the trace's id
+        if not self.local:  # still inside the span, so that the line has the trace id
             log.info(
                 "rpc", service=method.service, method=method.name, code=self.code.name,
                 duration_ms=round(took * 1000, 3), reason=self.reason or None,
@@ -117,6 +117,6 @@ def _may_refuse(descriptor: Any) -> bool:
 
 
 @lru_cache(maxsize=256)
-def method_of(path: str) -> Method:
-    """Return the one ``Method`` of a gRPC path such as /interlock.api.session.v1.SessionService/OpenWindow."""
+def method_at(path: str) -> Method:
+    """Return the only ``Method`` of a gRPC path such as /interlock.api.session.v1.SessionService/OpenWindow."""
     return Method(path)

@@ -1,7 +1,7 @@
-"""The two kinds of channel that stubs are made over: one that calls a function, one that crosses the network.
+"""The two kinds of channel behind the stubs: one calls a function, the other crosses the network.
 
-Generated stubs take a ``LocalChannel`` where they take a ``grpc.aio.Channel``; what a service answers is a protobuf
-message either way. Messages are handed over, not copied: neither side changes one that it did not make.
+Generated stubs accept a ``LocalChannel`` in place of a ``grpc.aio.Channel``. A service answers with a protobuf message in
+both cases. Messages are passed by reference, not copied: neither side changes a message of the other.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import grpc
 
 from interlock.runtime import telemetry
-from interlock.runtime.rpc.calls import RpcCall, method_of
+from interlock.runtime.rpc.calls import RpcCall, method_at
 
 
 class LocalContext:
@@ -25,7 +25,7 @@ class LocalContext:
         self._deadline = None if timeout_s is None else time.monotonic() + timeout_s
 
     def time_remaining(self) -> float | None:
-        """Seconds left to the caller's deadline; ``None`` without one."""
+        """Seconds until the caller's deadline; ``None`` without one."""
         return None if self._deadline is None else max(0.0, self._deadline - time.monotonic())
 
     def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
@@ -33,13 +33,13 @@ class LocalContext:
         return ()
 
     def set_trailing_metadata(self, metadata: Any) -> None:
-        """Take no metadata: nobody reads it."""
+        """Ignore the metadata: a local caller does not read them."""
 
 
 class LocalChannel:
-    """Calls servicers by method name. Give it every servicer of the process, then make stubs over it.
+    """Calls servicers by method name. It takes every servicer of the process, and stubs are made over it.
 
-    A refusal is raised as itself and a defect as INTERNAL with constant text, as a remote service would answer it.
+    A refusal is raised as itself, and a defect as INTERNAL with constant text, as a remote service would answer it.
     """
 
     def __init__(self, **servicers: object) -> None:
@@ -47,7 +47,7 @@ class LocalChannel:
 
     def unary_unary(self, method: str, *_args: Any, **_kwargs: Any) -> Callable[..., Awaitable[Any]]:
         """Return a callable like ``grpc.aio.UnaryUnaryMultiCallable``; *method* is ``/package.Service/Name``."""
-        handler, observed = self._handler(method), method_of(method)
+        handler, observed = self._handler(method), method_at(method)
 
         async def call(request: Any, *, timeout: float | None = None, **_ignored: Any) -> Any:  # noqa: ASYNC109 - gRPC's
             with observed.call(local=True) as current:
@@ -62,7 +62,7 @@ class LocalChannel:
 
     def unary_stream(self, method: str, *_args: Any, **_kwargs: Any) -> Callable[..., AsyncIterator[Any]]:
         """Return a callable like ``grpc.aio.UnaryStreamMultiCallable``."""
-        handler, observed = self._handler(method), method_of(method)
+        handler, observed = self._handler(method), method_at(method)
 
         async def call(
             request: Any,
@@ -97,7 +97,7 @@ class LocalChannel:
 
 
 def _raise(call: RpcCall, error: BaseException, *, out_of_time: bool) -> None:
-    """Raise what a remote caller would learn of *error*; return when that is the error itself."""
+    """Raise what a remote caller would receive for *error*. Return when that is the error itself."""
     if isinstance(error, grpc.aio.UsageError):
         return
     refused = call.failed(error, out_of_time=out_of_time)
@@ -108,7 +108,7 @@ def _raise(call: RpcCall, error: BaseException, *, out_of_time: bool) -> None:
 class TracedChannel:
     """Adds a client span and the W3C trace context to the calls over a ``grpc.aio.Channel``.
 
-    Not an interceptor: grpc.aio runs each intercepted call in one more task, which costs more than the call's span.
+    It is not an interceptor: grpc.aio runs each intercepted call in an additional task, which costs more than the span.
     """
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
@@ -116,7 +116,7 @@ class TracedChannel:
 
     def unary_unary(self, method: str, *args: Any, **kwargs: Any) -> Callable[..., Awaitable[Any]]:
         """Return a callable like ``grpc.aio.UnaryUnaryMultiCallable``."""
-        remote, observed = self._channel.unary_unary(method, *args, **kwargs), method_of(method)
+        remote, observed = self._channel.unary_unary(method, *args, **kwargs), method_at(method)
 
         async def call(request: Any, **options: Any) -> Any:
             with _client_span(observed.span_name):
@@ -126,7 +126,7 @@ class TracedChannel:
 
     def unary_stream(self, method: str, *args: Any, **kwargs: Any) -> Callable[..., AsyncIterator[Any]]:
         """Return a callable like ``grpc.aio.UnaryStreamMultiCallable``."""
-        remote, observed = self._channel.unary_stream(method, *args, **kwargs), method_of(method)
+        remote, observed = self._channel.unary_stream(method, *args, **kwargs), method_at(method)
 
         async def call(request: Any, **options: Any) -> AsyncIterator[Any]:
             with _client_span(observed.span_name):

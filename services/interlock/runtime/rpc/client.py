@@ -1,4 +1,4 @@
-"""Asking another service: one function for a local and a remote peer."""
+"""Calls to another service: one function for local and remote peers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ A = TypeVar("A", bound=Any)
 async def call_service(service: str, call: Awaitable[A]) -> A:
     """Await *call* to *service* and return its answer.
 
-    A refusal in the answer is raised; a call that fails is raised as a refusal that names *service*.
+    A refusal in the answer is raised. A failed call is raised as a refusal that names *service*.
     """
     try:
         return unwrap(await call)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -58,11 +58,11 @@ Handler = Callable[[Any, Any, Any], Awaitable[A]]
 
 
 def internal() -> Refused:
-    """Return what a caller learns of a defect of ours: nothing but that there was one."""
+    """Return the refusal for a defect of ours, without any details."""
     return Refused(Kind.INTERNAL, "INTERNAL", "internal error; the log has the details")
 
 
-def code_of(refused: Refused) -> grpc.StatusCode:
+def grpc_code(refused: Refused) -> grpc.StatusCode:
     """Return the gRPC code of a refusal."""
     return _CODES[refused.kind]
 
@@ -70,7 +70,7 @@ def code_of(refused: Refused) -> grpc.StatusCode:
 def to_message(refused: Refused) -> common_pb2.Refusal:
     """Return the refusal as a value for a response."""
     return common_pb2.Refusal(
-        kind=cast("Any", int(refused.kind)),
+        kind=common_pb2.RefusalKind.ValueType(int(refused.kind)),
         reason=refused.reason,
         message=refused.message,
         metadata=refused.metadata,
@@ -80,7 +80,7 @@ def to_message(refused: Refused) -> common_pb2.Refusal:
 
 def from_message(refusal: common_pb2.Refusal) -> Refused:
     """Return the refusal that a response carries, to be raised."""
-    # A kind that a newer peer knows and we do not must not read as anything milder.
+    # An unknown kind, from a newer peer, must not be read as a milder one.
     kind = Kind(refusal.kind) if refusal.kind in _KINDS else Kind.INTERNAL
     return Refused(
         kind, refusal.reason, refusal.message, metadata=dict(refusal.metadata), retry_after_ms=refusal.retry_after_ms
@@ -129,9 +129,9 @@ def _packed(message: Any) -> any_pb2.Any:
 
 
 def from_rpc_error(error: grpc.aio.AioRpcError, service: str) -> Refused:
-    """Return what a failed call to *service* means to its caller: a refusal with that service's name.
+    """Return the refusal for a failed call to *service*, with the name of the service.
 
-    A peer's ErrorInfo and RetryInfo are kept. Without them, everything fails closed as UNAVAILABLE or TIMEOUT.
+    A peer's ErrorInfo and RetryInfo are kept. Without them, the call fails closed as UNAVAILABLE or TIMEOUT.
     """
     return _from_details(error) or _from_code(error.code(), service)
 
@@ -139,7 +139,7 @@ def from_rpc_error(error: grpc.aio.AioRpcError, service: str) -> Refused:
 def _from_details(error: grpc.aio.AioRpcError) -> Refused | None:
     try:
         status = rpc_status.from_call(error)
-    except ValueError:  # a status whose details contradict it: not one of ours
+    except ValueError:  # the details contradict the status: not an Interlock status
         return None
     info, retry = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo()
     for detail in status.details if status else ():
@@ -155,5 +155,5 @@ def _from_code(code: grpc.StatusCode, service: str) -> Refused:
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
         return Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", f"the {service} service ran out of time")
     if code == grpc.StatusCode.RESOURCE_EXHAUSTED:
-        return exhausted("MESSAGE_TOO_LARGE", f"the {service} service does not take a message of this size")
+        return exhausted("MESSAGE_TOO_LARGE", f"the {service} service does not accept a message of this size")
     return unavailable(f"{service.upper()}_UNAVAILABLE", f"the {service} service cannot answer now")

@@ -1,4 +1,4 @@
-"""Health per service and overall, and readiness that names the dependency which is missing (SVC-4, SVC-9)."""
+"""Health per service and overall, and readiness that names each unready dependency (SVC-4, SVC-9)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = structlog.get_logger()
 READY = Gauge("interlock_ready", "1 while a service reaches all that it depends on.", ["service"])
 
 MISSING_KEY = "interlock-missing"
-"""Trailing metadata of a health check: a JSON object of dependency to hint, absent when nothing is missing."""
+"""Trailing metadata of a health check: a JSON object, dependency → hint. Absent when the service is ready."""
 
 PERIOD_S = 1.0
 FRESH_S = 0.2
@@ -29,9 +29,9 @@ LONGEST_METADATA = 2048
 
 
 class Readiness:
-    """What each service of this process misses.
+    """The unready dependencies of each service of this process.
 
-    Asked once a second and on demand, but never so often that whoever polls could wear the dependencies down.
+    Checked once a second and on demand, but never more often than ``FRESH_S``, so that polling cannot overload a dependency.
     """
 
     def __init__(self, services: Sequence[Service]) -> None:
@@ -41,51 +41,51 @@ class Readiness:
         self.by_service: dict[str, Mapping[str, str]] = {}
 
     async def refresh(self) -> dict[str, Mapping[str, str]]:
-        """Return service name → (dependency → hint) for every service, not older than ``FRESH_S``."""
+        """Return service name → (dependency → hint) for every service, at most ``FRESH_S`` old."""
         async with self._lock:
             if time.monotonic() - self._asked_at >= FRESH_S:
                 found = await asyncio.gather(*(_ask(service) for service in self._services))
-                for service, missing in zip(self._services, found, strict=True):
-                    self._note(service.name, missing)
+                for service, unready in zip(self._services, found, strict=True):
+                    self._note(service.name, unready)
                 self._asked_at = time.monotonic()
         return self.by_service
 
-    async def missing(self) -> dict[str, str]:
-        """Return dependency → hint over all services; empty means ready."""
+    async def unready_dependencies(self) -> dict[str, str]:
+        """Return dependency → hint for all services; empty means ready."""
         found = await self.refresh()
-        return {name: hint for missing in found.values() for name, hint in missing.items()}
+        return {name: hint for unready in found.values() for name, hint in unready.items()}
 
-    def _note(self, name: str, missing: Mapping[str, str]) -> None:
+    def _note(self, name: str, unready: Mapping[str, str]) -> None:
         before = self.by_service.get(name)
-        self.by_service[name] = missing
-        READY.labels(name).set(0 if missing else 1)
-        if before is not None and set(before) == set(missing):
+        self.by_service[name] = unready
+        READY.labels(name).set(0 if unready else 1)
+        if before is not None and set(before) == set(unready):
             return
-        if missing:
-            log.warning("service.not_ready", service=name, missing=sorted(missing), hint="; ".join(missing.values()))
+        if unready:
+            log.warning("service.not_ready", service=name, missing=sorted(unready), hint="; ".join(unready.values()))
         else:
             log.info("service.ready", service=name)
 
 
-async def unready_of(parts: Sequence[Readiness]) -> dict[str, str]:
-    """Return dependency → hint over several servers of one process."""
-    found = await asyncio.gather(*(part.missing() for part in parts))
-    return {name: hint for missing in found for name, hint in missing.items()}
+async def unready_across(parts: Sequence[Readiness]) -> dict[str, str]:
+    """Return dependency → hint for several servers of one process."""
+    found = await asyncio.gather(*(part.unready_dependencies() for part in parts))
+    return {name: hint for unready in found for name, hint in unready.items()}
 
 
 async def _ask(service: Service) -> Mapping[str, str]:
     try:
         async with asyncio.timeout(LIMIT_S):
-            return await service.missing()
+            return await service.unready_dependencies()
     except TimeoutError:
         return {service.name: f"its own check took longer than {LIMIT_S:g} s"}
-    except Exception as error:  # missing() must not raise; if it does, that is not readiness
+    except Exception as error:  # unready_dependencies() must not raise; if it does, the service is not ready
         log.exception("service.check_failed", service=service.name)
         return {service.name: f"its own check failed with {type(error).__name__}; the log has the place"}
 
 
 class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
-    """The standard health service. Alive is who answers; SERVING is who misses nothing."""
+    """The standard health service. A process that answers is alive; a service without unready dependencies is SERVING."""
 
     def __init__(self, services: Sequence[Service], readiness: Readiness) -> None:
         super().__init__()
@@ -93,19 +93,19 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
         self._task: asyncio.Task[None] | None = None
 
     async def start(self) -> None:
-        """Learn the first state and keep it fresh from here on."""
+        """Determine the state now and keep it fresh."""
         await self.update()
         self._task = asyncio.create_task(self._keep_fresh())
 
     async def update(self) -> None:
-        """Ask the services and publish what they say, to watchers too."""
+        """Check the services and publish their states, also to watchers."""
         found = await self._readiness.refresh()
         for service in self._services:
             await self.set(service.full_name, _status(not found[service.name]))
         await self.set(health.OVERALL_HEALTH, _status(not any(found[s.name] for s in self._services)))
 
     async def leave(self) -> None:
-        """Say NOT_SERVING for good: this process is about to end."""
+        """Report NOT_SERVING for good: this process is about to stop."""
         if self._task:
             self._task.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -114,16 +114,16 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
         await self.enter_graceful_shutdown()
 
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 - gRPC's name
-        """Answer from a state that is fresh, and name what is missing in the trailing metadata."""
+        """Answer from a fresh state. The trailing metadata name the unready dependencies."""
         await self.update()
-        missing = {
+        unready = {
             name: hint
             for service in self._services
             if request.service in {"", service.full_name}
             for name, hint in self._readiness.by_service[service.name].items()
         }
-        if missing:
-            context.set_trailing_metadata(((MISSING_KEY, _metadata(missing)),))
+        if unready:
+            context.set_trailing_metadata(((MISSING_KEY, _metadata(unready)),))
         return await super().Check(request, context)
 
     async def _keep_fresh(self) -> None:
@@ -132,11 +132,11 @@ class HealthFront(health.aio.HealthServicer):  # type: ignore[misc]
             await self.update()
 
 
-def _status(serving: bool) -> Any:  # noqa: FBT001 - private and named at both uses
+def _status(serving: bool) -> Any:  # noqa: FBT001 - private, and clear at both uses
     status = health_pb2.HealthCheckResponse
     return status.SERVING if serving else status.NOT_SERVING
 
 
-def _metadata(missing: Mapping[str, str]) -> str:
-    text = json.dumps(missing)
-    return text if len(text) <= LONGEST_METADATA else json.dumps(dict.fromkeys(missing, "see its log"))
+def _metadata(unready: Mapping[str, str]) -> str:
+    text = json.dumps(unready)
+    return text if len(text) <= LONGEST_METADATA else json.dumps(dict.fromkeys(unready, "see its log"))

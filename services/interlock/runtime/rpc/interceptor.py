@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import grpc
@@ -13,17 +13,17 @@ import grpc
 from interlock.domain.errors import Refused
 from interlock.runtime import telemetry
 from interlock.runtime.rpc.callers import Gate
-from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_of
+from interlock.runtime.rpc.calls import DEADLINE, Method, RpcCall, method_at
 from interlock.runtime.rpc.errors import to_status
 
 _INFRASTRUCTURE = ("/grpc.health.", "/grpc.reflection.")
-"""Asked all the time or for as long as a client likes; neither logged nor limited."""
+"""Services that are polled constantly, or streamed for as long as a client likes: neither logged nor limited in time."""
 
 
 class CallInterceptor(grpc.aio.ServerInterceptor):
-    """Wraps every method once and remembers it: one layer, because each one costs every call.
+    """Wraps every method once and caches it. It is a single interceptor, because each one costs every call.
 
-    *gate* says who may call what; without one, as on plain text, everybody who reaches the port may.
+    *gate* decides who may call which method. Without a gate, as on plain text, anyone who reaches the port may.
     """
 
     def __init__(self, default_timeout_s: float, gate: Gate | None = None) -> None:
@@ -36,12 +36,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         continuation: Callable[[grpc.HandlerCallDetails], Awaitable[grpc.RpcMethodHandler[Any, Any] | None]],
         handler_call_details: grpc.HandlerCallDetails,
     ) -> grpc.RpcMethodHandler[Any, Any] | None:
-        """Return the handler to run; ``None`` for a method that nobody has."""
+        """Return the handler to run; ``None`` for an unknown method."""
         path = handler_call_details.method
         if path in self._wrapped:
             return self._wrapped[path]
         handler = await continuation(handler_call_details)
-        # Unknown methods are not remembered: a caller could fill the memory with names.
+        # Unknown methods are not cached: a caller could fill the memory with names.
         if handler is not None:
             self._wrapped[path] = handler = self._wrap(handler, path)
         return handler
@@ -51,9 +51,9 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             wrapped: grpc.RpcMethodHandler[Any, Any] = handler if self._gate is None else self._gated(handler, path)
             return wrapped
         make, answer = (
-            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_of(path)))
+            (grpc.unary_stream_rpc_method_handler, self._streaming(handler.unary_stream, method_at(path)))
             if handler.response_streaming
-            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_of(path)))
+            else (grpc.unary_unary_rpc_method_handler, self._unary(handler.unary_unary, method_at(path)))
         )
         return make(answer, handler.request_deserializer, handler.response_serializer)
 
@@ -62,8 +62,8 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
             self._gate.admit(method.service, method.name, context.auth_context())
 
     def _gated(self, handler: Any, path: str) -> grpc.RpcMethodHandler[Any, Any]:
-        """Return *handler* of health or reflection for those who may ask; how it streams stays as it is."""
-        method = method_of(path)
+        """Return *handler* of health or reflection for allowed callers, with the same streaming kind."""
+        method = method_at(path)
         kind = f"{'stream' if handler.request_streaming else 'unary'}_{'stream' if handler.response_streaming else 'unary'}"
         behaviour = getattr(handler, kind)
 
@@ -103,13 +103,15 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
 
         return answer
 
-    def _streaming(self, behaviour: Callable[[Any, Any], AsyncIterator[Any]], method: Method) -> Callable[..., Any]:
+    def _streaming(
+        self, behaviour: Callable[[Any, Any], AsyncGenerator[Any, None]], method: Method
+    ) -> Callable[..., Any]:
         async def answer(request: Any, context: Any) -> AsyncIterator[Any]:
             with method.call(parent=telemetry.extract(context.invocation_metadata())) as call:
                 try:
                     async with asyncio.timeout(self._limit(context)) as limit:
                         self._admit(method, context)
-                        async with contextlib.aclosing(behaviour(request, context)) as messages:  # type: ignore[type-var]
+                        async with contextlib.aclosing(behaviour(request, context)) as messages:
                             async for message in messages:
                                 yield message
                 except (Exception, asyncio.CancelledError) as error:
@@ -119,12 +121,12 @@ class CallInterceptor(grpc.aio.ServerInterceptor):
         return answer
 
     def _limit(self, context: Any) -> float | None:
-        """Return the time limit of a call without a deadline; a deadline of the caller's is gRPC's to keep."""
+        """Return the time limit of a call without a deadline, seconds. gRPC enforces a caller's own deadline."""
         return self._default_timeout_s if context.time_remaining() is None else None
 
 
 async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_time: bool) -> None:
-    """End the call with the status of what happened. Returns when gRPC already knows."""
+    """End the call with the status of *error*. Returns if gRPC already has a status."""
     if isinstance(error, grpc.aio.AbortError):
         call.code = context.code()
         call.reason = call.code.name
@@ -132,7 +134,7 @@ async def _report(call: RpcCall, context: Any, error: BaseException, *, out_of_t
     refused = call.failed(error, out_of_time=out_of_time)
     if refused is not None:
         status = to_status(refused)
-        # Not abort_with_status: it would replace the trailing metadata that the handler has set.
+        # Not abort_with_status, which would replace the trailing metadata that the handler set.
         await context.abort(
             status.code, status.details, (*(context.trailing_metadata() or ()), *status.trailing_metadata)
         )

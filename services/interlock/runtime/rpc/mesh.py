@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Self
@@ -20,6 +20,7 @@ from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
 from interlock.runtime.rpc.health import MISSING_KEY
 from interlock.runtime.rpc.rotating import RotatingChannel
+from interlock.runtime.rpc.service import Close, UnreadyDependencies
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import Tls, open_tls
 
@@ -33,7 +34,7 @@ NAMES = ("session", "policy", "dpe", "audit")
 HEALTH_TIMEOUT_S = 1.5
 
 _OPTIONS = (
-    # A peer that is back is found within a second; one that died is noticed within fifteen.
+    # A peer that is back is found within one second; a dead peer is noticed within fifteen.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.min_reconnect_backoff_ms", 1000),
     ("grpc.max_reconnect_backoff_ms", 1000),
@@ -48,39 +49,39 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Mesh:
-    """One stub per service; every stub is asked the same way, local or remote (``runtime.client.ask``)."""
+    """One stub per service. Local and remote stubs are called in the same way (``runtime.rpc.client.call_service``)."""
 
     session: SessionServiceAsyncStub
     policy: PolicyServiceAsyncStub
     dpe: DpeServiceAsyncStub
     audit: AuditServiceAsyncStub
-    missing: Callable[[], Awaitable[Mapping[str, str]]]
-    """Dependency → hint for each service that cannot be used now; empty means all can. Never raises."""
-    close: Callable[[], Awaitable[None]]
+    unready_dependencies: UnreadyDependencies
+    """Names each service that cannot be used now."""
+    close: Close
 
     @classmethod
     def local(cls, *, session: Any, policy: Any, dpe: Any, audit: Any) -> Self:
-        """Return a mesh inside this process, over services (``runtime.service.Service``) or bare servicers."""
+        """Return a mesh inside this process, over services (``runtime.rpc.service.Service``) or bare servicers."""
         parts = {"session": session, "policy": policy, "dpe": dpe, "audit": audit}
         servicers = {name: getattr(part, "servicer", part) for name, part in parts.items()}
         channel = LocalChannel(**{f"{name.capitalize()}Service": servicer for name, servicer in servicers.items()})
 
-        async def missing() -> Mapping[str, str]:
-            asked = [part.missing() for part in parts.values() if hasattr(part, "missing")]
+        async def unready_dependencies() -> Mapping[str, str]:
+            asked = [part.unready_dependencies() for part in parts.values() if hasattr(part, "unready_dependencies")]
             return {name: hint for answer in await asyncio.gather(*asked) for name, hint in answer.items()}
 
-        return cls(**_stubs(dict.fromkeys(NAMES, channel)), missing=missing, close=_nothing)
+        return cls._over(dict.fromkeys(NAMES, channel), unready_dependencies, close=_nothing)
 
     @classmethod
     def remote(cls, settings: Settings) -> Self:
-        """Return a mesh over gRPC at the addresses of the settings. Nothing is connected before the first call."""
+        """Return a mesh over gRPC at the addresses of the settings. It connects at the first call."""
         addresses = {name: getattr(settings, f"{name}_address") for name in NAMES}
         size = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
         options = [*_OPTIONS, *((name, settings.max_message_bytes) for name in size)]
         tls = open_tls(settings)
         channels = {name: _channel(tls, name, addresses[name], options, settings) for name in NAMES}
 
-        async def missing() -> Mapping[str, str]:
+        async def unready_dependencies() -> Mapping[str, str]:
             found = await asyncio.gather(*(_unhealthy(name, channels[name], addresses[name]) for name in NAMES))
             return {name: hint for answer in found for name, hint in answer.items()}
 
@@ -88,7 +89,18 @@ class Mesh:
             await asyncio.gather(*(channel.close() for channel in channels.values()))
 
         traced = {name: TracedChannel(channel) for name, channel in channels.items()}
-        return cls(**_stubs(traced), missing=missing, close=close)
+        return cls._over(traced, unready_dependencies, close=close)
+
+    @classmethod
+    def _over(cls, channels: Mapping[str, Any], unready_dependencies: UnreadyDependencies, *, close: Close) -> Self:
+        return cls(
+            session=SessionServiceStub(channels["session"]),
+            policy=PolicyServiceStub(channels["policy"]),
+            dpe=DpeServiceStub(channels["dpe"]),
+            audit=AuditServiceStub(channels["audit"]),
+            unready_dependencies=unready_dependencies,
+            close=close,
+        )
 
 
 def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
@@ -97,21 +109,12 @@ def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str
     return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
 
 
-def _stubs(channels: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        "session": SessionServiceStub(channels["session"]),
-        "policy": PolicyServiceStub(channels["policy"]),
-        "dpe": DpeServiceStub(channels["dpe"]),
-        "audit": AuditServiceStub(channels["audit"]),
-    }
-
-
 async def _nothing() -> None:
-    """End nothing: local services are closed by the process that opened them."""
+    """Close nothing: the process that opened the local services closes them."""
 
 
 class Peer(Enum):
-    """What the health check of a service found."""
+    """The result of a service's health check."""
 
     READY = "ready"
     NOT_READY = "not ready"
@@ -120,7 +123,7 @@ class Peer(Enum):
 
 
 async def peer(name: str, channel: Any) -> tuple[Peer, dict[str, str]]:
-    """Ask the service *name* for its health; with it comes what it misses, dependency → hint, where it says so."""
+    """Check the health of the service *name*. Return its state and its unready dependencies, dependency → hint, if it names them."""
     request = health_pb2.HealthCheckRequest(service=f"interlock.api.{name}.v1.{name.capitalize()}Service")
     call = health_pb2_grpc.HealthStub(channel).Check(request, timeout=HEALTH_TIMEOUT_S)
     try:
@@ -142,19 +145,19 @@ def _named(metadata: Any) -> dict[str, str]:
 
 
 async def _unhealthy(name: str, channel: Any, where: str) -> dict[str, str]:
-    state, missing = await peer(name, channel)
+    state, unready = await peer(name, channel)
     if state is Peer.READY:
         return {}
-    if missing:
-        return {f"{name}/{dependency}": hint for dependency, hint in missing.items()}
+    if unready:
+        return {f"{name}/{dependency}": hint for dependency, hint in unready.items()}
     return {name: hint_for(state, name, where)}
 
 
 def hint_for(state: Peer, name: str, where: str) -> str:
-    """Return what to do about a service that cannot be used."""
+    """Return a hint for an operator about a service that cannot be used."""
     setting = f"INTERLOCK_{name.upper()}_ADDRESS"
     if state is Peer.FOREIGN:
         return f"what listens on {where} is not the {name} service; correct {setting}"
     if state is Peer.NOT_READY:
         return f"the {name} service on {where} is starting or ending"
-    return f"nothing answers on {where}: start it with `interlock serve {name}`, or say where it is with {setting}"
+    return f"nothing answers on {where}: start it with `interlock serve {name}`, or set its address in {setting}"

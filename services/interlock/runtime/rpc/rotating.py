@@ -1,4 +1,4 @@
-"""A channel to one service of the mesh that is made anew when the certificates change, and loses no call by it (SVC-6)."""
+"""A channel to a service of the mesh that is replaced when the certificates change, without losing a call (SVC-6)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONNECT_S = 5.0
 
 
 class RotatingChannel:
-    """What stubs are made over. A new channel takes over once it is connected; the old one ends after its calls."""
+    """The channel behind the stubs. A new channel takes over once it is connected; the old one closes after its calls."""
 
     def __init__(
         self, tls: Tls, service: str, address: str, options: Sequence[tuple[str, Any]], *, drain_s: float
@@ -60,14 +60,14 @@ class RotatingChannel:
             self._start(self._change(found))
 
     async def _change(self, found: Identity) -> None:
-        """Connect with what is in force now, and only then let it take over: a peer that refuses it costs no call."""
+        """Connect with the current certificates, and switch only then: a peer that refuses them costs no call."""
         fresh = self._make()
         try:
             async with asyncio.timeout(CONNECT_S):
                 await _connected(fresh)
         except TimeoutError:
             log.warning(
-                "channel.not_replaced", service=self._service, hint="the peer does not take the new certificate"
+                "channel.not_replaced", service=self._service, hint="the peer does not accept the new certificate"
             )
             await fresh.close()
         else:
@@ -83,7 +83,7 @@ class RotatingChannel:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """End the channel, and those on their way out."""
+        """Close the channel and the replaced ones."""
         for task in tuple(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""One gRPC server: calls, health, reflection, limits, and an end that loses no call (SVC-4)."""
+"""A gRPC server: calls, health, reflection, limits, and a shutdown that loses no call (SVC-4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ MAX_METADATA_BYTES = 16_384
 MAX_CONCURRENT_STREAMS = 1024
 
 FRONTS = frozenset({"sidecar"})
-"""Services that agents call: they show an API key and no certificate of the mesh."""
+"""Services that agents call. Agents present an API key, and no certificate of the mesh."""
 
 
 def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
@@ -31,23 +31,23 @@ def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
     return [
         ("grpc.max_receive_message_length", largest_request),
         ("grpc.max_send_message_length", settings.max_message_bytes),
-        # The soft bound drops some above it, the absolute one all: equal, so that the answer does not depend on luck.
+        # The soft limit drops some calls above it, the absolute limit all: equal limits make the answer deterministic.
         ("grpc.max_metadata_size", MAX_METADATA_BYTES),
         ("grpc.absolute_max_metadata_size", MAX_METADATA_BYTES),
         ("grpc.max_concurrent_streams", MAX_CONCURRENT_STREAMS),
-        # Dead peers are found within 40 s; pings of our own clients (mesh.py) are not taken for abuse.
+        # Dead peers are found within 40 s, and pings of Interlock's clients (mesh.py) do not count as abuse.
         ("grpc.keepalive_time_ms", 30_000),
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
         ("grpc.http2.min_recv_ping_interval_without_data_ms", 5_000),
-        # With it, a second process would share the port without a word.
+        # With SO_REUSEPORT, a second process would share the port silently.
         ("grpc.so_reuseport", 0),
     ]
 
 
 def address(host: str, port: int) -> str:
-    """Return host and port as one text; an IPv6 host gets its brackets."""
+    """Return HOST:PORT, with brackets around an IPv6 host."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -72,7 +72,7 @@ class RpcServer:
         )
 
     async def start(self) -> int:
-        """Bind, serve, and return the port. Refused with PORT_IN_USE when the port cannot be had."""
+        """Bind, serve, and return the port. Refused with PORT_IN_USE if the port is unavailable."""
         for service in self.services:
             service.register(service.servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
@@ -108,27 +108,27 @@ class RpcServer:
         return port
 
     async def leave(self) -> None:
-        """Say NOT_SERVING for good, so that nobody sends more."""
+        """Report NOT_SERVING for good, so that clients send no more calls."""
         await self._health.leave()
 
     async def drain(self) -> None:
-        """Refuse new calls and let those in flight finish within ``drain_s``; what is left then is cancelled."""
+        """Refuse new calls and let the ones in flight finish within ``drain_s``. The rest is cancelled."""
         await self.leave()
         await self._server.stop(self._settings.drain_s)
 
 
 def port_in_use(wanted: str, name: str) -> Exception:
-    """Return the refusal of a port that another process has or that may not be bound."""
+    """Return the refusal of a port that another process uses, or that may not be bound."""
     return unavailable(
         "PORT_IN_USE",
         f"{name} cannot listen on {wanted}",
         retry_after_ms=0,
-        hint="another process has this port, or it may not be bound; choose another one or 0 for any free port",
+        hint="another process uses this port, or it may not be bound; choose another port, or 0 for any free one",
     )
 
 
 def _add_reflection(names: list[str], server: grpc.aio.Server) -> None:
-    """Serve reflection under both names: newer clients ask v1 first, and its messages are v1alpha's byte for byte."""
+    """Serve reflection under both names: newer clients try v1 first, and its messages equal v1alpha's byte for byte."""
     servicer = reflection.aio.ReflectionServicer([*names, health.SERVICE_NAME, reflection.SERVICE_NAME])
     reflection_pb2_grpc.add_ServerReflectionServicer_to_server(servicer, server)
     handler: Any = grpc.stream_stream_rpc_method_handler(

@@ -1,4 +1,4 @@
-"""What every service hands to the process that runs it."""
+"""The interface of a service to the process that runs it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,18 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+UnreadyDependencies = Callable[[], Awaitable[Mapping[str, str]]]
+"""Returns dependency → hint for each dependency that cannot be used now; empty means ready. Never raises."""
+Close = Callable[[], Awaitable[None]]
+
 
 @dataclass(frozen=True)
 class Service:
-    """One opened service: its servicer, how to register it, how to ask for its health, how to end it."""
+    """One opened service: its servicer, how to register it, how to ask whether it is ready, and how to close it."""
 
     name: str
     full_name: str
     servicer: Any
     register: Callable[[Any, Any], None]
-    missing: Callable[[], Awaitable[Mapping[str, str]]]
-    """Dependency → hint for each one that cannot be reached now; empty means ready. Never raises."""
-    close: Callable[[], Awaitable[None]]
+    unready_dependencies: UnreadyDependencies
+    close: Close

@@ -1,7 +1,7 @@
-"""A value from files that is read again when they change, and whose last good state stays in force.
+"""A value from files that is reloaded when they change; the last good value remains in force.
 
-It is looked at when it is used, at most once a second, and compared by its bytes: nothing that a clock rounds hides a change,
-and no task has to be started and ended for it.
+The files are checked on use, at most once a second, and compared by content: a rounded time stamp cannot hide a change, and no
+background task is needed.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ T = TypeVar("T")
 
 
 class Reread(Generic[T]):
-    """What *read* makes of the bytes of *paths*, in that order; *setting* names it in logs and metrics.
+    """The result of *read* for the contents of *paths*, in that order. *setting* names it in logs and metrics.
 
-    Those of *secret* must not be everybody's to read. Refused at first when it cannot be used; later a change that cannot
-    be used is told once and the good value stays.
+    The *secret* files must not be world-readable. Invalid files are refused at the start. Later, an invalid change is logged
+    once and the good value remains.
     """
 
     def __init__(
@@ -52,25 +52,25 @@ class Reread(Generic[T]):
         FAULTY.labels(setting).set(0)
 
     def now(self) -> T:
-        """Return the value in force, not older than ``PERIOD_S``."""
+        """Return the value in force, at most ``PERIOD_S`` old."""
         if time.monotonic() - self._looked_at >= PERIOD_S:
             self.refresh()
         return self._value
 
     def refresh(self) -> T:
-        """Look at the files now, and return the value in force."""
+        """Check the files now, and return the value in force."""
         with self._looking:
             self._looked_at = time.monotonic()
             try:
                 self._look()
             except Refused as refused:
                 self._refuse(refused)
-            except Exception as error:  # noqa: BLE001 - a file that trips its reader must not end what uses the good one
+            except Exception as error:  # noqa: BLE001 - a file that breaks its reader must not stop the users of the good value
                 self._refuse(unavailable("FILE_UNUSABLE", type(error).__name__, retry_after_ms=0))
         return self._value
 
     def _contents(self) -> list[bytes]:
-        return [content_of(path, secret=path in self._private) for path in self.paths]
+        return [read_content(path, secret=path in self._private) for path in self.paths]
 
     def _look(self) -> None:
         contents = self._contents()
@@ -99,17 +99,17 @@ class Reread(Generic[T]):
         log.error("file.refused", setting=self.setting, reason=refused.reason, hint=refused.message)
 
 
-def content_of(path: Path, *, secret: bool = False) -> bytes:
+def read_content(path: Path, *, secret: bool = False) -> bytes:
     """Return the bytes of a regular file.
 
-    Refused with FILE_UNREADABLE or FILE_TOO_LARGE; a *secret* that everybody on the machine may read with KEY_FILE_EXPOSED.
+    Refused with FILE_UNREADABLE or FILE_TOO_LARGE, and a world-readable *secret* with KEY_FILE_EXPOSED.
     """
     try:
         mode = path.stat().st_mode
         if not stat.S_ISREG(mode):
             raise _unusable("FILE_UNREADABLE", path, "it is not a regular file")
         if secret and mode & stat.S_IRWXO:
-            raise _unusable("KEY_FILE_EXPOSED", path, "everybody on this machine may read or change it", "chmod o= it")
+            raise _unusable("KEY_FILE_EXPOSED", path, "everyone on this machine may read or change it", "chmod o= it")
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:

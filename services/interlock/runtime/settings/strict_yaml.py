@@ -1,4 +1,4 @@
-"""YAML without what two readers could read differently: a key twice, or a value that stands elsewhere."""
+"""Strict YAML: duplicate keys and aliases, which parsers read differently, are refused."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ class _Strict(yaml.SafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def document_of(content: bytes, path: Path, *, secret: bool = True) -> Any:
-    """Return the one YAML document of a file; refused with FILE_MALFORMED, naming line and column.
+def parse_yaml(content: bytes, path: Path, *, secret: bool = True) -> Any:
+    """Return the YAML document of a file. Refused with FILE_MALFORMED, naming line and column.
 
-    What is wrong there is told too where the file is no *secret*: the words quote it.
+    The parser's message is included only if the file is not *secret*, because it quotes the content.
     """
     try:
         return yaml.load(content.decode(), Loader=_Strict)  # noqa: S506 - a subclass of the safe loader

@@ -1,6 +1,6 @@
-"""TLS of the fronts that agents and reviewers reach: a server's certificate, followed as its files change.
+"""TLS of the fronts for agents and reviewers: a server certificate, reloaded when its files change.
 
-Agents are no members of the mesh: they show an API key and no certificate.
+Agents are not members of the mesh: they present an API key and no certificate.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ import grpc
 from interlock.domain.errors import invalid, unavailable
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
-from interlock.runtime.tls.mutual import EXPIRY, certificates_of, check_key, check_time
+from interlock.runtime.tls.mutual import EXPIRY, check_key, check_time, read_certificates
 
 
 @dataclass(frozen=True)
 class Pair:
-    """A certificate with those behind it, and its key."""
+    """A certificate with its chain and its private key."""
 
     chain: bytes
     key: bytes = field(repr=False)
@@ -31,7 +31,7 @@ class Pair:
 
 
 class FrontTls:
-    """The certificate of the fronts of this process, as its files are now."""
+    """The current certificate of this process's fronts."""
 
     def __init__(self, cert_file: Path, key_file: Path) -> None:
         self._held = Reread([cert_file, key_file], _pair, setting="front_cert_file", secret=[key_file])
@@ -44,12 +44,12 @@ class FrontTls:
         return self._held.now()
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """Return gRPC credentials that follow the files at each handshake."""
+        """Return gRPC credentials that check the files at each handshake."""
         self._served = self._held.now()
         return grpc.dynamic_ssl_server_credentials(_configuration(self._served), self._changed)
 
     def context(self) -> ssl.SSLContext:
-        """Return the context of an HTTP server. ``follow`` puts a changed certificate into it."""
+        """Return the context of an HTTP server. ``follow`` loads a changed certificate into it."""
         if self._context is None:
             self._context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self._context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -57,7 +57,7 @@ class FrontTls:
         return self._context
 
     def follow(self) -> None:
-        """Let new connections of ``context`` use the certificate as it is now."""
+        """Load the current certificate for new connections of ``context``."""
         held = self._held.now()
         if self._context is not None and held is not self._loaded:
             _load(self._context, held)
@@ -72,23 +72,23 @@ class FrontTls:
 
 
 def open_front_tls(settings: Settings) -> FrontTls | None:
-    """Return the fronts' certificate; ``None`` without one. Refused with TLS_SETTINGS_INCOMPLETE for half of it."""
+    """Return the fronts' certificate; ``None`` without one. Refused with TLS_SETTINGS_INCOMPLETE for a file without the other."""
     cert, key = settings.front_cert_file, settings.front_key_file
     if cert and key:
         return FrontTls(cert, key)
     if cert or key:
-        raise invalid("TLS_SETTINGS_INCOMPLETE", "front_cert_file and front_key_file come together")
+        raise invalid("TLS_SETTINGS_INCOMPLETE", "front_cert_file and front_key_file must be set together")
     return None
 
 
 def _pair(contents: Sequence[bytes]) -> Pair:
     chain, key = contents
     try:
-        leaf = certificates_of(chain, "front_cert_file")[0]
+        leaf = read_certificates(chain, "front_cert_file")[0]
         check_key(leaf, key, "front_key_file")
         check_time(leaf)
         found = Pair(chain, key, leaf.not_valid_after_utc)
-        # Loaded once here, so that what OpenSSL would refuse is refused before it is in force.
+        # Loaded once here, so that a pair that OpenSSL rejects never comes into force.
         _load(ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), found)
     except (ValueError, ssl.SSLError) as error:
         raise unavailable("TLS_FILES_INVALID", str(error), retry_after_ms=0) from None
@@ -97,8 +97,8 @@ def _pair(contents: Sequence[bytes]) -> Pair:
 
 
 def _load(context: ssl.SSLContext, pair: Pair) -> None:
-    """Put a pair into a context from the bytes that were checked: OpenSSL reads files, and they may change meanwhile."""
-    with tempfile.TemporaryDirectory() as folder:  # readable by its owner only
+    """Load a pair into a context from the checked bytes: OpenSSL reads files, and the original ones may change meanwhile."""
+    with tempfile.TemporaryDirectory() as folder:  # readable by the owner only
         cert, key = Path(folder) / "cert.pem", Path(folder) / "key.pem"
         cert.write_bytes(pair.chain)
         key.write_bytes(pair.key)

@@ -1,8 +1,8 @@
-"""Mutual TLS between the processes of a mesh: who this process is, whom it trusts, and how both change while it runs (SVC-6).
+"""Mutual TLS between the processes of a mesh: this process's identity, its trusted authorities, and rotation (SVC-6).
 
-A process is named by the one SPIFFE id in its certificate, ``spiffe://<trust domain>/<service>``. Servers read it from the
-verified chain and hold it against ``callers.py``. Clients hold the DNS name ``<service>.<trust domain>`` of the server's
-certificate against the service they call: gRPC for Python compares DNS names alone and shows a client nothing of its peer.
+The SPIFFE id in its certificate, ``spiffe://<trust domain>/<service>``, names a process. Servers read it from the verified
+chain and check it against ``callers.py``. Clients check the DNS name ``<service>.<trust domain>`` of the server's certificate:
+gRPC for Python compares DNS names only, and shows a client nothing else of its peer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from prometheus_client import Gauge
 
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.settings.rereading import Reread, content_of
+from interlock.runtime.settings.rereading import Reread, read_content
 
 if TYPE_CHECKING:
-    from cryptography import x509  # eight megabytes that a sidecar without certificates does without
+    from cryptography import x509  # eight megabytes that a sidecar without certificates saves
 
 log = structlog.get_logger()
 
@@ -33,7 +33,7 @@ EXPIRY = Gauge(
 )
 
 CONNECTION_AGE_MS = 300_000
-"""A connection is made anew after five minutes: whoever lost its certificate is out by then."""
+"""Maximum age of a connection, five minutes: a peer whose certificate expired is disconnected by then."""
 
 _SETTINGS = ("tls_cert_file", "tls_key_file", "tls_ca_file")
 _HINT = "see docs/security-operations.md"
@@ -41,18 +41,18 @@ _HINT = "see docs/security-operations.md"
 
 @dataclass(frozen=True)
 class Identity:
-    """One certificate with its key, and the authorities it is held against."""
+    """A certificate with its private key, and the trusted authorities."""
 
     chain: bytes
     key: bytes = field(repr=False)
     authorities: bytes
     services: frozenset[str]
-    """Services of the trust domain that the certificate names; several where one process is several of them."""
+    """Services of the trust domain that the certificate names. A process that runs several services has several."""
     expires_at: datetime
 
 
 class Tls:
-    """The certificates of this process, as their files are now."""
+    """The current certificates of this process."""
 
     def __init__(self, settings: Settings) -> None:
         self.trust_domain = settings.tls_trust_domain
@@ -65,7 +65,7 @@ class Tls:
         return self._held.now()
 
     def require(self, services: Iterable[str]) -> None:
-        """Refuse with TLS_IDENTITY_MISMATCH to serve what the certificate does not name: no client would take it."""
+        """Refuse with TLS_IDENTITY_MISMATCH to serve a service that the certificate does not name: no client would accept it."""
         for service in services:
             if service not in self.now().services:
                 raise _bad(
@@ -73,14 +73,14 @@ class Tls:
                 )
 
     def server_credentials(self) -> grpc.ServerCredentials:
-        """Return credentials that ask every client for its certificate and follow the files at each handshake."""
+        """Return credentials that require a certificate of every client and check the files at each handshake."""
         self._served = self.now()
         return grpc.dynamic_ssl_server_credentials(
             _configuration(self._served), self._changed, require_client_authentication=True
         )
 
     def _changed(self) -> Any:
-        """Return what changed since the last handshake; ``None`` when nothing did. Called by gRPC's own threads."""
+        """Return the configuration if it changed since the last handshake, otherwise ``None``. gRPC's own threads call it."""
         found = self.now()
         if found is self._served:
             return None
@@ -96,7 +96,7 @@ class Tls:
 
     def _identity(self, contents: Sequence[bytes]) -> Identity:
         try:
-            found = identity_of(contents[0], contents[1], contents[2], self.trust_domain)
+            found = read_identity(contents[0], contents[1], contents[2], self.trust_domain)
         except ValueError as error:
             raise _bad("TLS_FILES_INVALID", str(error)) from None
         EXPIRY.labels("mesh").set(found.expires_at.timestamp())
@@ -104,7 +104,7 @@ class Tls:
 
 
 def open_tls(settings: Settings) -> Tls | None:
-    """Return the certificates of the settings; ``None`` without any. Refused with TLS_SETTINGS_INCOMPLETE for a part of them."""
+    """Return the certificates of the settings; ``None`` without any. Refused with TLS_SETTINGS_INCOMPLETE for an incomplete set."""
     given = [name for name in _SETTINGS if getattr(settings, name)]
     if not given:
         return None
@@ -116,22 +116,22 @@ def open_tls(settings: Settings) -> Tls | None:
 def channel_to(
     service: str, settings: Settings, address: str, options: Sequence[tuple[str, Any]] = ()
 ) -> grpc.aio.Channel:
-    """Return a channel for a few calls, encrypted as the settings say. The sidecar's is that of the agents' front."""
+    """Return a channel for a few calls, with the TLS of the settings. The channel to the sidecar uses the agents' front."""
     if service != "sidecar":
         tls = open_tls(settings)
         return tls.channel(service, address, options) if tls else grpc.aio.insecure_channel(address, options=options)
     if settings.front_cert_file is None:
         return grpc.aio.insecure_channel(address, options=options)
-    roots = content_of(settings.tls_ca_file) if settings.tls_ca_file else None
-    leaf = certificates_of(content_of(settings.front_cert_file), "front_cert_file")[0]
+    roots = read_content(settings.tls_ca_file) if settings.tls_ca_file else None
+    leaf = read_certificates(read_content(settings.front_cert_file), "front_cert_file")[0]
     name = [("grpc.ssl_target_name_override", one) for one in _dns_names(leaf)[:1]]
     return grpc.aio.secure_channel(address, grpc.ssl_channel_credentials(roots), options=[*options, *name])
 
 
 def require_private(settings: Settings, *, front: bool) -> None:
-    """Refuse plain text where other machines could read it: with PLAINTEXT_REFUSED, unless ``allow_plaintext``.
+    """Refuse plain text that other machines could read, with PLAINTEXT_REFUSED, unless ``allow_plaintext`` is set.
 
-    *front* is what agents and reviewers reach; the rest is the mesh's own.
+    A *front* serves agents and reviewers; any other port belongs to the mesh.
     """
     encrypted = settings.front_cert_file if front else settings.tls_cert_file
     if encrypted or settings.allow_plaintext or is_loopback(settings.host):
@@ -145,7 +145,7 @@ def require_private(settings: Settings, *, front: bool) -> None:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether *host* is this machine alone."""
+    """Return whether *host* is reachable from this machine only."""
     if host == "localhost":
         return True
     try:
@@ -155,19 +155,19 @@ def is_loopback(host: str) -> bool:
 
 
 def spiffe_id(trust_domain: str, service: str) -> str:
-    """Return the id that names *service* to those it calls."""
+    """Return the id that names *service* to the services it calls."""
     return f"spiffe://{trust_domain}/{service}"
 
 
 def dns_name(trust_domain: str, service: str) -> str:
-    """Return the name that *service* has to those who call it."""
+    """Return the name of *service* for its callers."""
     return f"{service}.{trust_domain}"
 
 
-def identity_of(chain: bytes, key: bytes, authorities: bytes, trust_domain: str) -> Identity:
-    """Return the identity of three PEM texts; ``ValueError`` says which of them does not fit, and never shows one."""
-    certificates = certificates_of(chain, "tls_cert_file")
-    roots = certificates_of(authorities, "tls_ca_file")
+def read_identity(chain: bytes, key: bytes, authorities: bytes, trust_domain: str) -> Identity:
+    """Return the identity in three PEM texts. Raises ``ValueError``, which names the invalid one and never shows it."""
+    certificates = read_certificates(chain, "tls_cert_file")
+    roots = read_certificates(authorities, "tls_ca_file")
     leaf = certificates[0]
     check_key(leaf, key, "tls_key_file")
     _check_chain(certificates, roots)
@@ -178,8 +178,8 @@ def identity_of(chain: bytes, key: bytes, authorities: bytes, trust_domain: str)
     return Identity(chain, key, authorities, services, leaf.not_valid_after_utc)
 
 
-def certificates_of(pem: bytes, setting: str) -> list[x509.Certificate]:
-    """Return the certificates of a PEM text, at least one; ``ValueError`` names the setting it came from."""
+def read_certificates(pem: bytes, setting: str) -> list[x509.Certificate]:
+    """Return the certificates of a PEM text, at least one. Raises ``ValueError``, which names the *setting* of the file."""
     from cryptography import x509
 
     try:
@@ -189,7 +189,7 @@ def certificates_of(pem: bytes, setting: str) -> list[x509.Certificate]:
 
 
 def check_key(leaf: x509.Certificate, key: bytes, setting: str) -> None:
-    """Hold a private key against the certificate that it shall belong to; ``ValueError`` when it does not."""
+    """Check that a private key belongs to a certificate. Raises ``ValueError`` if it does not."""
     from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
 
     try:
@@ -200,17 +200,17 @@ def check_key(leaf: x509.Certificate, key: bytes, setting: str) -> None:
         one.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo) for one in (public, leaf.public_key())
     )
     if own != certified:
-        raise ValueError("the private key is not that of the certificate")
+        raise ValueError("the private key does not belong to the certificate")
 
 
 def check_time(leaf: x509.Certificate, *, now: datetime | None = None) -> None:
-    """Refuse with ``ValueError`` a certificate whose time has not come, or is over."""
+    """Raise ``ValueError`` for a certificate that is not yet valid or has expired."""
     if not leaf.not_valid_before_utc <= (now or datetime.now(UTC)) <= leaf.not_valid_after_utc:
         raise ValueError("the certificate is not valid now")
 
 
 def _check_chain(certificates: Sequence[x509.Certificate], roots: Sequence[x509.Certificate]) -> None:
-    """Hold each certificate against the next one, and the last against the authorities."""
+    """Verify each certificate with the next one, and the last one with the authorities."""
     for number, one in enumerate(certificates):
         issuers = certificates[number + 1 : number + 2] or roots
         if not any(_issued(one, issuer) for issuer in (*issuers, *roots)):
@@ -228,7 +228,7 @@ def _issued(one: x509.Certificate, issuer: x509.Certificate) -> bool:
 
 
 def _named(leaf: x509.Certificate, trust_domain: str) -> frozenset[str]:
-    """Return the services that a certificate names both ways: to those it calls and to those who call it."""
+    """Return the services that a certificate names both by SPIFFE id and by DNS name."""
     from cryptography import x509
 
     prefix = spiffe_id(trust_domain, "")

@@ -1,13 +1,9 @@
 -- commit.lua: charge a sealed window, advance the session and lower its ancestors, once per window id, in one step.
 -- The rule is commit_window in domain/session/rule.py; a property test holds the two together.
 -- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root
--- ARGV[1] window id   ARGV[2] window number   ARGV[3] charge, micros (< 2^53)   ARGV[4] ceiling, micros
--- ARGV[5] continuation id to issue   ARGV[6] quality tier   ARGV[7] status, its letter   ARGV[8] pattern, its letter
--- ARGV[9] window hmac   ARGV[10] record, JSON that only the service reads   ARGV[11] policy text   ARGV[12] policy hash,
--- '' keeps the policy   ARGV[13] policy hash that it replaces, '*' any   ARGV[14] ttl, s   ARGV[15] ancestors
--- ARGV[16] 1 takes the charge off the session's budget itself   ARGV[17] charge to the parent session, micros
--- ARGV[18] digests of facts, comma-joined   ARGV[19] lowest budget that the chain tells, micros
--- ARGV[20] other windows that the chain says were sealed   ARGV[21..] parent ids, sorted
+-- ARGV[1] the settlement, JSON: CommitWindow of domain/session/state.py by its field names, what is None left out; of its seal
+-- hmac, quality_tier and status; pattern and status are letters, amounts micros (< 2^53)
+-- ARGV[2] record, JSON that only the service reads   ARGV[3] ttl, s
 -- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag} · {reason, a, b}
 -- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->
 --          <window number> <ancestors: before:after:status, comma-joined, or - when none changed>'
@@ -17,14 +13,15 @@ local UNTOLD_BYTES = 256 * 41 - 1 -- ids of the latest windows, comma-joined
 local SLACK_S = 3600 -- how much sooner an ancestor may run out than the session below it, of a day that it outlives tokens
 
 local key = KEYS[1]
-local window, number, charge, ceiling = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
-local continuation, pattern, hmac = ARGV[5], ARGV[8], ARGV[9]
+local ask, record, ttl = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
+local window, charge, parent_ids = ask.window_id, ask.charge, ask.parent_ids
+local continuation, pattern, hmac = ask.continuation_id, ask.pattern, ask.hmac
 
 local fields = {'status', 'budget', 'cap', 'top', 'nodes', 'max_windows', 'max_nodes', 'max_fan_out', 'lease', 'unsettled',
   'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'r:' .. window}
-for i = 21, #ARGV do
-  fields[#fields + 1] = 'r:' .. ARGV[i]
-  fields[#fields + 1] = 'k:' .. ARGV[i]
+for _, id in ipairs(parent_ids) do
+  fields[#fields + 1] = 'r:' .. id
+  fields[#fields + 1] = 'k:' .. id
 end
 local s = redis.call('HMGET', key, unpack(fields))
 local status, policy_hash, terms, dag = s[1], s[11], s[12], s[13]
@@ -37,7 +34,7 @@ end
 if s[17] ~= EPOCH then
   return {'SESSION_STATE_UNVERIFIED', 0, 0}
 end
-if ARGV[15] ~= s[14] then
+if table.concat(ask.ancestors, ',') ~= s[14] then
   return {'ANCESTORS_MISMATCH', 0, 0}
 end
 if s[20] then
@@ -62,7 +59,7 @@ end
 local held, mine_held = others(s[9])
 local waiting, mine_waited = others(s[10])
 local _, failed = string.gsub(dag, ' %SF', '')
-if budget > tonumber(ARGV[19]) or nodes - failed + #held + #waiting < tonumber(ARGV[20]) then
+if budget > ask.chain.budget or nodes - failed + #held + #waiting < ask.chain.sealed then
   return {'SESSION_STATE_LOST', 0, 0} -- it was set back: the chain knows of more
 end
 
@@ -80,17 +77,17 @@ end
 
 -- The place of the window.
 local parents, start, follows, chained = {}, cap, 1, hmac ~= '' and hmac ~= '-'
-for i = 21, #ARGV do
-  local outcome, children = s[2 * i - 21], s[2 * i - 20] or ''
+for i, id in ipairs(parent_ids) do
+  local outcome, children = s[2 * i + 19], s[2 * i + 20] or ''
   if not outcome then
     return {'SESSION_STATE_LOST', 0, 0} -- the store lost the windows in between
   end
-  local index, path, seal, pointer, at = outcome_of(outcome)
-  if seal == '-' then
+  local index, path, sealed, pointer, at = outcome_of(outcome)
+  if sealed == '-' then
     return {'SESSION_STATE_LOST', 0, 0} -- a failed window was never sealed, so nothing was chained to it
   end
-  parents[#parents + 1] = {id = ARGV[i], index = index, children = children, pointer = pointer}
-  start, follows, chained = math.min(start, path), math.max(follows, at + 1), chained and seal ~= hmac
+  parents[#parents + 1] = {id = id, index = index, children = children, pointer = pointer}
+  start, follows, chained = math.min(start, path), math.max(follows, at + 1), chained and sealed ~= hmac
 end
 if #parents == 0 and nodes > 0 then
   return {'PARENT_NOT_TIP', 0, 0}
@@ -98,7 +95,7 @@ end
 if (#parents == 0 and pattern ~= LINEAR) or (#parents > 1 and pattern ~= FAN_IN) then
   return {'DAG_INVARIANT_VIOLATED', 0, 0}
 end
-local mine = {id = window, ends = 0, pattern = pattern, parents = table.concat(ARGV, '+', 21)}
+local mine = {id = window, ends = 0, pattern = pattern, parents = table.concat(parent_ids, '+')}
 if #parents == 0 then
   mine.parents, start = '-', math.min(start, budget)
 end
@@ -108,6 +105,7 @@ if pattern == LINEAR and #parents == 1 then
     return {'PARENT_NOT_TIP', 0, 0}
   end
 end
+local number = ask.window_number
 if number ~= follows then
   return {'WINDOW_NUMBER_MISMATCH', follows, number}
 end
@@ -127,15 +125,16 @@ end
 if not chained then -- SPEC-004 §3.3: every window is chained; the other four hold by the checks above
   return {'DAG_INVARIANT_VIOLATED', 0, 0}
 end
-local moved = ARGV[12] ~= '' and ARGV[12] ~= policy_hash
-if moved and ARGV[13] ~= '*' and ARGV[13] ~= policy_hash then
+local policy, base = ask.policy, ask.policy_base
+local moved = policy and policy.hash ~= policy_hash
+if moved and base and base ~= policy_hash then
   return {'POLICY_MOVED', 0, 0}
 end
 
 -- The charge.
 local sum = s[15] == '1'
-local summing = sum or ARGV[16] == '1'
-start = math.min(start, ceiling)
+local summing = sum or ask.accumulate
+start = math.min(start, ask.ceiling)
 if summing then
   start = math.min(start, budget)
 end
@@ -182,7 +181,7 @@ end
 local below, effects, changed = session, {}, false
 for i = 2, #KEYS do
   local a = above[i]
-  local own = sum and charge or (i == 2 and tonumber(ARGV[17]) or 0)
+  local own = sum and charge or (i == 2 and ask.parent_charge or 0)
   local left = math.min(math.max(0, a.budget - own), below)
   local limit = math.min(a.cap, own > 0 and left or below)
   local then_ = a.status
@@ -198,8 +197,8 @@ for i = 2, #KEYS do
   elseif limit ~= a.cap then
     redis.call('HSET', KEYS[i], 'cap', int(limit))
   end
-  if redis.call('TTL', KEYS[i]) < ARGV[14] - SLACK_S then
-    redis.call('EXPIRE', KEYS[i], ARGV[14]) -- an ancestor outlives the sessions below it
+  if redis.call('TTL', KEYS[i]) < ttl - SLACK_S then
+    redis.call('EXPIRE', KEYS[i], ttl) -- an ancestor outlives the sessions below it
   end
   below = left
 end
@@ -215,11 +214,11 @@ from = table.concat(from, '.')
 if from == int(nodes) then
   from = ''
 end
-dag = dag .. string.sub(window, 9) .. ' ' .. ARGV[6] .. ARGV[7] .. pattern .. from .. ';'
+dag = dag .. string.sub(window, 9) .. ' ' .. ask.quality_tier .. ask.status .. pattern .. from .. ';'
 
 local set = {'status', after, 'budget', int(session), 'tip', window, 'top', int(math.max(top, number)), 'nodes', index,
   'open', int(open), 'dag', dag, 'lease', text_of(held), 'unsettled', text_of(waiting),
-  'r:' .. window, outcome, 'w:' .. window, ARGV[10]}
+  'r:' .. window, outcome, 'w:' .. window, record}
 local function put(field, value)
   set[#set + 1] = field
   set[#set + 1] = value
@@ -248,20 +247,26 @@ end
 if moved then
   local old = redis.call('HGET', key, 'policy')
   put('o:' .. policy_hash, old)
-  put('policy', ARGV[11])
-  put('policy_hash', ARGV[12])
-  policy_hash = ARGV[12]
+  put('policy', policy.text)
+  put('policy_hash', policy.hash)
+  policy_hash = policy.hash
 end
-if ARGV[18] ~= '' then
+if #ask.facts > 0 then
   local known, all = {}, {}
-  for digest in string.gmatch(redis.call('HGET', key, 'facts') .. ',' .. ARGV[18], '[^,]+') do
+  local function add(digest)
     if not known[digest] then
       known[digest] = true
       all[#all + 1] = digest
     end
   end
+  for digest in string.gmatch(redis.call('HGET', key, 'facts'), '[^,]+') do
+    add(digest)
+  end
+  for _, digest in ipairs(ask.facts) do
+    add(digest)
+  end
   put('facts', table.concat(all, ',', math.max(1, #all - FACTS_KEPT + 1)))
 end
 redis.call('HSET', key, unpack(set))
-redis.call('EXPIRE', key, ARGV[14])
+redis.call('EXPIRE', key, ttl)
 return {'OK', 0, terms, policy_hash, outcome, dag}

@@ -1,10 +1,10 @@
--- common.lua: what the scripts share; it stands before each of them.
+-- common.lua: shared by the scripts; it is put in front of each of them.
 -- A session is one hash. terms JSON · ancestors, comma-joined · policy, policy_hash · o:<hash> policy that was replaced ·
 -- status · budget, cap · tip latest sealed window · top highest number · nodes count · open ends that can be continued ·
 -- dag one entry per window · lease, unsettled entries of leases · max_windows, max_nodes, max_fan_out · sum 1 where costs
 -- add up · r:<window> outcome · w:<window> record, JSON · k:<window> one letter per child · c:<continuation> window ·
--- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant · untold windows whose moves nobody
--- acknowledged · late '<window> <parents joined by +, or ->' of lines that a restore settled · epoch server that it was last
+-- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant · untold windows whose moves were
+-- not acknowledged yet · late '<window> <parents joined by +, or ->' of lines that a restore settled · epoch server that it was last
 -- verified under: a script that finds another one does nothing (docs/adr/0012)
 -- Entry of dag: 32 hex digits of the window, tier, status, pattern, places of its parents unless that is just the one before.
 
@@ -76,8 +76,8 @@ local function width(pattern, parent, children, lists)
   if pattern == BRANCH then
     count = count + #children
   else
-    local _, beside = string.gsub(children, '[Of]', '')
-    count = count + beside
+    local _, siblings = string.gsub(children, '[Of]', '')
+    count = count + siblings
   end
   for _, leases in ipairs(lists) do
     for _, lease in ipairs(leases) do

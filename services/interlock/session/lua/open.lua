@@ -173,7 +173,7 @@ local function fan_in()
   return kept, left_out
 end
 
--- The place was taken by a line that a restore settled: whoever asks for it again never got its answer.
+-- The place was taken by a line that a restore settled: the caller that asks for it again never got its answer.
 local function replayed(target)
   if pattern == LINEAR then
     for id, parents in string.gmatch(s[19], '([^ ,]+) ([^ ,]+)') do
@@ -304,11 +304,11 @@ if pattern ~= BRANCH then
   local wait = 0
   for _, lease in ipairs(live) do
     if lease.pattern ~= VOID and not (pattern == FAN_OUT and lease.pattern == FAN_OUT) then
-      local beside = lease.parents == mine.parents
+      local sibling = lease.parents == mine.parents
       for _, id in ipairs(ids) do
-        beside = beside or on(lease, id)
+        sibling = sibling or on(lease, id)
       end
-      if beside then
+      if sibling then
         wait = math.max(wait, lease.ends - now)
       end
     end

@@ -2,17 +2,15 @@
 -- The rule of a child is start_child in domain/session/session_tree.py; a property test holds the two together.
 -- KEYS[1] session hash, il:{root}:s:<session>: the only key of a session, so it is there as a whole or not at all
 -- KEYS[2..] its ancestors, from the parent up to the root
--- ARGV[1] terms, JSON that only the service reads   ARGV[2] max windows   ARGV[3] max dag nodes   ARGV[4] max fan-out
--- ARGV[5] budget, micros (< 2^53)   ARGV[6] policy text   ARGV[7] policy hash   ARGV[8] ttl, s   ARGV[9] ancestors
--- ARGV[10] 1 where costs add up   of a child: ARGV[11] its id   ARGV[12] grant id   ARGV[13] approval id, or ''
--- ARGV[14] policy hash that the child's policy was resolved against   ARGV[15] its depth
--- ARGV[16] deepest level allowed   ARGV[17] most delegations of the parent
+-- ARGV[1] the start, JSON by name: session_id, loop_depth, budget in micros (< 2^53), policy {text, hash}, ttl_s; of a child also
+-- grant: Delegated of domain/session/state.py by its field names   ARGV[2..] fields and values that its terms fill
 -- reply   {'OK', budget} · {reason, a, b} with the two values of the reason
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return {'SESSION_EXISTS', 0, 0}
 end
-local budget = tonumber(ARGV[5])
+local ask = cjson.decode(ARGV[1])
+local budget = ask.budget
 
 if #KEYS > 1 then
   local lowest
@@ -26,8 +24,9 @@ if #KEYS > 1 then
     end
     lowest = math.min(lowest or tonumber(a[1]), tonumber(a[1]))
   end
-  local parent, approval = KEYS[2], ARGV[13]
-  local p = redis.call('HMGET', parent, 'status', 'budget', 'policy_hash', 'kids', 'g:' .. ARGV[12], 'a:' .. approval)
+  local parent, grant = KEYS[2], ask.grant
+  local approval, limits = grant.approval_id, grant.parent
+  local p = redis.call('HMGET', parent, 'status', 'budget', 'policy_hash', 'kids', 'g:' .. grant.grant_id, 'a:' .. approval)
   local left = tonumber(p[2])
   local _, made = string.gsub(p[4], '[^,]+', '')
   if lowest <= OPEN_AT then
@@ -45,32 +44,32 @@ if #KEYS > 1 then
   if p[6] then
     return {'APPROVAL_ALREADY_USED', 0, 0}
   end
-  if made + 1 > tonumber(ARGV[17]) then
-    return {'MAX_DELEGATIONS_EXCEEDED', tonumber(ARGV[17]), made + 1}
+  if made + 1 > limits.max_delegations then
+    return {'MAX_DELEGATIONS_EXCEEDED', limits.max_delegations, made + 1}
   end
-  if tonumber(ARGV[15]) > tonumber(ARGV[16]) then
-    return {'MAX_LOOP_DEPTH_EXCEEDED', tonumber(ARGV[16]), tonumber(ARGV[15])}
+  if ask.loop_depth > limits.deepest then
+    return {'MAX_LOOP_DEPTH_EXCEEDED', limits.deepest, ask.loop_depth}
   end
-  if ARGV[14] ~= p[3] then
+  if grant.parent_policy_hash ~= p[3] then
     return {'PARENT_POLICY_CHANGED', 0, 0}
   end
   budget = math.min(budget, left)
   if budget <= OPEN_AT then
     return {'BUDGET_DEPLETED', budget, 0}
   end
-  redis.call('HSET', parent, 'kids', made == 0 and ARGV[11] or p[4] .. ',' .. ARGV[11], 'g:' .. ARGV[12], ARGV[11])
+  redis.call('HSET', parent, 'kids', made == 0 and ask.session_id or p[4] .. ',' .. ask.session_id,
+    'g:' .. grant.grant_id, ask.session_id)
   if approval ~= '' then
-    redis.call('HSET', parent, 'a:' .. approval, ARGV[12])
+    redis.call('HSET', parent, 'a:' .. approval, grant.grant_id)
   end
   for i = 2, #KEYS do
-    redis.call('EXPIRE', KEYS[i], ARGV[8])
+    redis.call('EXPIRE', KEYS[i], ask.ttl_s)
   end
 end
 
 redis.call('HSET', KEYS[1],
-  'terms', ARGV[1], 'ancestors', ARGV[9], 'max_windows', ARGV[2], 'max_nodes', ARGV[3], 'max_fan_out', ARGV[4],
-  'sum', ARGV[10], 'policy', ARGV[6], 'policy_hash', ARGV[7], 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
+  'policy', ask.policy.text, 'policy_hash', ask.policy.hash, 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
   'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '',
-  'untold', '', 'late', '', 'epoch', EPOCH)
-redis.call('EXPIRE', KEYS[1], ARGV[8])
+  'untold', '', 'late', '', 'epoch', EPOCH, unpack(ARGV, 2))
+redis.call('EXPIRE', KEYS[1], ask.ttl_s)
 return {'OK', budget}

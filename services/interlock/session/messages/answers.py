@@ -3,53 +3,45 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, cast
 
+from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.breaker import Transition, state_of, strategy_under
+from interlock.domain.breaker import BreakerState, Transition, breaker_state, strategy_under
 from interlock.domain.budget import Decrements, Micros
-from interlock.domain.dag.dag import TRANSFERS, Edge, Node, children, leaves
+from interlock.domain.dag.dag import TRANSFERS, Edge, Node, Seal, children, leaves
 from interlock.domain.ids import SessionId, WindowId
-from interlock.domain.session.state import AgentTerms, Committed, Effect, OpenedWindow, Parent, SessionState, Status
-from interlock.runtime.clock import iso8601
+from interlock.domain.session.state import Committed, Effect, OpenedWindow, Parent, SessionState, Status
 from interlock.session.delegation import Inherited, SubAgentAnswer
+from interlock.session.terms import agent_message, terms_message
 
 
 def session_message(state: SessionState) -> session_pb2.Session:
     """Return a session as stored."""
-    terms, below = state.terms, children(state.nodes)
-    return session_pb2.Session(
-        session_id=terms.session_id,
-        root_session_id=terms.root_session_id,
-        status=cast("Any", int(state.status)),
-        safety_budget_micros=state.budget,
-        breaker=cast("Any", int(state_of(state.budget))),
-        policy_text=state.policy.text,
-        policy_hash=state.policy.hash,
-        max_windows=terms.limits.max_windows,
-        windows=[_window(state, node, below[node.window_id]) for node in state.nodes],
-        chain_tip=state.tip.seal.hmac if state.tip else "",
-        created_at=iso8601(terms.created_us),
-        scope=terms.scope,
-        loop_depth=terms.loop_depth,
-        parent_session_id=terms.parent_session_id or "",
-        agent=_agent(terms.agent),
-        child_session_ids=state.children,
-        data_residency=terms.residency,
-        safety_mode=terms.safety_mode,
-        accumulate_sum=terms.accumulate,
-        leaf_ids=leaves(state.nodes),
-        untold_window_ids=state.untold,
+    below = children(state.nodes)
+    message = terms_message(state.terms)
+    message.MergeFrom(
+        session_pb2.Session(
+            status=session_pb2.SessionStatus.ValueType(int(state.status)),
+            safety_budget_micros=state.budget,
+            breaker=_breaker(breaker_state(state.budget)),
+            policy_text=state.policy.text,
+            policy_hash=state.policy.hash,
+            windows=[_window(state, node, below[node.window_id]) for node in state.nodes],
+            chain_tip=state.tip.seal.hmac if state.tip else "",
+            child_session_ids=state.children,
+            leaf_ids=leaves(state.nodes),
+            untold_window_ids=state.untold,
+        )
     )
+    return message
 
 
-def _agent(agent: AgentTerms) -> session_pb2.AgentTerms:
-    return session_pb2.AgentTerms(
-        agent_type=agent.agent_type,
-        max_loop_depth=agent.max_loop_depth,
-        max_delegations=agent.max_delegations,
-        allowed_strategies=agent.allowed_strategies,
-    )
+def _breaker(state: BreakerState) -> common_pb2.BreakerState.ValueType:
+    return common_pb2.BreakerState.ValueType(int(state))
+
+
+def _risk(seal: Seal) -> common_pb2.RiskLevel.ValueType:
+    return common_pb2.RiskLevel.ValueType(int(seal.risk_level or 0))
 
 
 def _window(state: SessionState, node: Node, below: tuple[WindowId, ...]) -> session_pb2.Window:
@@ -65,7 +57,7 @@ def _window(state: SessionState, node: Node, below: tuple[WindowId, ...]) -> ses
         strategy=seal.strategy,
         envelope_etag=seal.envelope_etag,
         quality_tier=seal.quality_tier,
-        risk_level=cast("Any", int(seal.risk_level or 0)),
+        risk_level=_risk(seal),
         safety_budget_micros=node.safety_budget,
         charge_micros=node.charge,
         hmac=seal.hmac,
@@ -85,7 +77,7 @@ def _edges(node: Node) -> list[session_pb2.Edge]:
         session_pb2.Edge(
             source_id=edge.source_id,
             target_id=node.window_id,
-            transfer_type=cast("Any", TRANSFERS.index(edge.transfer_type)),
+            transfer_type=session_pb2.TransferType.ValueType(TRANSFERS.index(edge.transfer_type)),
             transferred_tokens=edge.transferred_tokens,
             summary_hash=edge.summary_hash,
         )
@@ -95,7 +87,7 @@ def _edges(node: Node) -> list[session_pb2.Edge]:
 
 def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrements) -> session_pb2.OpenedWindow:
     """Return the lease of a window."""
-    terms, breaker = opened.terms, state_of(opened.session_budget)
+    terms, breaker = opened.terms, breaker_state(opened.session_budget)
     return session_pb2.OpenedWindow(
         session_id=terms.session_id,
         root_session_id=terms.root_session_id,
@@ -107,7 +99,7 @@ def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrement
         policy_hash=opened.policy.hash,
         safety_budget_micros=opened.path_budget,
         session_budget_micros=opened.session_budget,
-        breaker=cast("Any", int(breaker)),
+        breaker=_breaker(breaker),
         loop_depth=terms.loop_depth,
         max_windows=terms.limits.max_windows,
         quality_history=opened.history.tiers,
@@ -123,14 +115,14 @@ def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrement
         pattern=opened.pattern,
         parents=[_parent(parent) for parent in opened.parents],
         ancestor_session_ids=terms.ancestors,
-        agent=_agent(terms.agent),
+        agent=agent_message(terms.agent),
         facts_seen=opened.facts,
         left_out_ids=opened.left_out,
         data_residency=terms.residency,
         safety_mode=terms.safety_mode,
         max_dag_nodes=terms.limits.max_dag_nodes,
         max_fan_out=terms.limits.max_fan_out,
-        degradation=cast("Any", int(opened.history.degradation)),
+        degradation=session_pb2.Degradation.ValueType(int(opened.history.degradation)),
         key_version=terms.key_version,
         untold_window_ids=opened.untold,
         unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
@@ -157,7 +149,7 @@ def committed_message(committed: Committed, token: str, *, max_age_s: int) -> se
         continuation_id=outcome.continuation_id or "",
         safety_budget_micros=outcome.path_budget,
         session_budget_micros=outcome.session_budget,
-        breaker=cast("Any", int(outcome.after)),
+        breaker=_breaker(outcome.after),
         transitions=_transitions(terms.session_id, outcome.transitions, outcome.session_budget),
         terminated=outcome.status is not Status.ACTIVE,
         duplicate=committed.duplicate,
@@ -168,7 +160,7 @@ def committed_message(committed: Committed, token: str, *, max_age_s: int) -> se
         ancestors=[_ancestor(effect) for effect in outcome.ancestors if effect.after != effect.before],
         lineage_text=history.lineage_text,
         quality_text=history.quality_text,
-        degradation=cast("Any", int(history.degradation)),
+        degradation=session_pb2.Degradation.ValueType(int(history.degradation)),
     )
 
 
@@ -188,8 +180,8 @@ def _transitions(
     return [
         session_pb2.BreakerTransition(
             session_id=session,
-            from_state=cast("Any", int(step.before)),
-            to_state=cast("Any", int(step.after)),
+            from_state=_breaker(step.before),
+            to_state=_breaker(step.after),
             safety_budget_micros=budget,
         )
         for step in steps
@@ -225,5 +217,5 @@ def result_message(result: SubAgentAnswer) -> session_pb2.SubAgentResult:
         chain_tip=tip.seal.hmac if tip else "",
         agent_type=state.terms.agent.agent_type,
         safety_budget_micros=state.budget,
-        risk_level=cast("Any", int(result.node.seal.risk_level or 0)),
+        risk_level=_risk(result.node.seal),
     )

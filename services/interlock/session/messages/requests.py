@@ -1,4 +1,4 @@
-"""Requests of the session service as domain values. What is not as it must be is refused by name and goes no further.
+"""Requests of the session service as domain values. A malformed field is refused by name.
 
 Ids become keys, and texts are stored, signed and shown: every one is held against its own small alphabet.
 """
@@ -79,6 +79,17 @@ def one_of(field: str, value: str, allowed: tuple[str, ...]) -> str:
 
 def presented_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) -> OpenCommand:
     """Return what an OpenWindow presents. Pointers beyond *max_fan_out* are refused before any of them is looked at."""
+    return _opening(request, token=token_of(request.token), scope=scope_of(request.scope), max_fan_out=max_fan_out)
+
+
+def first_of(request: session_pb2.OpenWindowRequest, *, scope: str, max_fan_out: int) -> OpenCommand:
+    """Return how the first window of a new session of *scope* is opened, which needs no token."""
+    if request.token or request.scope not in {"", scope}:
+        raise wrong("first_window", "without a token and of the session's own scope")
+    return _opening(request, token="", scope=scope, max_fan_out=max_fan_out)
+
+
+def _opening(request: session_pb2.OpenWindowRequest, *, token: str, scope: str, max_fan_out: int) -> OpenCommand:
     pattern, pointers = pattern_of(request.pattern), request.continuation_ids
     if len(pointers) > max_fan_out:
         raise refusal("MAX_FAN_OUT_EXCEEDED", max_fan_out, len(pointers))
@@ -89,8 +100,8 @@ def presented_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) ->
     if len(request.nonce) > NONCE_LIMIT:
         raise invalid("NONCE_MISMATCH", "the policy nonce is not the one of this session")
     return OpenCommand(
-        token=token_of(request.token),
-        scope=scope_of(request.scope),
+        token=token,
+        scope=scope,
         continuation_id=_continuation(request.continuation_id),
         nonce=request.nonce,
         lease_ms=within("lease_ms", request.lease_ms, 0, LONGEST_LEASE_MS),
@@ -133,7 +144,7 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
 
 
 def _chain(request: session_pb2.CommitWindowRequest) -> ChainState:
-    """Return what the audit chain says of the session; a caller that does not tell is not compared with."""
+    """Return the state of the session's audit chain. Without it nothing is compared."""
     budget = request.chain_budget_micros if request.HasField("chain_budget_micros") else FULL
     return ChainState(
         Micros(within("chain_budget_micros", budget, 0, FULL)),

@@ -12,7 +12,6 @@ from interlock.domain.ids import SessionId
 from interlock.domain.session.grant import AGENT_TYPE, APPROVAL_ID
 from interlock.domain.session.state import AgentTerms
 from interlock.session.delegation import DelegationCommand
-from interlock.session.ledger import NewSession
 from interlock.session.messages.requests import (
     hash_of,
     one_of,
@@ -24,6 +23,7 @@ from interlock.session.messages.requests import (
     within,
     wrong,
 )
+from interlock.session.terms import NewSession
 
 LARGEST_LIMIT = 10_000
 LONGEST_GRANT_S = 3600

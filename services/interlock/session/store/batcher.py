@@ -24,7 +24,7 @@ TIMEOUT_S = 2.0
 CAPACITY = 4096
 
 _STALE = frozenset({"READONLY", "MASTERDOWN", "NOAUTH", "WRONGPASS"})
-"""Answers of a server that is not, or not for us, the primary any more: the next call looks for it afresh."""
+"""Answers of a server that is no longer the primary, or no longer ours: the next call looks for it again."""
 
 
 _BEGINNING = frozenset({"start", "open"})
@@ -37,7 +37,7 @@ class LuaScript:
     text: str
     sha: str
     begins: bool = False
-    """Whether it begins a session or a window; what was begun is brought to its end on any server."""
+    """Whether it begins a session or a window; what has begun is finished on any server."""
     settles: bool = False
     """Whether it charges: replicas may have to hold it."""
 
@@ -76,7 +76,7 @@ class Batcher:
     async def run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> Any:
         """Return a script's reply. A server that does not know the script gets its text, and knows it from then on.
 
-        The script is told the epoch of the server that it runs on. One that begins something is refused with
+        The script gets the epoch of the server that it runs on. One that begins something is refused with
         SESSION_STORE_UNFIT on a server that may lose sessions.
         """
         try:
@@ -157,7 +157,7 @@ class Batcher:
 
 
 def _send(command: Sequence[str | int], connection: Connection) -> asyncio.Future[Any]:
-    """Send a command; a script is told the epoch of the server that it runs on, behind its keys (lua/common.lua takes it off)."""
+    """Send a command. A script gets the epoch of its server as its first argument (lua/common.lua removes it)."""
     if connection.server and str(command[0]).startswith("EVAL"):
         first = 3 + int(command[2])
         command = (*command[:first], connection.server.epoch, *command[first:])

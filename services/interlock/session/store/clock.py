@@ -20,7 +20,7 @@ log = structlog.get_logger()
 SKEW = Gauge("interlock_clock_skew_seconds", "How far this machine's clock is ahead of the session store's, seconds.")
 
 SLOWEST_US = 1_000_000
-"""An answer that took longer says too little about the time at which it was given."""
+"""An answer that took longer is too imprecise to measure the clock by."""
 
 
 class StoreClock:

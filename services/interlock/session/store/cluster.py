@@ -128,7 +128,7 @@ async def refresh(connection: Connection) -> StoreServer:
 
 
 class Routes:
-    """Knows a link for every call: the configured server's, until a server of a Cluster says which ones there are."""
+    """Knows a link for every call: the configured server's, until a server of a Cluster lists the others."""
 
     def __init__(self, address: Address, timeout_s: float) -> None:
         self._home = self.entry = ServerLink(address, timeout_s)

@@ -1,6 +1,6 @@
 """One multiplexed connection to Redis or Valkey: commands of one tick go out together, replies come back in order.
 
-A pool of connections, one per call, costs several times as much (bench/settle.py measures ours beside redis-benchmark).
+A pool of connections, one per call, costs several times as much (bench/settle.py compares ours with redis-benchmark).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def parse(url: str) -> Address:
 
     TLS always verifies the server's certificate and name, against ``ssl_ca_certs`` when it is given.
     ``sentinel://[user:password@]host:port,host:port/master-name`` is a master that sentinels name; with ``sentinels://`` they
-    and the master speak TLS. Options beside those of ``redis://``: ``db`` and ``sentinel_password``.
+    and the master speak TLS. Options in addition to those of ``redis://``: ``db`` and ``sentinel_password``.
     """
     if url.startswith(("sentinel://", "sentinels://")):
         return _sentinels(url)
@@ -170,7 +170,7 @@ class StoreServer:
 
 
 class Connection(asyncio.Protocol):
-    """Sends commands and hands out their replies. Once it has failed it stays closed; every waiting call is told."""
+    """Sends commands and hands out their replies. Once it has failed it stays closed, and every waiting call is refused."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, *, timeout_s: float) -> None:
         self.closed = False
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
         return reply
 
     def abort(self, why: str) -> None:
-        """Close at once; whoever waits is refused with *why*."""
+        """Close at once; waiting calls are refused with *why*."""
         if self.closed:
             return
         self.closed = True
@@ -224,7 +224,7 @@ class Connection(asyncio.Protocol):
         self._unsent.clear()
 
     def _check_age(self) -> None:
-        """Give up on a server that is silent: what it would still answer belongs to nobody any more."""
+        """Give up on a silent server: a late answer would no longer have a caller."""
         self._watch = None
         if not self._waiting:
             return

@@ -59,7 +59,7 @@ def _unfit(facts: Mapping[str, str]) -> list[str]:
 
 
 def _hint(facts: Mapping[str, str]) -> str:
-    """A server with replicas that does not wait for one goes on writing when it is cut off from them."""
+    """A server with replicas that does not wait for one keeps writing when it is cut off from them."""
     replicated = facts.get("connected_slaves", "0") != "0"
     if replicated and "min_slaves_good_slaves" not in facts:
         return "it has replicas, but writes without one; set min-replicas-to-write 1"

@@ -11,7 +11,7 @@ from interlock.session.store.batcher import Batcher
 LIMIT_S = 1.0
 
 
-async def missing(batcher: Batcher) -> Mapping[str, str]:
+async def unready_dependencies(batcher: Batcher) -> Mapping[str, str]:
     """Return ``redis`` with a hint, or nothing when the store is fit. Never raises."""
     try:
         async with asyncio.timeout(LIMIT_S):

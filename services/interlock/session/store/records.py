@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from dataclasses import fields
+from operator import attrgetter
 from typing import Any
 
 import orjson
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Limits, Node, Seal
-from interlock.domain.dag.lineage import History, Step, degradation_of, history_of
+from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Node, Seal
+from interlock.domain.dag.lineage import History, Step, find_degradation, trace_history
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.state import (
     VOID,
-    AgentTerms,
     CommitOutcome,
     Committed,
     CommitWindow,
+    Delegated,
     Effect,
     Lease,
     OpenedWindow,
@@ -28,8 +29,8 @@ from interlock.domain.session.state import (
     PolicyText,
     SessionState,
     Status,
-    Terms,
 )
+from interlock.session.terms import hash_fields, terms_from_json
 
 NONE = "-"
 """How an absent value is spelled among words that are parted by spaces."""
@@ -42,28 +43,33 @@ STATUS_OF = {letter: status for status, letter in STATUS_LETTERS.items()}
 _WINDOW = "crp_win_"
 
 
-def terms_to_json(terms: Terms) -> str:
-    """Return the terms of a session as stored."""
-    return orjson.dumps(terms).decode()
+_SETTLED = tuple(
+    each.name for each in fields(CommitWindow) if each.name not in {"session_id", "root_session_id", "seal", "edges"}
+)
+"""Fields of a settlement that its script is given by name. Its sessions are in the keys, its seal and edges in the record."""
+
+_settled = attrgetter(*_SETTLED)
 
 
-@lru_cache(maxsize=4096)
-def terms_from_json(data: bytes) -> Terms:
-    """Return the terms of a session from what is stored; what older writers left out has its default.
+def settlement_to_json(ask: CommitWindow) -> str:
+    """Return a settlement as ``commit.lua`` reads it: its fields by name, without those that are ``None``.
 
-    Terms never change, so what was read once is kept.
+    Pattern and status are letters; of the seal there is what the script looks at.
     """
-    found: dict[str, Any] = orjson.loads(data)
-    agent = found.pop("agent", {})
-    return Terms(
-        **{
-            **found,
-            "session_id": SessionId(found["session_id"]),
-            "limits": Limits(**found["limits"]),
-            "ancestors": tuple(SessionId(each) for each in found.get("ancestors", ())),
-            "agent": AgentTerms(**{**agent, "allowed_strategies": tuple(agent.get("allowed_strategies", ()))}),
-        }
-    )
+    named = {name: value for name, value in zip(_SETTLED, _settled(ask), strict=True) if value is not None}
+    seal = ask.seal
+    named["pattern"], named["status"] = LETTERS[ask.pattern], STATUS_LETTERS[seal.status]
+    named["hmac"], named["quality_tier"] = seal.hmac, seal.quality_tier
+    return orjson.dumps(named).decode()
+
+
+def start_to_json(state: SessionState, *, ttl_s: int, grant: Delegated | None = None) -> str:
+    """Return the start of a session as ``start.lua`` reads it; *grant* is what a child is started with."""
+    terms = state.terms
+    return orjson.dumps({
+        "session_id": terms.session_id, "loop_depth": terms.loop_depth, "budget": state.budget, "policy": state.policy,
+        "ttl_s": ttl_s, "grant": grant,
+    }).decode()  # fmt: skip
 
 
 def record_to_json(ask: CommitWindow) -> str:
@@ -137,11 +143,11 @@ def _entry(dag: bytes, index: int) -> str:
 def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
     """Return what led to the windows at *places*. A line is cut out of the text: most sessions are one."""
     if len(dag) != _ENTRY * dag.count(b";") or len(places) != 1:
-        return history_of(steps_from(dag, nodes), places)
+        return trace_history(steps_from(dag, nodes), places)
     text = dag.decode()[: _ENTRY * (places[0] + 1)]
     lineage = tuple(WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY))
     tiers = tuple(text[33::_ENTRY])
-    return History(lineage, tiers, degradation_of(tiers), " -> ".join(lineage), ",".join(tiers))
+    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
 def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:
@@ -250,16 +256,11 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
 
 def fields_of(state: SessionState) -> dict[str, str]:
     """Return all fields of a session's hash but its epoch, as the scripts would have written them."""
-    terms, nodes = state.terms, state.nodes
+    ancestors, nodes = state.terms.ancestors, state.nodes
     sealed = [node for node in nodes if not node.failed]
     continued = {parent for node in sealed for parent in node.parent_ids}
-    fields = {
-        "terms": terms_to_json(terms),
-        "ancestors": ",".join(terms.ancestors),
-        "max_windows": str(terms.limits.max_windows),
-        "max_nodes": str(terms.limits.max_dag_nodes),
-        "max_fan_out": str(terms.limits.max_fan_out),
-        "sum": str(int(terms.accumulate)),
+    found = {
+        **hash_fields(state.terms),
         "policy": state.policy.text,
         "policy_hash": state.policy.hash,
         "status": str(int(state.status)),
@@ -280,16 +281,16 @@ def fields_of(state: SessionState) -> dict[str, str]:
         ),
     }
     for node, outcome in zip(nodes, state.outcomes, strict=True):
-        fields[f"r:{node.window_id}"] = _outcome_text(outcome, terms.ancestors)
-        fields[f"w:{node.window_id}"] = _record_text(node)
+        found[f"r:{node.window_id}"] = _outcome_text(outcome, ancestors)
+        found[f"w:{node.window_id}"] = _record_text(node)
         if node.continuation_id:
-            fields[f"c:{node.continuation_id}"] = node.window_id
+            found[f"c:{node.continuation_id}"] = node.window_id
         letter = ("f" if node.pattern == FAN_OUT else "x") if node.failed else LETTERS[node.pattern]
         for parent in node.parent_ids:
-            fields[f"k:{parent}"] = fields.get(f"k:{parent}", "") + letter
-    fields |= {f"g:{grant}": child for grant, child in state.grants}
-    fields |= {f"a:{approval}": "" for approval in state.approvals}
-    return fields | {f"o:{policy.hash}": policy.text for policy in state.replaced}
+            found[f"k:{parent}"] = found.get(f"k:{parent}", "") + letter
+    found |= {f"g:{grant}": child for grant, child in state.grants}
+    found |= {f"a:{approval}": "" for approval in state.approvals}
+    return found | {f"o:{policy.hash}": policy.text for policy in state.replaced}
 
 
 def _dag(nodes: Sequence[Node]) -> str:

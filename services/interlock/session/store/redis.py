@@ -33,7 +33,8 @@ from interlock.domain.session.state import (
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.connection import store_unavailable
-from interlock.session.store.readiness import missing
+from interlock.session.store.readiness import unready_dependencies
+from interlock.session.terms import hash_fields
 
 ROOTS_KEPT_S = 120
 BEYOND_TOKEN_S = 24 * 3600
@@ -96,43 +97,23 @@ class RedisStore:
     async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
         """Keep a new child session.
 
-        The pointer to its root is written first: a crash in between leaves one that leads nowhere and runs out.
+        The pointer to its root is written first: a crash in between leaves one that leads nowhere and expires.
         """
         terms = state.terms
         await self._point(terms)
-        (budget,) = await self._run(
-            self._start,
-            _keys(terms.root_session_id, terms.session_id, terms.ancestors),
-            *self._first(state),
-            terms.session_id,
-            ask.grant_id,
-            ask.approval_id,
-            ask.parent_policy_hash,
-            terms.loop_depth,
-            ask.parent.deepest,
-            ask.parent.max_delegations,
-        )
+        keys = _keys(terms.root_session_id, terms.session_id, terms.ancestors)
+        (budget,) = await self._run(self._start, keys, *self._first(state, grant=ask))
         return Micros(budget)
+
+    def _first(self, state: SessionState, grant: Delegated | None = None) -> tuple[str, ...]:
+        """Return what ``start.lua`` is asked."""
+        fields = (each for field in hash_fields(state.terms).items() for each in field)
+        return records.start_to_json(state, ttl_s=self._ttl_s, grant=grant), *fields
 
     async def _point(self, terms: Terms) -> None:
         # No session lives longer than its windows one after the other, each at the very end of a token.
         longest_s = (terms.limits.max_dag_nodes + 1) * self._token_lifetime_s + BEYOND_TOKEN_S
         await self._batcher.command("SET", pointer_of(terms.session_id), terms.root_session_id, "EX", longest_s)
-
-    def _first(self, state: SessionState) -> tuple[str | int, ...]:
-        terms, limits = state.terms, state.terms.limits
-        return (
-            records.terms_to_json(terms),
-            limits.max_windows,
-            limits.max_dag_nodes,
-            limits.max_fan_out,
-            state.budget,
-            state.policy.text,
-            state.policy.hash,
-            self._ttl_s,
-            ",".join(terms.ancestors),
-            int(terms.accumulate),
-        )
 
     async def view(
         self,
@@ -158,7 +139,7 @@ class RedisStore:
     async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window.
 
-        Repeated once when the connection was lost: the script may have run, and nobody would know of its lease.
+        Repeated once when the connection was lost: the script may have run, and its lease would stay unused.
         """
         try:
             return await self._open_once(ask)
@@ -190,31 +171,12 @@ class RedisStore:
 
     async def commit(self, ask: CommitWindow) -> Committed:
         """Charge a sealed window, advance the session and lower its ancestors."""
-        policy = ask.policy
         reply = await self._run(
             self._commit,
             _keys(ask.root_session_id, ask.session_id, ask.ancestors),
-            ask.window_id,
-            ask.window_number,
-            ask.charge,
-            ask.ceiling,
-            ask.continuation_id,
-            ask.seal.quality_tier,
-            records.STATUS_LETTERS[ask.seal.status],
-            records.LETTERS[ask.pattern],
-            ask.seal.hmac,
+            records.settlement_to_json(ask),
             records.record_to_json(ask),
-            policy.text if policy else "",
-            policy.hash if policy else "",
-            "*" if ask.policy_base is None else ask.policy_base,
             self._ttl_s,
-            ",".join(ask.ancestors),
-            int(ask.accumulate),
-            ask.parent_charge,
-            ",".join(ask.facts),
-            ask.chain.budget,
-            ask.chain.sealed,
-            *ask.parent_ids,
         )
         with _readable():
             return records.committed_from(reply)
@@ -242,7 +204,7 @@ class RedisStore:
         return int(count)
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
-        """Merge what the audit chain says with what is stored, as long as nobody else changes it in between."""
+        """Merge the audit chain's state with the stored one; read and merge again when that changes in between."""
         terms = rebuilt.terms
         key = key_of(terms.root_session_id, terms.session_id)
         if terms.ancestors:
@@ -280,9 +242,9 @@ class RedisStore:
         await self._batcher.command("SET", key, 0, "EX", ROOTS_KEPT_S, "NX")
         return int(await self._batcher.command("INCR", key))
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return what is wrong with the server, as dependency → hint."""
-        return await missing(self._batcher)
+        return await unready_dependencies(self._batcher)
 
     async def close(self) -> None:
         """Close the connection."""

@@ -1,6 +1,6 @@
 """The master that Sentinel names: found when a connection is made, checked by its role, looked up again every second.
 
-Only a server that says of itself that it is the master is talked to. One that sentinels no longer name is left at once: a
+Only a server that reports itself as the master is used. One that sentinels no longer name is left at once: a
 master that was cut off from its replicas would acknowledge settlements that the new one never hears of. What such a failover
 loses is in the audit log; the new master has another epoch, so each session is verified there first (docs/adr/0012).
 """
@@ -49,7 +49,7 @@ async def connect_master(address: Address, *, timeout_s: float) -> tuple[Connect
 
 
 async def master_of(sentinels: Sentinels, address: Address) -> tuple[str, int] | None:
-    """Return what the first sentinel that answers says of the master; ``None`` when none does."""
+    """Return the master's address from the first sentinel that answers; ``None`` when none does."""
     for host, port in sentinels.places:
         try:
             return await _asked(sentinels, replace(

@@ -63,25 +63,25 @@ class Store(Protocol):
         ...
 
     async def fail(self, ask: FailWindow) -> bool:
-        """Give up a window and keep it as FAILED; the answer says whether it was written now."""
+        """Give up a window and keep it as FAILED; return whether this call wrote it."""
         ...
 
     async def abandon(self, root: SessionId, session: SessionId, window: WindowId) -> bool:
-        """Give a lease back; the answer says whether it was there."""
+        """Give a lease back; return whether it was there."""
         ...
 
     async def terminate(self, root: SessionId, session: SessionId) -> bool:
-        """End a session; the answer says whether it ended now."""
+        """End a session; return whether this call ended it."""
         ...
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record; the answer says how many were waiting for it."""
+        """Note that what windows moved is on record; return how many were waiting for it."""
         ...
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
-        """Merge what the audit chain says of a session with what is stored, and mark it as verified.
+        """Merge a session as its audit chain has it with what is stored, and mark it as verified.
 
-        *ended* tells that its client ended it. The answer says whether anything was written but that mark. A budget never rises by it.
+        *ended*: its client ended it. Return whether anything but that mark was written. It never raises a budget.
         """
         ...
 
@@ -100,7 +100,7 @@ class Store(Protocol):
         """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
         ...
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Return dependency → hint for what cannot be used now; empty means ready. Never raises."""
         ...
 
@@ -110,7 +110,7 @@ class Store(Protocol):
 
 
 class MemoryStore:
-    """Sessions of this one process: ``memory://``. At its end they are lost, and rebuilt from the audit log when asked for.
+    """Sessions of this one process: ``memory://``. They are lost when it ends, and rebuilt from the audit log when asked for.
 
     It runs the domain's rule as it is.
     """
@@ -184,7 +184,7 @@ class MemoryStore:
         return count
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
-        """Merge what the audit chain says with what is there."""
+        """Merge the audit chain's state with what is there."""
         stored = self._tree(rebuilt.terms.root_session_id).get(rebuilt.terms.session_id)
         state = merged(stored, rebuilt, ended=ended)
         self._keep(state)
@@ -205,7 +205,7 @@ class MemoryStore:
         self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
         return self._roots[digest, minute]
 
-    async def missing(self) -> Mapping[str, str]:
+    async def unready_dependencies(self) -> Mapping[str, str]:
         """Miss nothing."""
         return {}
 

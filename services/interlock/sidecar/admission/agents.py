@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import forbidden
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.peers import PolicyPeer
 
 MOST_KEPT = 4096
 """Callers that are remembered; the one that was looked up longest ago goes first."""
@@ -34,12 +33,11 @@ class _Known:
 class CallerAgents:
     """Asks policy for the agent type of a key, by its hash, and keeps the answer for ``agent_cache_s``.
 
-    A change of the registry holds everywhere after that time. What cannot be asked is not guessed: the call is refused.
+    A change of the registry holds everywhere after that time. Where policy cannot answer, the call is refused.
     """
 
-    def __init__(self, settings: Settings, mesh: Mesh, now: Callable[[], float] = time.monotonic) -> None:
-        self._mesh, self._now = mesh, now
-        self._timeout_s, self._keep_s = settings.rpc_timeout_s, settings.agent_cache_s
+    def __init__(self, settings: Settings, policy: PolicyPeer, now: Callable[[], float] = time.monotonic) -> None:
+        self._policy, self._now, self._keep_s = policy, now, settings.agent_cache_s
         self._kept: OrderedDict[str, _Known] = OrderedDict()
 
     async def of(self, caller: Caller, deadline: Deadline) -> policy_pb2.Agent:
@@ -55,9 +53,7 @@ class CallerAgents:
         return known.agent
 
     async def _asked(self, caller: Caller, deadline: Deadline) -> _Known:
-        request = policy_pb2.IdentifyAgentRequest(api_key_sha256=caller.key_sha256)
-        timeout = deadline.within(self._timeout_s)
-        found = await call_service("policy", self._mesh.policy.IdentifyAgent(request, timeout=timeout))
+        found = await self._policy.identify_agent(caller.key_sha256, deadline)
         registered = bool(found.agent.agent_type)
         known = _Known(
             until=self._now() + self._keep_s,
@@ -86,7 +82,7 @@ def check_type(agent: policy_pb2.Agent, terms: session_pb2.AgentTerms) -> None:
     if terms.agent_type and terms.agent_type != agent.agent_type:
         raise forbidden(
             "AGENT_TYPE_MISMATCH",
-            "the session belongs to an agent type that this key is not registered for any more",
+            "the session belongs to an agent type that this key is no longer registered for",
             agent_type=terms.agent_type,
         )
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from interlock.api.audit.v1 import audit_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros
@@ -14,12 +13,10 @@ from interlock.domain.errors import Kind, Refused, invalid
 from interlock.domain.headers import propagation as crossing
 from interlock.domain.headers.headers import APPROVAL, RequestHeaders
 from interlock.domain.headers.propagation import Direction
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import check_type
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -32,17 +29,13 @@ A = TypeVar("A", bound=Any)
 DELEGATE = "delegate"
 """What an approval must be for (SPEC-012 §6.2)."""
 
-Record = Callable[[str, str, list[audit_pb2.NewEvent], Deadline], Awaitable[None]]
-
 
 @dataclass(frozen=True)
 class Delegations:
-    """Has grants minted, each on record in the parent's trail before anyone holds it."""
+    """Mints grants; each is on record in the parent's trail before it is handed out."""
 
-    settings: Settings
-    mesh: Mesh
-    record: Record
-    recovering: Recovery
+    peers: Peers
+    recovery: Recovery
 
     async def mint(
         self,
@@ -52,7 +45,7 @@ class Delegations:
         *,
         agent: policy_pb2.Agent,
         agent_type: str,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         deadline: Deadline,
         lifetime_s: int = 0,
         ceiling: Micros | None = None,
@@ -61,7 +54,7 @@ class Delegations:
 
         Refused as the child would be. Under a half-open breaker an approval by a registered reviewer is needed, and verified.
         """
-        session = await self._session(token, caller, known, deadline)
+        session = await self._session(token, caller, reply, deadline)
         check_type(agent, session.agent)
         approval = await self._approval(session, asked, agent_type, deadline)
         request = session_pb2.DelegateRequest(
@@ -72,32 +65,31 @@ class Delegations:
             approval_id=approval.approval_id,
             ceiling_micros=ceiling,
         )
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        granted = await _told(known, self.mesh.session.Delegate(request, timeout=timeout))
+        granted = await _with_advice(reply, self.peers.session.delegate(request, deadline))
         parent = granted.delegation.parent_session_id
-        known.session_id = parent
-        known.learn(response_headers.of_delegation(granted.delegation))
-        await self.record(parent, "", [tree_events.granted(granted.delegation, approval)], deadline)
+        reply.session_id = parent
+        reply.set(response_headers.of_delegation(granted.delegation))
+        await self.peers.audit.record(parent, "", [tree_events.granted(granted.delegation, approval)], deadline)
         return granted
 
     async def below(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> str:
         """Return a grant for the caller itself when its call names the session of its own token as the parent.
 
-        That is how a sub-agent with its orchestrator's key starts. Empty for a call that goes on in its token's session.
+        A sub-agent with its orchestrator's key starts this way. Empty for a call that continues its token's session.
         """
         if not may_begin_below(asked):
             return ""
         token = asked.session_token or ""
-        if (await self._session(token, caller, known, deadline)).session_id != asked.session_parent:
+        if (await self._session(token, caller, reply, deadline)).session_id != asked.session_parent:
             if asked.oversight_token is not None:
                 message = f"{APPROVAL} approves a delegation; this call is none"
                 raise invalid("HEADER_NOT_SUPPORTED", message, header=APPROVAL)
             return ""
         kind = agent.agent_type
         return (
-            await self.mint(caller, token, asked, agent=agent, agent_type=kind, known=known, deadline=deadline)
+            await self.mint(caller, token, asked, agent=agent, agent_type=kind, reply=reply, deadline=deadline)
         ).grant
 
     async def _approval(
@@ -109,33 +101,31 @@ class Delegations:
         request = policy_pb2.VerifyApprovalRequest(
             token=asked.oversight_token, action=DELEGATE, session_id=session.session_id, agent_type=agent_type
         )
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await call_service("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+        return await self.peers.policy.verify_approval(request, deadline)
 
     async def _session(
-        self, token: str, caller: Caller, known: ResponseHeaders, deadline: Deadline
+        self, token: str, caller: Caller, reply: ResponseHeaders, deadline: Deadline
     ) -> session_pb2.Session:
-        """Return the session that delegates, as its chain vouches for it: a child's budget comes from it."""
+        """Return the session that delegates, verified against its chain: a child's budget comes from it."""
         request = session_pb2.GetSessionRequest(token=token, scope=caller.scope)
 
         async def look() -> session_pb2.Session:
-            timeout = deadline.within(self.settings.rpc_timeout_s)
-            return (await _told(known, self.mesh.session.GetSession(request, timeout=timeout))).session
+            return await _with_advice(reply, self.peers.session.get(request, deadline))
 
-        return await self.recovering.vouched(await look(), look, deadline)
+        return await self.recovery.verified_against_chain(await look(), look, deadline)
 
 
-async def _told(known: ResponseHeaders, call: Awaitable[A]) -> A:
-    """Return what the session service answers; a refusal tells when it helps to try again."""
+async def _with_advice(reply: ResponseHeaders, call: Awaitable[A]) -> A:
+    """Return what the session service answers; a refusal sets when it helps to try again."""
     try:
-        return await call_service("session", call)
+        return await call
     except Refused as refused:
-        known.learn({"CRP-Safety-Retry-After": _RETRY.get(refused.kind)})
+        reply.set({"CRP-Safety-Retry-After": _RETRY.get(refused.kind)})
         raise
 
 
 def may_begin_below(asked: RequestHeaders) -> bool:
-    """Tell whether a call may start a child of its token's session: it names a parent, and no window to go on from."""
+    """Tell whether a call may start a child of its token's session: it names a parent, and no window to continue."""
     demanded = asked.strategy if not asked.preferred else None
     continues = asked.continuation_ids or asked.branch or demanded
     return asked.session_token is not None and asked.session_parent is not None and not continues

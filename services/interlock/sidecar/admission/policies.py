@@ -10,9 +10,8 @@ from interlock.domain.errors import forbidden
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.policy.directives import Oversight, kebab
 from interlock.domain.policy.policy_text import parse
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.peers import PolicyPeer
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 MODES = ("", "permissive", "warn", "strict")
@@ -23,15 +22,14 @@ MODES = ("", "permissive", "warn", "strict")
 class Policies:
     """Asks policy for the effective policy of a call."""
 
-    mesh: Mesh
-    timeout_s: float
+    policy: PolicyPeer
 
     async def resolve(
         self,
         asked: RequestHeaders,
         base: str | None,
         agent: policy_pb2.Agent,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         deadline: Deadline,
     ) -> policy_pb2.ResolveResponse:
         """Return the policy of the call's session from now on; *base* is that of the session, or of the parent.
@@ -48,9 +46,8 @@ class Policies:
             accept_quality=asked.accept_quality,
             agent_text=agent.safety_policy,
         )
-        timeout = deadline.within(self.timeout_s)
-        policy = await call_service("policy", self.mesh.policy.Resolve(request, timeout=timeout))
-        known.learn({"CRP-Safety-Policy-Applied": policy.policy_text or None})
+        policy = await self.policy.resolve(request, deadline)
+        reply.set({"CRP-Safety-Policy-Applied": policy.policy_text or None})
         return policy
 
 
@@ -70,12 +67,12 @@ def stricter(first: str, second: str) -> str:
 def check_layers(asked: RequestHeaders, *, mode: str, policy_text: str) -> None:
     """Refuse a sub-agent whose mode or oversight header is looser than what it inherits (SPEC-012 §3.1, §4.2).
 
-    A looser mode would relax nothing, since modes only tighten; but whoever says it believes it, and is told.
+    A looser mode would relax nothing, since modes only tighten. A caller that asks for one gets an error all the same.
     """
     relaxed = []
     if asked.safety_mode and MODES.index(asked.safety_mode) < MODES.index(mode):
         relaxed.append({"directive": "safety-mode", "parent": mode, "child": asked.safety_mode})
-    # One that nobody set means auto (§4.2), and log-only is looser.
+    # Without a setting it is auto (§4.2), and log-only is looser.
     set_to = parse(policy_text).oversight if policy_text else None
     held = Oversight.AUTO if set_to is None else set_to
     wanted = {kebab(one): one for one in Oversight}.get(asked.oversight_mode or "")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,13 +12,12 @@ from interlock.domain.budget import FULL, OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.policies import Policies, check_layers
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -29,9 +27,6 @@ POLICY_CHANGED = "PARENT_POLICY_CHANGED"
 
 TRIES = 3
 
-Record = Callable[[str, str, list[audit_pb2.NewEvent], Deadline], Awaitable[None]]
-"""Appends events to a session's trail: session, window, events, deadline."""
-
 
 @dataclass(frozen=True)
 class Origin:
@@ -40,37 +35,38 @@ class Origin:
     caller: Caller
     agent: policy_pb2.Agent
     grant: str = ""
+    first_window: session_pb2.OpenWindowRequest | None = None
+    """Opened in the same call; ``None`` where no call follows yet."""
 
 
 @dataclass(frozen=True)
 class SessionStarter:
-    """Begins sessions, and writes each down first of all."""
+    """Begins sessions. Each is on record before its token is handed out."""
 
     settings: Settings
-    mesh: Mesh
+    peers: Peers
     policies: Policies
-    record: Record
-    recovering: Recovery
+    recovery: Recovery
 
     async def begin(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
-        """Return the new session and its policy. Nothing of it is there when this refuses, but for an event of its start."""
+        """Return the new session and its policy. When this refuses, nothing is left of it but an event of its start."""
         check_residency(asked.data_residency, self.settings.data_region)
         if asked.ceiling is not None and asked.ceiling <= OPEN_AT:
-            raise nothing_to_spend(known)
+            raise nothing_to_spend(reply)
         if not origin.grant:
-            return await self._root(origin, asked, known, deadline)
+            return await self._root(origin, asked, reply, deadline)
         for attempt in range(1, TRIES + 1):
             try:
-                return await self._child(origin, asked, known, deadline)
+                return await self._child(origin, asked, reply, deadline)
             except Refused as refused:
                 if refused.reason != POLICY_CHANGED or attempt == TRIES:
                     raise
         raise AssertionError("the last try returns or raises")
 
     async def _root(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         if asked.session_parent is not None:
             raise unauthenticated(
@@ -79,34 +75,34 @@ class SessionStarter:
                 header="crp-agent-delegation-grant",
             )
         check_depth(asked, 0)
-        policy = await self.policies.resolve(asked, None, origin.agent, known, deadline)
+        policy = await self.policies.resolve(asked, None, origin.agent, reply, deadline)
         started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
         await self._created(started, origin, "", deadline)
-        _learn(started, known)
+        _set_headers(started, reply)
         return started, policy
 
     async def _child(
-        self, origin: Origin, asked: RequestHeaders, known: ResponseHeaders, deadline: Deadline
+        self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
     ) -> tuple[session_pb2.StartSessionResponse, policy_pb2.ResolveResponse]:
         given = await self._read(origin, asked, deadline)
         check_residency(given.data_residency, self.settings.data_region)
         check_layers(asked, mode=given.safety_mode, policy_text=given.policy_text)
-        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, known, deadline)
-        allowed = await self._vouched(given, deadline)
+        policy = await self.policies.resolve(asked, given.policy_text, origin.agent, reply, deadline)
+        allowed = await self._most_left(given, deadline)
         started = await self._started(origin, asked, policy, given, deadline)
         session = started.session
         if session.safety_budget_micros > allowed:
-            # The parent was set back while its server went on. The child is on no record, and nobody is told of it.
-            await self.recovering.catch_up(given.root_session_id)
+            # The parent was set back while its server kept running. The child is not on record, and its token is not handed out.
+            await self.recovery.catch_up(given.root_session_id)
             raise unavailable("SESSION_STATE_UNVERIFIED", "the parent session was set back; ask it for another grant")
         # Both trails say it, so that an auditor finds the way in either direction (SPEC-012 §8.2).
         await self._created(started, origin, given.grant_id, deadline)
-        await self.record(given.parent_session_id, "", [tree_events.started(session, given.grant_id)], deadline)
-        _learn(started, known)
+        await self._record(given.parent_session_id, tree_events.started(session, given.grant_id), deadline)
+        _set_headers(started, reply)
         return started, policy
 
-    async def _vouched(self, given: session_pb2.Delegation, deadline: Deadline) -> int:
-        """Have every ancestor of the child vouched for by its chain, and return the most that its parent may have left.
+    async def _most_left(self, given: session_pb2.Delegation, deadline: Deadline) -> int:
+        """Verify every ancestor of the child against its chain, and return the most that its parent may have left.
 
         One that was set back while its server went on is rebuilt first: an open breaker above lets nothing start below it.
         """
@@ -114,11 +110,11 @@ class SessionStarter:
         while session_id:
             look = partial(self._look, session_id, given.root_session_id, deadline)
             try:
-                session = await self.recovering.vouched(await look(), look, deadline)
+                session = await self.recovery.verified_against_chain(await look(), look, deadline)
             except Refused as refused:
                 if refused.kind is not Kind.NOT_FOUND:
                     raise
-                break  # it is lost: whoever starts the child finds that out, and has the tree rebuilt
+                break  # it is lost: starting the child finds that out, and the tree is rebuilt
             if session_id == given.parent_session_id:
                 allowed = session.safety_budget_micros
             session_id = session.parent_session_id
@@ -126,16 +122,15 @@ class SessionStarter:
 
     async def _look(self, session_id: str, root: str, deadline: Deadline) -> session_pb2.Session:
         request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root)
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+        return await self.peers.session.get(request, deadline)
 
     async def _created(
         self, started: session_pb2.StartSessionResponse, origin: Origin, grant_id: str, deadline: Deadline
     ) -> None:
-        """Put a session on record, with all that it takes to rebuild it. Nobody has its token before that."""
+        """Put a session on record, with all that it takes to rebuild it. Its token is not handed out before that."""
         await failpoints.reached("sidecar.before_created")
         created = tree_events.created(started.session, origin.caller.scope, grant_id, started.record_json)
-        await self.record(started.session.session_id, "", [created], deadline)
+        await self._record(started.session.session_id, created, deadline)
         await failpoints.reached("sidecar.after_created")
 
     async def _read(self, origin: Origin, asked: RequestHeaders, deadline: Deadline) -> session_pb2.Delegation:
@@ -146,8 +141,10 @@ class SessionStarter:
             parent_session_id=asked.session_parent or "",
             loop_depth=asked.loop_depth,
         )
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return (await call_service("session", self.mesh.session.ReadGrant(request, timeout=timeout))).delegation
+        return await self.peers.session.read_grant(request, deadline)
+
+    async def _record(self, session_id: str, event: audit_pb2.NewEvent, deadline: Deadline) -> None:
+        await self.peers.audit.record(session_id, "", [event], deadline)
 
     async def _started(
         self,
@@ -167,14 +164,14 @@ class SessionStarter:
             data_residency=given.data_residency or asked.data_residency or "",
             safety_mode=asked.safety_mode or given.safety_mode,
             ceiling_micros=asked.ceiling,
+            first_window=origin.first_window,
         )
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await call_service("session", self.mesh.session.StartSession(request, timeout=timeout))
+        return await self.peers.session.start(request, deadline)
 
 
-def _learn(started: session_pb2.StartSessionResponse, known: ResponseHeaders) -> None:
-    known.session_id = started.session.session_id
-    known.learn(response_headers.of_session(started.session, started.token))
+def _set_headers(started: session_pb2.StartSessionResponse, reply: ResponseHeaders) -> None:
+    reply.session_id = started.session.session_id
+    reply.set(response_headers.of_session(started.session, started.token))
 
 
 def check_residency(demanded: str | None, region: str) -> None:
@@ -196,9 +193,9 @@ def check_depth(asked: RequestHeaders, *depths: int) -> None:
         )  # fmt: skip
 
 
-def nothing_to_spend(known: ResponseHeaders) -> Refused:
+def nothing_to_spend(reply: ResponseHeaders) -> Refused:
     """Return the refusal of a call whose own ceiling leaves nothing."""
-    known.learn({"CRP-Safety-Retry-After": "0"})
+    reply.set({"CRP-Safety-Retry-After": "0"})
     return halted(
         "BUDGET_DEPLETED",
         "the ceiling in CRP-Agent-Safety-Budget leaves nothing to spend",

@@ -1,4 +1,4 @@
-"""One governed call: what was asked for, and what its steps have come to so far."""
+"""One governed call: the request, and the results of its steps so far."""
 
 from __future__ import annotations
 
@@ -36,15 +36,13 @@ class Call:
     body: Mapping[str, Any]
     """What the provider gets; empty when the caller brought the answer, which then cannot be asked for again."""
     model: Model
-    known: ResponseHeaders
+    reply: ResponseHeaders
     form: str = CHAT
     """In which form the answer leaves; one that is held is released in the same."""
     include_usage: bool = False
     """Whether a stream ends with its usage."""
     shape: str = ""
     """The whole that this window is a part of: batch or hierarchical; empty: none but what its headers say."""
-    accumulate: bool = False
-    """Whether the charge comes off the session's budget itself, not off one path alone (SPEC-008 §8.3)."""
     windows: int = 1
     """Windows in a row that the whole takes, this one among them: fewer left is refused before anything is dispatched."""
     apart: frozenset[str] = frozenset()
@@ -85,7 +83,7 @@ class Run:
     """Provider calls under way; several summaries are made at once."""
 
     def leave(self) -> None:
-        """Note that nobody waits any more. Only a provider's work is cut short: what was answered is charged."""
+        """Note that the caller has left. Only a provider's work is cut short: an answer that exists is charged."""
         self.caller_left = True
         for asking in self.asking:
             asking.cancel()

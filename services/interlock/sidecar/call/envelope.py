@@ -19,7 +19,7 @@ FACT_LIMIT = 32_768
 
 ID_LIMIT = 128
 NEUTRAL = 0.5
-"""Importance of a sentence that nobody weighed: below 0.70, so that leaving it out is no omission (SPEC-005 §12)."""
+"""Importance of a sentence without a weight of its own: below 0.70, so that leaving it out is no omission (SPEC-005 §12)."""
 
 EVIDENCE_ROLES = ("system", "developer", "tool")
 
@@ -39,11 +39,11 @@ _ABBREVIATION = re.compile(
 
 @dataclass(frozen=True)
 class ContextOptions:
-    """What a call wants beside its question: results of sub-agents, and context of earlier windows."""
+    """What a call asks for besides its question: results of sub-agents, and context of earlier windows."""
 
     results: tuple[sub_agents.NamedResult, ...] = ()
     sub_queries: tuple[str, ...] = ()
-    """What the task was decomposed into; empty: nobody said."""
+    """What the task was decomposed into; empty: not stated."""
     token_budget: int | None = None
     """Tokens of the window's context. Given, the mesh packs the facts: see ``packing``. Absent: none are left out."""
     transfer: str | None = None
@@ -70,7 +70,7 @@ def of_chat(
     results: Sequence[sidecar_pb2.SubAgentResult] = (),
     sub_queries: Sequence[str] = (),
 ) -> CallEvidence:
-    """Return the envelope of a chat request; what is given beside it wins over its interlock object.
+    """Return the envelope of a chat request; what is given next to it wins over its interlock object.
 
     Refused with INVALID_FACT, TOO_MANY_FACTS, FACT_TOO_LARGE, TEXT_TOO_LARGE, INVALID_PARAMETER, INVALID_ID or
     DUPLICATE_RESULT; nothing is dropped to make it fit.
@@ -105,7 +105,7 @@ def of_text(
 def _beside(
     wanted: ContextOptions, named: Sequence[sidecar_pb2.SubAgentResult], sub_queries: Sequence[str]
 ) -> ContextOptions:
-    """Return *wanted* with what a gRPC message names beside the request."""
+    """Return *wanted* with what a gRPC message names besides the request."""
     return replace(
         wanted,
         results=sub_agents.of_messages(named) or wanted.results,
@@ -160,7 +160,7 @@ def _interlock(given: Mapping[str, Any]) -> tuple[list[common_pb2.Fact], str]:
 
 
 def _wanted(given: Mapping[str, Any]) -> ContextOptions:
-    """Read what the interlock object asks for beside facts and query; ``null`` is the same as nothing."""
+    """Read what the interlock object asks for besides facts and query; ``null`` is the same as nothing."""
     budget, transfer = given.get("token_budget"), given.get("transfer")
     if budget is not None and (type(budget) is not int or not 1 <= budget <= MOST_TOKENS):
         raise _bad("interlock.token_budget", f"must be an integer from 1 to {MOST_TOKENS}")

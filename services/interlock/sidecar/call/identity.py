@@ -14,7 +14,7 @@ import structlog
 
 from interlock.domain.errors import Refused, unauthenticated, unavailable
 from interlock.runtime.settings.rereading import Reread
-from interlock.runtime.settings.strict_yaml import document_of
+from interlock.runtime.settings.strict_yaml import parse_yaml
 
 log = structlog.get_logger()
 
@@ -95,7 +95,7 @@ def load_api_keys(path: Path | None) -> ApiKeys:
 
 def _document(content: bytes, path: Path) -> Any:
     try:
-        return document_of(content, path)
+        return parse_yaml(content, path)
     except Refused as refused:
         raise _broken(path, refused.message.removeprefix(f"{path}: ")) from None
 

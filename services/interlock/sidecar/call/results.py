@@ -1,5 +1,6 @@
-"""Results of sub-agents that an answer is made from: named by the caller, verified by the session service, read from the
-sub-agent's own sealed content (SPEC-012 §8.1, §10.2; PRV-3, AGT-4). A caller's own words for them are never taken.
+"""Results of sub-agents, as the caller of a window names them (SPEC-012 §8.1, §10.2; PRV-3, AGT-4).
+
+``context.linked_results`` reads them. A caller's own words for a result are never taken.
 """
 
 from __future__ import annotations
@@ -9,16 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.api.audit.v1 import audit_pb2
-from interlock.api.common.v1 import common_pb2
-from interlock.api.dpe.v1 import dpe_pb2
-from interlock.api.session.v1 import session_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain import ids
-from interlock.domain.errors import Refused, conflict, forbidden, invalid
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
-from interlock.sidecar.call.deadline import Deadline, retry_idempotent
+from interlock.domain.errors import Refused, invalid
 
 MOST_RESULTS = 100
 """Results of one call (session.proto)."""
@@ -37,30 +31,6 @@ class NamedResult:
     session_id: str
     hmac: str
     sub_query: str
-
-
-@dataclass(frozen=True)
-class AnswerSource:
-    """An earlier answer that a window can be made from: of a window that it continues, or of a sub-agent."""
-
-    source_id: str
-    """Window id of a parent; of a sub-agent the session id, or the window id where two of its results are named."""
-    text: str
-    deferred: tuple[common_pb2.Fact, ...] = ()
-    """What did not fit into that window; of a sub-agent nothing, for its context is its own."""
-    label: str = ""
-    sub_query: str = ""
-
-
-@dataclass(frozen=True)
-class Results:
-    """Verified results: their texts, and what the report and the audit trail say of them."""
-
-    sources: tuple[AnswerSource, ...]
-    linked: tuple[dpe_pb2.LinkedResult, ...]
-
-
-NO_RESULTS = Results((), ())
 
 
 def read(place: str, given: Any) -> tuple[NamedResult, ...]:
@@ -109,67 +79,3 @@ def _named(place: str, item: dict[str, Any]) -> NamedResult:
 
 def _bad(param: str, expected: str) -> Refused:
     return invalid("INVALID_PARAMETER", f"{param} {expected}", param=param)
-
-
-async def fetched(
-    mesh: Mesh, opened: session_pb2.OpenedWindow, named: Sequence[NamedResult], deadline: Deadline, timeout_s: float
-) -> Results:
-    """Return the results that a window names, or refuse the call.
-
-    Refused with RESULT_NOT_LINKED for one that is of no child of this session, RESULT_NOT_AVAILABLE for one whose text is
-    not there: it was halted or held, or its content was dropped.
-    """
-    if not named:
-        return NO_RESULTS
-    request = session_pb2.VerifyResultsRequest(
-        session_id=opened.session_id,
-        root_session_id=opened.root_session_id,
-        results=[session_pb2.SubAgentResult(session_id=one.session_id, hmac=one.hmac) for one in named],
-    )
-    timeout = deadline.within(timeout_s)
-    verified = (await call_service("session", mesh.session.VerifyResults(request, timeout=timeout))).results
-    _check_answer(named, verified)
-    repeated = len({one.session_id for one in verified}) != len(verified)
-    sources = []
-    for one, asked in zip(verified, named, strict=True):
-        text = await _text(mesh, one, deadline, timeout_s)
-        source_id = one.window_id if repeated else one.session_id
-        sources.append(AnswerSource(source_id, text, label=one.agent_type, sub_query=asked.sub_query))
-    return Results(tuple(sources), tuple(_linked(one) for one in verified))
-
-
-def _check_answer(named: Sequence[NamedResult], verified: Sequence[session_pb2.SubAgentResult]) -> None:
-    """Refuse an answer that speaks of other results than those that were asked about: nothing is taken on trust."""
-    asked = [(one.session_id, one.hmac) for one in named]
-    if [(one.session_id, one.hmac) for one in verified] != asked or not all(one.window_id for one in verified):
-        raise forbidden("RESULT_NOT_LINKED", "the session service did not vouch for every result that was named")
-
-
-async def _text(mesh: Mesh, one: session_pb2.SubAgentResult, deadline: Deadline, timeout_s: float) -> str:
-    request = audit_pb2.GetContentsRequest(session_id=one.session_id, window_ids=[one.window_id])
-    found = await retry_idempotent(
-        lambda: call_service("audit", mesh.audit.GetContents(request, timeout=deadline.within(timeout_s)))
-    )
-    for content in found.contents:
-        if content.window_id == one.window_id and content.text.strip():
-            return content.text
-    raise gone(session_id=one.session_id, window_id=one.window_id)
-
-
-def gone(**where: str) -> Refused:
-    """Return the refusal of an answer that nothing can be made from any more."""
-    return conflict(
-        "RESULT_NOT_AVAILABLE",
-        "that answer was not released, or its text was dropped; nothing can be made from it",
-        **where,
-    )
-
-
-def _linked(one: session_pb2.SubAgentResult) -> dpe_pb2.LinkedResult:
-    return dpe_pb2.LinkedResult(
-        session_id=one.session_id,
-        window_id=one.window_id,
-        hmac=one.hmac,
-        chain_tip=one.chain_tip,
-        agent_type=one.agent_type,
-    )

@@ -25,7 +25,7 @@ from interlock.domain.dag import transfer as sizes
 from interlock.domain.dag.transfer import Transfer, tokens
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.envelope import FACT_LIMIT, ID_LIMIT, NEUTRAL, CallEvidence, checked_facts, checked_text
-from interlock.sidecar.call.results import AnswerSource
+from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.context.transfer import Transferred, weight
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.trail.events import FAN_IN
@@ -81,7 +81,7 @@ def digest(fact: common_pb2.Fact) -> str:
 
 
 def evidence(sources: Iterable[AnswerSource]) -> tuple[Transferred, ...]:
-    """Return whole answers as evidence alone: of a completion that the caller brings, nothing is dispatched any more."""
+    """Return whole answers as evidence alone: a completion that the caller brings is not dispatched again."""
     return tuple(Transferred(source, Transfer.NONE, source.text) for source in sources)
 
 
@@ -119,7 +119,7 @@ def pack(
 
 
 def _message(received: Sequence[Transferred], facts: Sequence[common_pb2.Fact], *, merging: bool) -> str:
-    """Return what the provider is told of earlier steps; empty when there is nothing to tell."""
+    """Return the provider's message about earlier steps; empty when there are none."""
     entries = [
         prompts.entry(_TITLES[one.kind], one.text, one.source.sub_query) for one in received if one.kind in _TITLES
     ]
@@ -157,7 +157,7 @@ def _packed(
 def _inherited(
     parents: Sequence[Transferred], own: Sequence[common_pb2.Fact], opened: session_pb2.OpenedWindow
 ) -> tuple[list[common_pb2.Fact], list[common_pb2.Fact]]:
-    """Return the parents' deferred facts that came along, and those that go on waiting; each once."""
+    """Return the parents' deferred facts that came along, and those that still wait; each once."""
     if not any(one.source.deferred for one in parents):
         return [], []
     had = {digest(fact) for fact in own} | set(opened.facts_seen)

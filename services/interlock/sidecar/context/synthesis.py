@@ -14,18 +14,14 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.dag.transfer import Transfer
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
-from interlock.sidecar.call import results
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.call.deadline import retry_idempotent
-from interlock.sidecar.call.results import AnswerSource, Results
-from interlock.sidecar.context import packing
+from interlock.sidecar.context import linked_results, packing
+from interlock.sidecar.context.linked_results import AnswerSource, Results
 from interlock.sidecar.context.packing import TransferredContext
 from interlock.sidecar.context.transfer import Transferred, Transfers
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.trail.events import FAN_IN
 
 
@@ -51,22 +47,20 @@ def comes_first(call: Call, opened: session_pb2.OpenedWindow) -> bool:
     return bool(wanted.results or wanted.token_budget) or mode_of(call, opened) != "none"
 
 
-async def read(mesh: Mesh, settings: Settings, run: Run, admitted: Admitted) -> EarlierAnswers:
+async def read(peers: Peers, run: Run, admitted: Admitted) -> EarlierAnswers:
     """Read earlier answers. Refused when one cannot be read: nothing is compared with less, nor made from less.
 
     Refused with RESULT_NOT_LINKED or RESULT_NOT_AVAILABLE for an answer that nothing may or can be made from.
     """
-    opened, timeout_s = admitted.opened, settings.rpc_timeout_s
-    named = run.call.envelope.wanted.results
+    opened, named = admitted.opened, run.call.envelope.wanted.results
     found, linked = await asyncio.gather(
-        _contents(mesh, requests.to_compare(admitted), run, timeout_s),
-        results.fetched(mesh, opened, named, run.deadline, timeout_s),
+        _contents(peers, opened, run), linked_results.fetched(peers, opened, named, run.deadline)
     )
     parents = tuple(_parent(window_id, found, run.call) for window_id in opened.parent_ids)
     merging = opened.pattern == FAN_IN
     for source in parents:
         if merging and not source.text.strip():
-            raise results.gone(session_id=opened.session_id, window_id=source.source_id)
+            raise linked_results.gone(session_id=opened.session_id, window_id=source.source_id)
     left_out = run.call.apart | (frozenset(opened.parent_ids) if merging else frozenset())
     prior = tuple(
         dpe_pb2.PriorWindow(window_id=one.window_id, text=one.text)
@@ -76,15 +70,11 @@ async def read(mesh: Mesh, settings: Settings, run: Run, admitted: Admitted) -> 
     return EarlierAnswers(prior, parents, linked)
 
 
-async def _contents(
-    mesh: Mesh, request: audit_pb2.GetContentsRequest, run: Run, timeout_s: float
-) -> Sequence[audit_pb2.Content]:
-    if not request.window_ids:
+async def _contents(peers: Peers, opened: session_pb2.OpenedWindow, run: Run) -> Sequence[audit_pb2.Content]:
+    """Return what the windows on the path to this one said."""
+    if not opened.lineage:
         return ()
-    found = await retry_idempotent(
-        lambda: call_service("audit", mesh.audit.GetContents(request, timeout=run.deadline.within(timeout_s)))
-    )
-    return found.contents
+    return await peers.audit.get_contents(opened.session_id, opened.lineage, run.deadline)
 
 
 def _parent(window_id: str, found: Sequence[audit_pb2.Content], call: Call) -> AnswerSource:
@@ -123,7 +113,7 @@ def _says(parent: AnswerSource, mode: str) -> bool:
     """Tell whether there is something to transfer; refused when it was demanded and there is nothing."""
     if parent.text.strip() or mode in {"auto", "facts"}:
         return bool(parent.text.strip() or parent.deferred)
-    raise results.gone(window_id=parent.source_id)
+    raise linked_results.gone(window_id=parent.source_id)
 
 
 def _nothing(sources: Sequence[AnswerSource]) -> tuple[Transferred, ...]:

@@ -1,7 +1,7 @@
 """Transferring an earlier answer into a window's context: whole, a checked summary, or its result (SPEC-004 §8, §12).
 
-A summary is made by the model and checked by the dpe before anything rests on it. One that distorts its source, that nobody
-could check, or that never came, is not used: the source's own concluding sentences are (§12.3, §17.5).
+The model makes a summary, and the dpe checks it before anything rests on it. A summary that distorts its source, could not be
+checked, or never came is not used: the source's own concluding sentences are (§12.3, §17.5).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.domain.dag.transfer import Transfer, conclusion, is_faithful, select, summary_size, tokens
 from interlock.domain.errors import Refused, exhausted
 from interlock.sidecar.call.envelope import sentences
-from interlock.sidecar.call.results import AnswerSource
+from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import malformed
 from interlock.sidecar.provider import prompts

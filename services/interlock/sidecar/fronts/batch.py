@@ -15,15 +15,15 @@ from dataclasses import dataclass, replace
 import structlog
 
 from interlock.api.common.v1 import common_pb2
-from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.errors import Refused, forbidden, invalid
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.hierarchy import token_in
-from interlock.sidecar.guard import Governed
 from interlock.sidecar.provider.strategies import BATCH, FAN_OUT
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -46,7 +46,7 @@ class BatchItem:
     """What became of one item; it is refused, or governed, which may still end in a refusal of its own."""
 
     item_id: str
-    known: ResponseHeaders
+    reply: ResponseHeaders
     governed: Governed | None
     refusal: Refused | None
 
@@ -60,22 +60,22 @@ class Batched:
 
 
 async def govern_batch(
-    front: Front, caller: Caller, asked: RequestHeaders, items: Sequence[Item], known: ResponseHeaders
+    front: Front, caller: Caller, asked: RequestHeaders, items: Sequence[Item], reply: ResponseHeaders
 ) -> Batched:
-    """Govern all *items*. *known* learns the worst risk of all of them and the budget after them.
+    """Govern all *items*. *reply* learns the worst risk of all of them and the budget after them.
 
-    Refused with INVALID_BATCH or MAX_FAN_OUT_EXCEEDED before anything is begun; whatever else goes wrong ends one item.
+    Refused with INVALID_BATCH or MAX_FAN_OUT_EXCEEDED before anything is begun; any other failure ends one item alone.
     """
     _check(asked, items, front.settings.max_fan_out)
     batch = _Batch(front, replace(asked, strategy=None, preferred=()))
     results = await batch.run(items, rooted=await _has_windows(front, caller, asked))
-    token = _summed_up(results, known)
+    token = _summed_up(results, reply)
     return Batched(results, token)
 
 
 def _check(asked: RequestHeaders, items: Sequence[Item], most: int) -> None:
     if asked.strategy not in {None, BATCH} or asked.branch or len(asked.continuation_ids) > 1:
-        raise invalid("INVALID_BATCH", "a batch goes on from one window and has no strategy but batch", param="headers")
+        raise invalid("INVALID_BATCH", "a batch continues one window and has no strategy but batch", param="headers")
     if not items:
         raise invalid("INVALID_BATCH", "a batch has at least one item", param="items")
     for number, item in enumerate(items):
@@ -117,7 +117,7 @@ class _Batch:
 
     def _go_on_from(self, first: BatchItem) -> bool:
         """Take the token of a first item, and tell whether it is the root. One that failed began the session too."""
-        token = first.governed.settled.token if first.governed else token_in(first.known)
+        token = first.governed.settled.token if first.governed else token_in(first.reply)
         if token:
             self._asked = replace(self._asked, session_token=token, grant=None, session_parent=None, loop_depth=None)
         if first.governed:
@@ -125,31 +125,31 @@ class _Batch:
         return first.governed is not None
 
     async def _one(self, item: Item, asked: RequestHeaders) -> BatchItem:
-        known = ResponseHeaders()
+        reply = ResponseHeaders()
         async with self._turn:
             try:
-                call = replace(item.make(asked, known), shape=BATCH, accumulate=True, apart=self._apart)
+                call = replace(item.make(asked, reply), shape=BATCH, apart=self._apart)
                 governed = await self._front.guard.govern(call)
             except Refused as refused:
-                return BatchItem(item.item_id, known, None, refused)
+                return BatchItem(item.item_id, reply, None, refused)
             except Exception:
                 # The other items are charged and settled: their callers get them.
-                log.exception("batch.defect", session_id=known.session_id)
-                return BatchItem(item.item_id, known, None, internal())
-        return BatchItem(item.item_id, known, governed, governed.refusal)
+                log.exception("batch.defect", session_id=reply.session_id)
+                return BatchItem(item.item_id, reply, None, internal())
+        return BatchItem(item.item_id, reply, governed, governed.refusal)
 
 
-def _summed_up(results: Sequence[BatchItem], known: ResponseHeaders) -> str:
-    """Let *known* tell the worst of all items; return the token of the item after which the least was left."""
+def _summed_up(results: Sequence[BatchItem], reply: ResponseHeaders) -> str:
+    """Let *reply* tell the worst of all items; return the token of the item after which the least was left."""
     ended = [(result, result.governed) for result in results if result.governed]
     if not ended:
         for result in results[:1]:
-            known.session_id = result.known.session_id
-            known.learn(result.known.headers)
-        known.learn({"CRP-Context-Strategy": BATCH})
-        return token_in(known)
+            reply.session_id = result.reply.session_id
+            reply.set(result.reply.headers)
+        reply.set({"CRP-Context-Strategy": BATCH})
+        return token_in(reply)
     last, governed = min(reversed(ended), key=lambda one: one[1].settled.session_budget_micros)
-    risk = max(one.judged.report.risk_level for _, one in ended)
+    risk = max(one.decided.report.risk_level for _, one in ended)
     left = Micros(governed.settled.session_budget_micros)
     shown = (
         "CRP-Context-Session-Id",
@@ -157,14 +157,14 @@ def _summed_up(results: Sequence[BatchItem], known: ResponseHeaders) -> str:
         "CRP-Context-Protocol-Version",
         "CRP-Provenance-Chain-Integrity",
     )
-    known.session_id = last.known.session_id
-    known.learn({name: last.known.headers.get(name) for name in shown})
-    known.learn(
+    reply.session_id = last.reply.session_id
+    reply.set({name: last.reply.headers.get(name) for name in shown})
+    reply.set(
         {
             "CRP-Context-Strategy": BATCH,
             "CRP-Safety-Hallucination-Risk": response_headers.word(common_pb2.RiskLevel, risk),
             "CRP-Agent-Safety-Budget": as_decimal(left),
-            "CRP-Safety-Budget-Warning": warning_of(left),
+            "CRP-Safety-Budget-Warning": budget_warning(left),
         }
     )
     return governed.settled.token

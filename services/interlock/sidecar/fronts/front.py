@@ -16,15 +16,15 @@ from interlock.domain.errors import exhausted, invalid, unauthenticated
 from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, STREAM, TEXT
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.admission.admission import Admission
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import ApiKeys, Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import hierarchy
 from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.sessions import Sessions
-from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai import chat, completion, strictjson
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
@@ -40,7 +40,7 @@ _AGENT_TYPE = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 @dataclass(frozen=True)
 class GroundingInput:
-    """What a gRPC message gives beside the chat request; what is empty, the request's own interlock object may give."""
+    """What a gRPC message gives next to the chat request. For empty fields the request's own interlock object applies."""
 
     facts: Sequence[common_pb2.Fact] = ()
     query: str = ""
@@ -68,7 +68,6 @@ class Front:
     settings: Settings
     keys: ApiKeys
     guard: Guard
-    admission: Admission
     sessions: Sessions
     upstream: Upstream
     releases: Releases
@@ -85,7 +84,7 @@ class Front:
         caller: Caller,
         asked: RequestHeaders,
         asked_chat: chat.Chat,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         *,
         given: GroundingInput = NOTHING_GIVEN,
     ) -> Call:
@@ -113,7 +112,7 @@ class Front:
 
         form = STREAM if asked_chat.stream and entry == "http" else CHAT
         return Call(
-            entry, caller, asked, evidence, dispatch, body, model, known, form=form,
+            entry, caller, asked, evidence, dispatch, body, model, reply, form=form,
             include_usage=asked_chat.include_usage,
         )  # fmt: skip
 
@@ -123,17 +122,19 @@ class Front:
         caller: Caller,
         asked: RequestHeaders,
         asked_chat: chat.Chat,
-        known: ResponseHeaders,
+        reply: ResponseHeaders,
         *,
         given: GroundingInput = NOTHING_GIVEN,
     ) -> Governed:
         """Govern a chat request."""
         _check_shape(asked)
-        call = self.call(entry, caller, asked, asked_chat, known, given=given)
-        return await hierarchy.govern(self.guard, call, self.settings)
+        call = self.call(entry, caller, asked, asked_chat, reply, given=given)
+        if call.asked.strategy == HIERARCHICAL and call.body:
+            return await hierarchy.govern(self.guard, call, self.settings)
+        return await self.guard.govern(call)
 
     async def text(
-        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, text: str, given: GroundingInput
+        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *, text: str, given: GroundingInput
     ) -> Governed:
         """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
         _check_shape(asked)
@@ -147,11 +148,11 @@ class Front:
         brought = _brought(envelope.checked_text("text", text, self.settings))
         dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
         return await self.guard.govern(
-            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), known, form=TEXT)
+            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), reply, form=TEXT)
         )
 
     async def delegate(
-        self, caller: Caller, asked: RequestHeaders, wanted: DelegationRequest, known: ResponseHeaders
+        self, caller: Caller, asked: RequestHeaders, wanted: DelegationRequest, reply: ResponseHeaders
     ) -> session_pb2.DelegateResponse:
         """Mint a grant under the session of the call's token. A ceiling of the call is the sub-agent's."""
         if asked.session_token is None:
@@ -162,11 +163,11 @@ class Front:
         if not 0 <= wanted.lifetime_s <= LONGEST_GRANT_S:
             message = f"lifetime_s must be from 1 to {LONGEST_GRANT_S}"
             raise invalid("INVALID_PARAMETER", message, param="lifetime_s")
-        return await self.admission.delegate(
+        return await self.sessions.delegate(
             caller,
             asked,
             wanted.agent_type,
-            known,
+            reply,
             Deadline(self.settings.request_timeout_s),
             lifetime_s=wanted.lifetime_s,
         )

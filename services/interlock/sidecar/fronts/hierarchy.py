@@ -21,8 +21,9 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.results import LONGEST_SUB_QUERY
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.context.packing import with_context
-from interlock.sidecar.guard import Governed, Guard
+from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.strategies import FAN_IN, FAN_OUT, HIERARCHICAL, PUSH, review_request
@@ -40,18 +41,17 @@ class _Part:
     """One sub-query, and the window that answered it, or why none did."""
 
     sub_query: str
-    known: ResponseHeaders
+    reply: ResponseHeaders
     governed: Governed | None
     failure: Refused | None
 
 
 async def govern(guard: Guard, call: Call, settings: Settings) -> Governed:
-    """Govern *call*: one window, or the whole that the hierarchical strategy makes of it.
+    """Govern the windows that the hierarchical strategy makes of *call*.
 
-    Refused with PLAN_UNUSABLE when the model's plan names no sub-query, and as any of its windows is.
+    Refused with PLAN_UNUSABLE when the model's plan names no sub-query, and as any of its windows is. An agent that may not
+    use the strategy but only prefers it gets its next preference.
     """
-    if call.asked.strategy != HIERARCHICAL or not call.body:
-        return await guard.govern(call)
     try:
         return await _Hierarchy(guard, call, settings).governed()
     except Refused as refused:
@@ -63,17 +63,17 @@ async def govern(guard: Guard, call: Call, settings: Settings) -> Governed:
 def _without_preference(call: Call) -> Call:
     """Return *call* for an agent that may not do what it prefers: a wish is not refused, the next one is tried.
 
-    Nothing was dispatched, but a session may have begun: its token goes on in it.
+    Nothing was dispatched, but a session may have begun: the call continues in it.
     """
     rest = tuple(name for name in call.asked.preferred if name != HIERARCHICAL)
     asked = replace(call.asked, strategy=next(iter(rest), None), preferred=rest)
-    if token := token_in(call.known):
+    if token := token_in(call.reply):
         asked = replace(asked, session_token=token, grant=None, session_parent=None, loop_depth=None)
     return replace(call, asked=asked)
 
 
 class _Hierarchy:
-    """One call taken apart and put together again, within the time of one."""
+    """One call, decomposed and put together again within the time of one call."""
 
     def __init__(self, guard: Guard, call: Call, settings: Settings) -> None:
         self._guard, self._call, self._settings = guard, call, settings
@@ -86,7 +86,7 @@ class _Hierarchy:
         return await self._synthesised(plan, parts)
 
     async def _planned(self) -> tuple[Governed, list[str]]:
-        """Let the model take the task apart, or seal how the caller did, in a window that the parts can fan out from."""
+        """Let the model decompose the task, or seal the caller's own plan, in a window that the parts can fan out from."""
         call, most = self._call, min(self._settings.max_fan_out, max(1, self._settings.max_dag_nodes - 2))
         given = call.envelope.wanted.sub_queries
         if len(given) > most:
@@ -113,32 +113,32 @@ class _Hierarchy:
         """Answer all parts at once. One that fails ends no other; unless partial results will do, it ends the call."""
         parts = await asyncio.gather(*(self._part(plan, one) for one in sub_queries))
         answered = [part for part in parts if part.governed and not part.failure]
-        failed = [(n, part.known, failure) for n, part in enumerate(parts, 1) if (failure := part.failure)]
+        failed = [(n, part.reply, failure) for n, part in enumerate(parts, 1) if (failure := part.failure)]
         if failed and (not answered or self._call.asked.fan_in_policy != "partial"):
             number, its, failure = failed[0]
-            # Whoever is refused can still go on from a window that was settled, and read what became of this one.
-            for known in (*(part.known for part in answered[:1]), its):
-                self._learn(known)
+            # The refused caller can still continue from a settled window, and read what became of this one.
+            for reply in (*(part.reply for part in answered[:1]), its):
+                self._learn(reply)
             failure.metadata |= {"sub_query": str(number)}
             raise failure
-        self._sub_query_of = {part.known.window_id: part.sub_query for part in answered}
+        self._sub_query_of = {part.reply.window_id: part.sub_query for part in answered}
         return [part.governed for part in answered if part.governed]
 
     async def _part(self, plan: Governed, sub_query: str) -> _Part:
-        call, known = self._call, ResponseHeaders()
+        call, reply = self._call, ResponseHeaders()
         asked = self._onward(plan.settled, strategy=FAN_OUT, continuation_ids=())
         body = _without_tools(review_request(call.body, asking(call.body["messages"], sub_query)))
         wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer="none")
         envelope = replace(call.envelope, query=sub_query, wanted=wanted)
-        part = replace(call, asked=asked, body=body, envelope=envelope, known=known, shape=HIERARCHICAL)
+        part = replace(call, asked=asked, body=body, envelope=envelope, reply=reply, shape=HIERARCHICAL)
         try:
             governed = await self._guard.govern(part, self._deadline)
         except Refused as refused:
-            return _Part(sub_query, known, None, refused)
-        return _Part(sub_query, known, governed, governed.refusal)
+            return _Part(sub_query, reply, None, refused)
+        return _Part(sub_query, reply, governed, governed.refusal)
 
     async def _synthesised(self, plan: Governed, parts: Sequence[Governed]) -> Governed:
-        """Make one answer of the parts. A single part has nothing to be merged with: the answer goes on from it."""
+        """Make one answer of the parts. A single part needs no merging: the answer continues from it."""
         call, last = self._call, parts[-1].settled
         pointers = tuple(part.settled.continuation_id for part in parts)
         asked = self._onward(
@@ -152,7 +152,7 @@ class _Hierarchy:
             envelope=replace(call.envelope, wanted=wanted),
             shape=HIERARCHICAL,
             sub_query_of=self._sub_query_of,
-            spent=tuple(one.judged.answer.usage for one in (plan, *parts)),
+            spent=tuple(one.decided.answer.usage for one in (plan, *parts)),
         )
         return await self._guard.govern(whole, self._deadline)
 
@@ -167,10 +167,10 @@ class _Hierarchy:
             fan_in_policy=self._call.asked.fan_in_policy if strategy == FAN_IN else None,
         )  # fmt: skip
 
-    def _learn(self, known: ResponseHeaders) -> None:
-        mine = self._call.known
-        mine.session_id, mine.window_id, mine.trail_uri = known.session_id, known.window_id, known.trail_uri
-        mine.learn(known.headers)
+    def _learn(self, reply: ResponseHeaders) -> None:
+        mine = self._call.reply
+        mine.session_id, mine.window_id, mine.trail_uri = reply.session_id, reply.window_id, reply.trail_uri
+        mine.set(reply.headers)
 
 
 def listed(text: str, most: int) -> list[str]:
@@ -191,7 +191,7 @@ def numbered(sub_queries: Sequence[str]) -> str:
 
 
 def brought(call: Call) -> Dispatch:
-    """Return how a plan was come by that the caller made."""
+    """Return the dispatch of a plan that the caller made."""
     return Dispatch("caller", "brought-by-caller", PUSH, None, None, call.asked.seed, 1)
 
 
@@ -203,6 +203,6 @@ def _without_tools(body: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in body.items() if name not in {"tools", "tool_choice"}}
 
 
-def token_in(known: ResponseHeaders) -> str:
+def token_in(reply: ResponseHeaders) -> str:
     """Return the token that a response would carry; empty when there is none."""
-    return known.headers.get("CRP-Set-Session", "").partition(";")[0].removeprefix("token=")
+    return reply.headers.get("CRP-Set-Session", "").partition(";")[0].removeprefix("token=")

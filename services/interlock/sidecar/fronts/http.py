@@ -1,4 +1,4 @@
-"""The OpenAI HTTP front (SVC-2; ecosystem.md 3.1): routes, reading, answering. What is decided, the guard decides.
+"""The OpenAI HTTP front (SVC-2; ecosystem.md 3.1): routes, reading, answering. The guard makes every decision.
 
 Paths are taken from the scope, never from a URL put together with the Host header (reliability.md A-20).
 """
@@ -53,7 +53,7 @@ OK = 200
 _JSON = re.compile(r'application/json(?:\s*;\s*charset="?utf-8"?)?\s*', re.IGNORECASE)
 
 
-class _CallerGone(Exception):  # noqa: N818 - not an error: nobody is there to be answered
+class _CallerGone(Exception):  # noqa: N818 - not an error: there is no one to answer
     """The client closed the connection."""
 
 
@@ -95,49 +95,51 @@ def _answered(
 
     @wraps(endpoint)
     async def answer(request: Request) -> Response:
-        known = ResponseHeaders()
+        reply = ResponseHeaders()
         trace = telemetry.extract([(name, value) for name, value in request.headers.items()])
         with telemetry.span(f"{request.method} {path}", kind=telemetry.SERVER, parent=trace):
             try:
-                return await endpoint(request, known)
+                return await endpoint(request, reply)
             except Refused as refused:
-                return refused_response(refused, known)
+                return refused_response(refused, reply)
             except (_CallerGone, ClientDisconnect):
                 return Response(status_code=CLIENT_GONE)
-            except asyncio.CancelledError:  # by the server, when its time to drain is over: whoever waits is told
-                return refused_response(unavailable("SHUTTING_DOWN", "this sidecar is ending; try again"), known)
+            except (
+                asyncio.CancelledError
+            ):  # by the server, when its time to drain is over: the waiting caller gets an answer
+                return refused_response(unavailable("SHUTTING_DOWN", "this sidecar is ending; try again"), reply)
             except Exception:
                 log.exception("http.defect", route=path)
-                return refused_response(internal(), known)
+                return refused_response(internal(), reply)
 
     return answer
 
 
-async def _chat(front: Front, request: Request, known: ResponseHeaders) -> Response:
+async def _chat(front: Front, request: Request, reply: ResponseHeaders) -> Response:
     caller, asked = _read_headers(front, request, delegating=True)
     if asked.terminate:
         return await _terminate(front, caller, asked.session_token)
     if releasing(asked):
-        return await _released(front, request, caller, asked, known)
+        return await _released(front, request, caller, asked, reply)
     front.upstream.require()
     front.guard.require_room()
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
-    governed = await _while_connected(request, front.chat("http", caller, asked, given, known))
+    governed = await _while_connected(request, front.chat("http", caller, asked, given, reply))
     answer = governed.released()
     if not given.stream:
-        return Response(answer.body, headers={**known.headers, **SAFE}, media_type="application/json")
+        return Response(answer.body, headers={**reply.headers, **SAFE}, media_type="application/json")
     stream = sse.encode(answer.completion, include_usage=given.include_usage)
-    return Response(stream, headers={**known.headers, **SAFE}, media_type="text/event-stream")
+    return Response(stream, headers={**reply.headers, **SAFE}, media_type="text/event-stream")
 
 
 async def _released(
-    front: Front, request: Request, caller: Caller, asked: headers.RequestHeaders, known: ResponseHeaders
+    front: Front, request: Request, caller: Caller, asked: headers.RequestHeaders, reply: ResponseHeaders
 ) -> Response:
     """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
     form = held.STREAM if given.stream else held.CHAT
-    release = await front.releases.release(caller, asked, known, forms=[form])
-    return Response(release.http_body, headers={**known.headers, **SAFE}, media_type=release.media_type)
+    release = await front.releases.release(caller, asked, reply, forms=[form])
+    return Response(release.http_body, headers={**reply.headers, **SAFE}, media_type=release.media_type)
 
 
 async def _held(front: Front, request: Request, _known: ResponseHeaders) -> Response:
@@ -149,15 +151,15 @@ async def _held(front: Front, request: Request, _known: ResponseHeaders) -> Resp
     return json_response(held_json(item))
 
 
-async def _batch(front: Front, request: Request, known: ResponseHeaders) -> Response:
+async def _batch(front: Front, request: Request, reply: ResponseHeaders) -> Response:
     """Govern several chat requests, each in a window of its own; one that is refused does not stop the others."""
     caller, asked = _read_headers(front, request, delegating=True)
     front.upstream.require()
     data = await _body(request, front.settings.max_body_bytes)
     given = strictjson.loads(data, max_depth=front.settings.max_json_depth)
     items = [_item(front, caller, f"items[{number}]", one) for number, one in enumerate(_items(given))]
-    batched = await _while_connected(request, govern_batch(front, caller, asked, items, known))
-    return json_response({"results": [_result(one) for one in batched.results]}, known)
+    batched = await _while_connected(request, govern_batch(front, caller, asked, items, reply))
+    return json_response({"results": [_result(one) for one in batched.results]}, reply)
 
 
 def _items(given: Any) -> list[Any]:
@@ -171,22 +173,22 @@ def _item(front: Front, caller: Caller, place: str, given: Any) -> Item:
     if not isinstance(given, dict) or given.keys() != {"id", "body"} or not isinstance(given["id"], str):
         raise invalid("INVALID_BATCH", "an item is an object of id, a text, and body, a chat request", param=place)
 
-    def make(asked: headers.RequestHeaders, known: ResponseHeaders) -> Call:
-        return front.call("http", caller, asked, chat.read(given["body"], front.settings), known)
+    def make(asked: headers.RequestHeaders, reply: ResponseHeaders) -> Call:
+        return front.call("http", caller, asked, chat.read(given["body"], front.settings), reply)
 
     return Item(given["id"], make)
 
 
 def _result(ended: BatchItem) -> dict[str, Any]:
     """Return one result as its own response would have been."""
-    known, refusal, governed = ended.known, ended.refusal, ended.governed
+    reply, refusal, governed = ended.reply, ended.refusal, ended.governed
     answer: dict[str, Any] = {"id": ended.item_id, "status": status_of(refusal) if refusal else OK}
     body: Mapping[str, Any]
     if refusal is None and governed is not None:
         body = governed.released().completion
     else:
-        body = refused_body(refusal or internal(), known)
-    return {**answer, "headers": known.headers, "body": body}
+        body = refused_body(refusal or internal(), reply)
+    return {**answer, "headers": reply.headers, "body": body}
 
 
 async def _models(front: Front, request: Request, _known: ResponseHeaders) -> Response:
@@ -227,12 +229,12 @@ def _dag_wanted(request: Request) -> tuple[Form, bool]:
     return form, tree == "true"
 
 
-async def _delegations(front: Front, request: Request, known: ResponseHeaders) -> Response:
+async def _delegations(front: Front, request: Request, reply: ResponseHeaders) -> Response:
     """Mint a grant, and say which headers the sub-agent's first call must carry (SPEC-012 §3.1)."""
     caller, asked = _read_headers(front, request, delegating=True)
     data = await _body(request, front.settings.max_body_bytes)
     wanted = strictjson.loads(data, max_depth=4) if data.strip() else {}
-    granted = await front.delegate(caller, asked, _wanted(wanted), known)
+    granted = await front.delegate(caller, asked, _wanted(wanted), reply)
     given = granted.delegation
     answer = {
         "grant": granted.grant,
@@ -243,7 +245,7 @@ async def _delegations(front: Front, request: Request, known: ResponseHeaders) -
         "expires_at": given.expires_at,
         "headers": headers_of(granted),
     }
-    return json_response(answer, known)
+    return json_response(answer, reply)
 
 
 def _wanted(given: Any) -> DelegationRequest:

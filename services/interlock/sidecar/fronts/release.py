@@ -29,12 +29,11 @@ from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import Held
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.domain.session.token import claimed, root_of
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, retry_idempotent
+from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai import sse
+from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.recovery import Recovery, settlement
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -71,7 +70,8 @@ class Releases:
     """Tells what became of held responses, and hands approved ones out, within the scope of their session's caller."""
 
     settings: Settings
-    mesh: Mesh
+    peers: Peers
+    recovery: Recovery
     base_url: str
 
     async def status(self, token: str, scope: str, window_id: str) -> audit_pb2.HeldItem:
@@ -80,7 +80,7 @@ class Releases:
         return await self._item(session, ids.check("crp_win_", window_id))
 
     async def release(
-        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *, forms: Collection[str]
+        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *, forms: Collection[str]
     ) -> Release:
         """Return the response that the call's approval releases; *forms* are those that its front can answer in.
 
@@ -92,7 +92,7 @@ class Releases:
         if asked.session_token is None:
             raise unauthenticated("SESSION_TOKEN_REQUIRED", "a release needs the CRP-Session-Token of its session")
         session = await self._session(asked.session_token, caller.scope, deadline)
-        known.session_id = session.session_id
+        reply.session_id = session.session_id
         said = _presented(asked, session)
         item, form = await self._held(session, said.scope["window"], deadline)
         approved = await self._verified(asked, item, deadline)
@@ -102,37 +102,35 @@ class Releases:
                 "HELD_FORM_DIFFERS", f"the response is held as {form}: ask for it as it was asked for", form=form
             )
         settled, number = await self._settled(item, deadline)
-        _require_alive(await self._vouched(asked.session_token, caller.scope, deadline))
+        _require_alive(await self._verified_session(asked.session_token, caller.scope, deadline))
         claim = audit_pb2.ReleaseHeldRequest(
             session_id=item.session_id, window_id=item.window_id, approval_id=approved.approval_id,
             reviewer_id=approved.reviewer_id, response_hash=item.response_hash,
             claim=_claim(asked, sorted(forms)),
         )  # fmt: skip
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        answer = await call_service("audit", self.mesh.audit.ReleaseHeld(claim, timeout=timeout))
+        answer = await self.peers.audit.release_held(claim, deadline)
         release = Release(_readable(answer.held), answer.item, answer.sealed, settled)
-        self._tell(release, known, number, session.max_windows)
+        self._tell(release, reply, number, session.max_windows)
         return release
 
     async def report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report of a window that was released."""
-        request = audit_pb2.GetReportRequest(window_id=window_id)
-        found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
+        found = await self.peers.audit.get_report(window_id=window_id)
         report: dpe_pb2.Report = json_format.Parse(found.report_json, dpe_pb2.Report())
         return report
 
-    async def outcome(self, release: Release, known: ResponseHeaders) -> sidecar_pb2.Outcome:
-        """Return what a gRPC caller is told: the decision as it stands with the approval, the report as it was."""
+    async def outcome(self, release: Release, reply: ResponseHeaders) -> sidecar_pb2.Outcome:
+        """Return the outcome for a gRPC caller: the decision as it stands with the approval, the report as it was."""
         decision = policy_pb2.Decision.FromString(release.held.decision)
         decision.action, decision.reason, decision.halt_reason = policy_pb2.ACTION_DELIVER, "", ""
         decision.oversight_required = False
         return sidecar_pb2.Outcome(
             decision=decision,
             report=await self.report(release.item.window_id),
-            headers=known.headers,
+            headers=reply.headers,
             session_token=release.settled.token,
-            session_id=known.session_id,
-            window_id=known.window_id,
+            session_id=reply.session_id,
+            window_id=reply.window_id,
             safety_budget_micros=release.settled.session_budget_micros,
             breaker=release.settled.breaker,
             integrity=release.sealed.integrity,
@@ -143,36 +141,32 @@ class Releases:
 
         The session service says that a token expired only after its signature was found to hold.
         """
-        timeout = deadline.within(self.settings.rpc_timeout_s)
         try:
             request = session_pb2.GetSessionRequest(token=token, scope=scope)
-            return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+            return await self.peers.session.get(request, deadline)
         except Refused as refused:
             if refused.reason != "TOKEN_EXPIRED":
                 raise
         said = claimed(token)
         request = session_pb2.GetSessionRequest(session_id=said.session_id, root_session_id=root_of(said), scope=scope)
-        return (await call_service("session", self.mesh.session.GetSession(request, timeout=timeout))).session
+        return await self.peers.session.get(request, deadline)
 
-    async def _vouched(self, token: str, scope: str, deadline: Deadline) -> session_pb2.Session:
-        """Return the session of a token as it is now, and as its chain vouches for it."""
+    async def _verified_session(self, token: str, scope: str, deadline: Deadline) -> session_pb2.Session:
+        """Return the session of a token as it is now, verified against its chain."""
 
         async def look() -> session_pb2.Session:
             return await self._session(token, scope, deadline)
 
-        return await Recovery.over(self.settings, self.mesh).vouched(await look(), look, deadline)
+        return await self.recovery.verified_against_chain(await look(), look, deadline)
 
     async def _held(self, session: session_pb2.Session, window_id: str, deadline: Deadline) -> tuple[Any, str]:
         """Return a held response's state and its form; the form is empty when there are no bytes to look at."""
-        request = audit_pb2.GetHeldRequest(window_id=window_id)
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=timeout))
+        found = await self.peers.audit.get_held(window_id, deadline)
         _require_own(found.item, session)
         return found.item, _readable(found.held).form if found.held else ""
 
     async def _item(self, session: session_pb2.Session, window_id: str) -> audit_pb2.HeldItem:
-        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=True)
-        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self.settings.rpc_timeout_s))
+        found = await self.peers.audit.get_held(window_id, state_only=True)
         _require_own(found.item, session)
         return found.item
 
@@ -186,8 +180,7 @@ class Releases:
             session_id=item.session_id,
             scope=_scope_of(item),
         )
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        return await call_service("policy", self.mesh.policy.VerifyApproval(request, timeout=timeout))
+        return await self.peers.policy.verify_approval(request, deadline)
 
     async def _settled(
         self, item: audit_pb2.HeldItem, deadline: Deadline
@@ -196,26 +189,18 @@ class Releases:
 
         A settlement is made once per window id: this charges nothing, unless a crash came between the seal and the charge.
         """
-        request = audit_pb2.GetWindowRequest(session_id=item.session_id, window_id=item.window_id)
-        timeout = deadline.within(self.settings.rpc_timeout_s)
-        sealed = await call_service("audit", self.mesh.audit.GetWindow(request, timeout=timeout))
-        commit = settlement(sealed.settle_json, sealed.hmac, sealed.timestamp)
-        within = deadline.within
-        settled = await retry_idempotent(
-            lambda: call_service(
-                "session", self.mesh.session.CommitWindow(commit, timeout=within(self.settings.rpc_timeout_s))
-            )
-        )
-        return settled, sealed.window_number
+        sealed = await self.peers.audit.get_window(item.session_id, item.window_id, deadline)
+        commit = settlement(sealed)
+        return await self.peers.session.commit_window(commit, deadline), sealed.window_number
 
-    def _tell(self, release: Release, known: ResponseHeaders, number: int, max_windows: int) -> None:
-        """Let *known* say what the response's own headers said: those of its seal and settlement come from the records."""
-        known.window_id = release.item.window_id
-        known.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
-        known.learn(cast("Mapping[str, str | None]", _ours(release.held.headers)))
-        known.learn(response_headers.of_seal(release.sealed, known.window_id, self.base_url))
-        known.learn(response_headers.of_settlement(release.settled, number, max_windows))
-        log.info("response.released", session_id=known.session_id, window_id=known.window_id, outcome="RELEASED")
+    def _tell(self, release: Release, reply: ResponseHeaders, number: int, max_windows: int) -> None:
+        """Let *reply* say what the response's own headers said: those of its seal and settlement come from the records."""
+        reply.window_id = release.item.window_id
+        reply.trail_uri = response_headers.trail_uri(self.base_url, release.sealed.trail_id)
+        reply.set(cast("Mapping[str, str | None]", _ours(release.held.headers)))
+        reply.set(response_headers.of_seal(release.sealed, reply.window_id, self.base_url))
+        reply.set(response_headers.of_settlement(release.settled, number, max_windows))
+        log.info("response.released", session_id=reply.session_id, window_id=reply.window_id, outcome="RELEASED")
 
 
 def releasing(asked: RequestHeaders) -> bool:
@@ -255,7 +240,7 @@ def _scope_of(item: audit_pb2.HeldItem) -> dict[str, str]:
 def _check_reviewer(reviewer: str, session: session_pb2.Session) -> None:
     """Refuse a reviewer who is the session's own caller. Who made the other sessions of its tree, oversight looks at too."""
     if approval.is_caller(reviewer, (session.scope, session.agent.agent_type)):
-        raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
+        raise forbidden("SELF_APPROVAL", "no one approves what they asked for themselves", reviewer_id=reviewer)
 
 
 def _presented(asked: RequestHeaders, session: session_pb2.Session) -> approval.Approval:

@@ -47,28 +47,28 @@ HALTED = 451
 SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 
-def json_response(value: Any, known: ResponseHeaders | None = None, *, status: int = 200) -> Response:
+def json_response(value: Any, reply: ResponseHeaders | None = None, *, status: int = 200) -> Response:
     """Return *value* as JSON with what is known as headers."""
-    headers = {**(known.headers if known else {}), **SAFE}
+    headers = {**(reply.headers if reply else {}), **SAFE}
     return Response(strictjson.dumps(value), status, headers, "application/json")
 
 
-def refused_response(refused: Refused, known: ResponseHeaders) -> Response:
+def refused_response(refused: Refused, reply: ResponseHeaders) -> Response:
     """Return a refusal with every CRP header that is known by now."""
     status = status_of(refused)
-    response = json_response(refused_body(refused, known), known, status=status)
+    response = json_response(refused_body(refused, reply), reply, status=status)
     response.headers.update(_advice(refused, status))
     return response
 
 
-def refused_body(refused: Refused, known: ResponseHeaders) -> dict[str, Any]:
+def refused_body(refused: Refused, reply: ResponseHeaders) -> dict[str, Any]:
     """Return the body of a refusal, as a response of its own or as one result of a batch."""
     body: dict[str, Any] = {"error": _error(refused), "reason": refused.reason, "metadata": refused.metadata}
     if refused.reason == "CONTINUATION_NOT_FOUND":
         # The body that SPEC-004 §16.1 prints.
         body |= {"error": "continuation_not_found", "continuation_id": refused.metadata.get("continuation_id")}
     if status_of(refused) == HALTED:
-        body = {**as_halt(refused, known, now=iso8601(system_clock())), **body}
+        body = {**as_halt(refused, reply, now=iso8601(system_clock())), **body}
     return body
 
 

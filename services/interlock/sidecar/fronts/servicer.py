@@ -1,6 +1,6 @@
 """The gRPC front: the same governed calls for agents that speak gRPC (SVC-2, SVC-3).
 
-Every refusal is a status with ErrorInfo. What is known by then goes out as trailing metadata, with a refusal too.
+Every refusal is a status with ErrorInfo. The response headers go out as trailing metadata, with a refusal too.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from interlock.sidecar.admission.delegation import headers_of
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front, GroundingInput
 from interlock.sidecar.fronts.pictures import picture_form
 from interlock.sidecar.fronts.release import Release, releasing
-from interlock.sidecar.guard import Governed
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 Pairs = list[tuple[str, str]]
@@ -57,34 +57,34 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         self._front = front
 
     async def Dispatch(self, request: sidecar_pb2.DispatchRequest, context: Any) -> sidecar_pb2.DispatchResponse:  # noqa: N802 - gRPC's name
-        """Govern a chat request; the answer is the buffered completion, whatever the request says about streaming."""
-        async with _told(context) as known:
+        """Govern a chat request; the answer is the buffered completion, also where the request asks to stream."""
+        async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             if releasing(asked):
-                release, outcome = await self._released(caller, asked, known, held.CHAT, held.STREAM)
+                release, outcome = await self._released(caller, asked, reply, held.CHAT, held.STREAM)
                 return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
             self._front.guard.require_room()
             chat = self._front.read_chat(request.chat_request)
-            governed = await self._front.chat("grpc", caller, asked, chat, known, given=_given(request))
+            governed = await self._front.chat("grpc", caller, asked, chat, reply, given=_given(request))
             answer = governed.released()
-            return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, known))
+            return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, reply))
 
     async def Check(self, request: sidecar_pb2.CheckRequest, context: Any) -> sidecar_pb2.CheckResponse:  # noqa: N802 - gRPC's name
         """Govern a text; a halt is an answer, because the caller holds the text already."""
-        async with _told(context) as known:
+        async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             if releasing(asked):
-                _, outcome = await self._released(caller, asked, known, held.TEXT)
+                _, outcome = await self._released(caller, asked, reply, held.TEXT)
                 return sidecar_pb2.CheckResponse(outcome=outcome)
-            governed = await self._front.text(caller, asked, known, text=request.text, given=_given(request))
-            return sidecar_pb2.CheckResponse(outcome=_outcome(governed, known))
+            governed = await self._front.text(caller, asked, reply, text=request.text, given=_given(request))
+            return sidecar_pb2.CheckResponse(outcome=_outcome(governed, reply))
 
     async def _released(
-        self, caller: Caller, asked: RequestHeaders, known: ResponseHeaders, *forms: str
+        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *forms: str
     ) -> tuple[Release, sidecar_pb2.Outcome]:
         """Hand out the held response that the call's approval is for, instead of governing a call (SPEC-012 §6.2)."""
-        release = await self._front.releases.release(caller, asked, known, forms=forms)
-        return release, await self._front.releases.outcome(release, known)
+        release = await self._front.releases.release(caller, asked, reply, forms=forms)
+        return release, await self._front.releases.outcome(release, reply)
 
     async def GetHeld(self, request: sidecar_pb2.GetHeldRequest, context: Any) -> sidecar_pb2.GetHeldResponse:  # noqa: N802 - gRPC's name
         """Tell what became of a held response of a token's session."""
@@ -97,7 +97,7 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         self, request: sidecar_pb2.StartSessionRequest, context: Any
     ) -> sidecar_pb2.StartSessionResponse:
         """Start a session under the policy of the request: a root, or a sub-agent's below the parent that is proved."""
-        async with _told(context) as known:
+        async with _trailing(context) as reply:
             proof = [(GRANT, request.parent.grant)] if request.parent.grant else []
             caller, asked = self._caller(context), _asked(request.context, context, proof, delegating=True)
             if asked.session_token is not None or asked.continuation_ids or asked.branch:
@@ -105,17 +105,17 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if asked.grant and request.parent.session_token:
                 raise invalid("CONFLICTING_CONTEXT", "a parent is proved by a grant or by its token, not by both")
             deadline = Deadline(self._settings.request_timeout_s)
-            started = await self._front.admission.start(
-                caller, asked, known, deadline, parent_token=request.parent.session_token
+            started = await self._front.sessions.start(
+                caller, asked, reply, deadline, parent_token=request.parent.session_token
             )
             return sidecar_pb2.StartSessionResponse(session=started.session, session_token=started.token)
 
     async def Delegate(self, request: sidecar_pb2.DelegateRequest, context: Any) -> sidecar_pb2.DelegateResponse:  # noqa: N802 - gRPC's name
         """Mint a grant for one sub-agent."""
-        async with _told(context) as known:
+        async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             wanted = DelegationRequest(request.agent_type, request.lifetime_s)
-            granted = await self._front.delegate(caller, asked, wanted, known)
+            granted = await self._front.delegate(caller, asked, wanted, reply)
             return sidecar_pb2.DelegateResponse(
                 grant=granted.grant,
                 headers=headers_of(granted),
@@ -125,21 +125,21 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
 
     async def Batch(self, request: sidecar_pb2.BatchRequest, context: Any) -> sidecar_pb2.BatchResponse:  # noqa: N802 - gRPC's name
         """Govern several chat requests, each in a window of its own."""
-        async with _told(context) as known:
+        async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             self._front.upstream.require()
             items = [self._item(caller, item) for item in request.items]
-            batched = await govern_batch(self._front, caller, asked, items, known)
+            batched = await govern_batch(self._front, caller, asked, items, reply)
             return sidecar_pb2.BatchResponse(
-                results=[_result(one) for one in batched.results], headers=known.headers, session_token=batched.token
+                results=[_result(one) for one in batched.results], headers=reply.headers, session_token=batched.token
             )
 
     def _item(self, caller: Caller, item: sidecar_pb2.BatchItem) -> Item:
         """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
 
-        def make(asked: RequestHeaders, known: ResponseHeaders) -> Call:
+        def make(asked: RequestHeaders, reply: ResponseHeaders) -> Call:
             given = GroundingInput(item.facts, item.query)
-            return self._front.call("grpc", caller, asked, self._front.read_chat(item.chat_request), known, given=given)
+            return self._front.call("grpc", caller, asked, self._front.read_chat(item.chat_request), reply, given=given)
 
         return Item(item.id, make)
 
@@ -172,16 +172,16 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
 
 
 @asynccontextmanager
-async def _told(context: Any) -> AsyncIterator[ResponseHeaders]:
-    """Send what is known by the end as trailing metadata, refused or not."""
-    known = ResponseHeaders()
+async def _trailing(context: Any) -> AsyncIterator[ResponseHeaders]:
+    """Send the response headers as trailing metadata, refused or not."""
+    reply = ResponseHeaders()
     try:
-        yield known
+        yield reply
     except Refused as refused:
-        refused.metadata |= {"session_id": known.session_id} if known.session_id else {}
+        refused.metadata |= {"session_id": reply.session_id} if reply.session_id else {}
         raise
     finally:
-        context.set_trailing_metadata(known.metadata())
+        context.set_trailing_metadata(reply.metadata())
 
 
 def _metadata(context: Any) -> Pairs:
@@ -236,20 +236,20 @@ def _result(ended: BatchItem) -> sidecar_pb2.BatchResult:
     return sidecar_pb2.BatchResult(
         id=ended.item_id,
         chat_response=governed.released().body if governed is not None and released else b"",
-        outcome=_outcome(governed, ended.known) if governed is not None else None,
+        outcome=_outcome(governed, ended.reply) if governed is not None else None,
         refusal=to_message(refusal) if refusal else None,
     )
 
 
-def _outcome(governed: Governed, known: ResponseHeaders) -> sidecar_pb2.Outcome:
+def _outcome(governed: Governed, reply: ResponseHeaders) -> sidecar_pb2.Outcome:
     settled = governed.settled
     return sidecar_pb2.Outcome(
-        decision=governed.judged.decision,
-        report=governed.judged.report,
-        headers=known.headers,
+        decision=governed.decided.decision,
+        report=governed.decided.report,
+        headers=reply.headers,
         session_token=settled.token,
-        session_id=known.session_id,
-        window_id=known.window_id,
+        session_id=reply.session_id,
+        window_id=reply.window_id,
         safety_budget_micros=settled.session_budget_micros,
         breaker=settled.breaker,
         integrity=governed.integrity,

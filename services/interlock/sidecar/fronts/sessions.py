@@ -1,4 +1,4 @@
-"""Looking at sessions and ending them, for whoever holds their token or made them (SPEC-016 §2.2)."""
+"""Starting, delegating, reading and ending sessions, within the caller's scope (SPEC-016 §2.2)."""
 
 from __future__ import annotations
 
@@ -8,29 +8,77 @@ from dataclasses import dataclass
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, not_found
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
+from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.admission.admission import Admission
+from interlock.sidecar.admission.agents import CallerAgents
+from interlock.sidecar.admission.delegation import Delegations
+from interlock.sidecar.admission.start_session import Origin, SessionStarter
 from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.peers import Peers
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import events
+from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 
 @dataclass(frozen=True)
 class Sessions:
-    """Reads sessions and reports within the caller's scope; what is not the caller's does not exist."""
+    """What a caller may do with sessions besides calls. What is not the caller's does not exist for it."""
 
     settings: Settings
-    mesh: Mesh
-    admission: Admission
+    peers: Peers
+    recovery: Recovery
+    agents: CallerAgents
+    starter: SessionStarter
+    delegations: Delegations
+
+    async def start(
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        reply: ResponseHeaders,
+        deadline: Deadline,
+        *,
+        parent_token: str = "",
+    ) -> session_pb2.StartSessionResponse:
+        """Start a session without a call: a root, or a sub-agent's by its grant or by the token of its parent."""
+        agent = await self.agents.of(caller, deadline)
+        reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
+        grant = asked.grant or ""
+        if parent_token:
+            kind = agent.agent_type
+            minted = await self.delegations.mint(
+                caller, parent_token, asked, agent=agent, agent_type=kind, reply=reply, deadline=deadline
+            )
+            grant = minted.grant
+        return (await self.starter.begin(Origin(caller, agent, grant), asked, reply, deadline))[0]
+
+    async def delegate(
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        agent_type: str,
+        reply: ResponseHeaders,
+        deadline: Deadline,
+        *,
+        lifetime_s: int,
+    ) -> session_pb2.DelegateResponse:
+        """Mint a grant for an agent of another type."""
+        agent = await self.agents.of(caller, deadline)
+        return await self.delegations.mint(
+            caller, asked.session_token or "", asked, agent=agent, agent_type=agent_type, reply=reply,
+            deadline=deadline, lifetime_s=lifetime_s, ceiling=asked.ceiling,
+        )  # fmt: skip
 
     async def of_token(self, token: str, scope: str) -> session_pb2.Session:
-        """Return the session of a token, as its chain vouches for it; as the store has it where the chain cannot be asked."""
+        """Return the session of a token, verified against its chain; as the store has it where the chain cannot be asked."""
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         deadline = Deadline(self.settings.rpc_timeout_s)
-        session = await self._session(request)
+        session = await self.peers.session.get(request)
         with contextlib.suppress(Refused):
-            session = await self.admission.recovering.vouched(session, lambda: self._session(request), deadline)
+            session = await self.recovery.verified_against_chain(
+                session, lambda: self.peers.session.get(request), deadline
+            )
         return session
 
     async def dag(self, token: str, scope: str, *, tree: bool) -> list[session_pb2.Session]:
@@ -40,40 +88,32 @@ class Sessions:
         """
         await self.of_token(token, scope)
         request = session_pb2.GetDagRequest(token=token, scope=scope, tree=tree)
-        found = await call_service("session", self.mesh.session.GetDag(request, timeout=self.settings.rpc_timeout_s))
-        return list(found.sessions)
+        return list(await self.peers.session.dag(request))
 
     async def terminate(self, token: str, scope: str) -> session_pb2.Session:
         """End the session of a token for good.
 
-        The event comes first: of a crash between the two, an end that is on record twice is the better trace.
+        The event comes first: after a crash between the two, an end that is recorded twice is the better trace.
         """
         session = await self.of_token(token, scope)
         if session.status != session_pb2.SESSION_STATUS_TERMINATED:
             ended = events.session_terminated(
                 "CLIENT", windows=len(session.windows), budget_micros=session.safety_budget_micros
             )
-            await self.admission.record(session.session_id, "", [ended], Deadline(self.settings.request_timeout_s))
+            await self.peers.audit.record(session.session_id, "", [ended], Deadline(self.settings.request_timeout_s))
         request = session_pb2.TerminateSessionRequest(token=token, scope=scope)
-        call = self.mesh.session.TerminateSession(request, timeout=self.settings.rpc_timeout_s)
-        return (await call_service("session", call)).session
+        return await self.peers.session.terminate(request)
 
     async def report(self, scope: str, *, window_id: str = "", trail_id: str = "") -> audit_pb2.GetReportResponse:
         """Return a stored report when its session is the caller's.
 
-        Refused with REPORT_NOT_FOUND, the same for a report that does not exist and for one of somebody else (A-10).
+        Refused with REPORT_NOT_FOUND, the same for a report that does not exist and for another caller's (A-10).
         """
-        request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
         try:
-            found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self.settings.rpc_timeout_s))
-            await self._session(session_pb2.GetSessionRequest(session_id=found.session_id, scope=scope))
+            found = await self.peers.audit.get_report(window_id=window_id, trail_id=trail_id)
+            await self.peers.session.get(session_pb2.GetSessionRequest(session_id=found.session_id, scope=scope))
         except Refused as refused:
             if refused.kind in {Kind.NOT_FOUND, Kind.UNAUTHENTICATED, Kind.FORBIDDEN}:
                 raise not_found("REPORT_NOT_FOUND", "there is no such report for this caller") from None
             raise
         return found
-
-    async def _session(self, request: session_pb2.GetSessionRequest) -> session_pb2.Session:
-        return (
-            await call_service("session", self.mesh.session.GetSession(request, timeout=self.settings.rpc_timeout_s))
-        ).session

@@ -1,4 +1,4 @@
-"""What this gateway can do, for whoever asks (SPEC-016 §2.5; RFC 8615)."""
+"""The capabilities of this gateway (SPEC-016 §2.5; RFC 8615)."""
 
 from __future__ import annotations
 

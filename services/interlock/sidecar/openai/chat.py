@@ -1,6 +1,7 @@
-"""The OpenAI chat request: what is accepted, of what type, and what is forwarded (SVC-2; reliability.md A-21, A-26).
+"""The OpenAI chat request: the fields that are accepted, their types and bounds, and the body that is forwarded (SVC-2; A-21, A-26).
 
-Only what is listed here passes. What is forwarded is written anew from what was checked.
+This is an allow-list: a field that is not listed is refused by name. The forwarded body is built anew from the checked values.
+A test compares the list with the request types of the ``openai`` package, so that it cannot drift unseen (docs/adr/0016).
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class Chat:
     """A checked request."""
 
     body: Mapping[str, Any]
-    """What the provider gets: never streamed, without the interlock object."""
+    """The body for the provider: never streamed, without the interlock object."""
     stream: bool
     include_usage: bool
     interlock: Mapping[str, Any]
@@ -123,7 +124,7 @@ def _list(param: str, value: Any, limit: int) -> list[Any]:
 
 
 def _only(param: str, value: Any, *allowed: str) -> dict[str, Any]:
-    """Return the object *value* without its nulls; refuse a key that is not *allowed* and says something.
+    """Return the object *value* without its nulls; refuse a key that is not *allowed*, unless it is null.
 
     Clients send messages back as they got them, with a null for every field that their library knows.
     """

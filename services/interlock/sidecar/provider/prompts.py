@@ -1,4 +1,4 @@
-"""What a model is told when it is asked again: the printed texts (SPEC-005 §9.3, §10.3, §11.5; SPEC-008 §5.2), filled.
+"""The prompts of a repeated request: the printed texts (SPEC-005 §9.3, §10.3, §11.5; SPEC-008 §5.2), filled.
 
 Whatever a model or a user wrote is quoted. The marks around a quotation carry a hash of what stands between them, so that
 no text can hold its own end (reliability.md A-23).
@@ -98,7 +98,7 @@ def anti_repetition(prior: Sequence[dpe_pb2.PriorWindow], repeated: Iterable[dpe
 
 
 def flow(prior: Sequence[dpe_pb2.PriorWindow]) -> str:
-    """Tell to go on from the last three sentences of the window before."""
+    """Return the instruction to continue from the last three sentences of the window before."""
     return FLOW.format(ending=quoted(_ending(prior, 3)))
 
 

@@ -38,7 +38,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 
 @dataclass
 class Instructions:
-    """What re-dispatches of a window are told. A later round keeps what an earlier one was told."""
+    """The instructions of a window's re-dispatches. A later round keeps those of an earlier one."""
 
     by_remedy: dict[int, str] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""How an answer is come by: in one pass, or generated, verified and refined (SPEC-008 §3 and §5)."""
+"""How an answer is produced: in one pass, or generated, verified and refined (SPEC-008 §3 and §5)."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ FAN_OUT, FAN_IN, BATCH, HIERARCHICAL = "fan-out", "fan-in", "batch", "hierarchic
 """Strategies that say how windows belong together; each window of them is answered by push or reflexive."""
 
 PARTS: Mapping[str, tuple[str, ...]] = {BATCH: (BATCH, FAN_OUT), HIERARCHICAL: (HIERARCHICAL, FAN_OUT, FAN_IN)}
-"""Strategies that a whole is made of: whoever asks for it must be allowed every one of them."""
+"""The strategies that a composite one uses: its caller must be allowed each of them."""
 
 VERIFY, REFINE = "verify", "refine"
-"""Passes beside the answer itself; the trail names them so."""
+"""Passes besides the answer itself, as the trail names them."""
 LOOP = frozenset({GENERATE, VERIFY, REFINE})
 """Passes of a reflexive answer."""
 
@@ -43,7 +43,7 @@ _OF_THE_ANSWER = frozenset({
 
 @dataclass(frozen=True)
 class Produced:
-    """An answer and how it was come by."""
+    """An answer and how it was produced."""
 
     answer: Completion
     strategy: str
@@ -64,7 +64,7 @@ def initial(state: BreakerState, safety_mode: str | None, asked: str = PUSH) -> 
 
 
 async def produce(strategy: str, make: Pass, body: Mapping[str, Any]) -> Produced:
-    """Return the answer to *body* by *strategy*. Whatever a pass is refused with ends it."""
+    """Return the answer to *body* by *strategy*. The refusal of any pass ends it."""
     generated = await make(GENERATE, body)
     return await _reviewed(make, body, generated) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
 
@@ -129,7 +129,7 @@ def refinement(body: Mapping[str, Any], text: str, issues: Sequence[str]) -> dic
 
 
 def review_request(body: Mapping[str, Any], messages: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a request beside the answer's: the same model and account, no tool, and room for a review."""
+    """Return a request next to the answer's own: the same model and account, no tool, and room for a review."""
     kept = {name: value for name, value in body.items() if name not in _OF_THE_ANSWER}
     kept.update({name: max(int(kept[name]), LEAST_FOR_FINDINGS) for name in _LIMITS if name in kept})
     if "tools" in kept:

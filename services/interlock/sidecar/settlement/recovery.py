@@ -1,8 +1,7 @@
-"""Sessions that the store lost, holds as they were before, or holds on a server that was restarted: rebuilt from the audit
-log, and asked again (BUD-4, BUD-9, A-02; docs/adr/0012).
+"""Rebuilds sessions from the audit log that the store lost, holds in an older state, or holds on a restarted server, and asks
+again (BUD-4, BUD-9, A-02; docs/adr/0012).
 
-Every call to the session service goes through here, so that none can forget it. Where the audit log cannot tell, the call
-is refused: no budget is ever guessed.
+Where the audit log cannot tell, the call is refused: no budget is ever guessed.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import structlog
 from google.protobuf import json_format
@@ -20,16 +19,18 @@ from prometheus_client import Counter, Histogram
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.chain.chain_state import CASCADED, lowered_to
+from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
-from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.errors import from_message
-from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, retry_idempotent
+from interlock.sidecar.call.deadline import Deadline
+from interlock.sidecar.peers import A, AuditPeer, Method, SessionPeer
 from interlock.sidecar.settlement.sweep import Sweep
+
+if TYPE_CHECKING:
+    from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
 log = structlog.get_logger()
 
@@ -45,94 +46,51 @@ SETTLING_S = 0.1
 """How long a settlement may follow its seal before a store without it is taken for one that was set back."""
 
 READINGS = 3
-"""How often a record is read while its tree goes on."""
+"""How often a record is read while its tree keeps changing."""
 
 _FINAL = frozenset(
     {"SESSION_NOT_FOUND", "RECORD_INCOMPLETE", "RECORD_INVALID", "SESSION_TRUNCATED", "SESSION_STATE_LOST"}
 )
 """What the log or the session service says where nothing can be rebuilt: the session is lost."""
 
-_TELLING = {"StartSession": "session", "OpenWindow": "window", "GetSession": "session"}
-"""Methods with which a tree is used, and what of their answer names it. No answer is given for one that is not verified."""
-
-A = TypeVar("A", bound=Any)
-
 
 class Recovery:
-    """The stub of the session service; each of its methods recovers once."""
+    """Rebuilds trees of sessions; concurrent callers share a rebuild. *session* is the service itself, which recovers nothing."""
 
-    def __init__(self, settings: Settings, mesh: Mesh) -> None:
-        self._mesh, self._stub = mesh, mesh.session
-        self._settings = settings
+    def __init__(self, settings: Settings, audit: AuditPeer, session: SessionPeer) -> None:
+        self._settings, self._audit, self._session = settings, audit, session
         self._running: dict[str, asyncio.Task[None]] = {}
         self._turn = asyncio.Semaphore(AT_ONCE)
-        self._sweep = Sweep(settings, mesh, restoring=restoring, busy=self._running)
-
-    @classmethod
-    def over(cls, settings: Settings, mesh: Mesh) -> Recovery:
-        """Return what recovers for *mesh*: its own stub where that does already."""
-        return mesh.session if isinstance(mesh.session, cls) else cls(settings, mesh)
+        self.sweep = Sweep(settings.token_lifetime_s, audit, session, restoring=restoring, busy=self._running)
 
     async def close(self) -> None:
-        """End what is done beside the calls."""
-        await self._sweep.close()
+        """End the background work."""
+        await self.sweep.close()
 
     async def catch_up(self, root: str) -> None:
-        """Bring a tree up to the chain that was found to be ahead of the store. Where that cannot be, it is logged."""
+        """Bring a tree up to the chain that was found to be ahead of the store. A failure is logged."""
         try:
             await self._shared(root)
         except Refused as refused:
             log.warning("session.not_restored", root_session_id=root, reason=refused.reason, kind="CHAIN_CONFLICT")
 
-    async def vouched(
+    async def verified_against_chain(
         self,
         session: session_pb2.Session,
         again: Callable[[], Awaitable[session_pb2.Session]],
         deadline: Deadline,
     ) -> session_pb2.Session:
-        """Return a session as its chain vouches for it. One that was set back while its server went on is rebuilt first."""
-        standing = await self._standing(session.session_id, deadline)
-        if _behind(session, standing):
+        """Return a session that its chain bears out. One that was set back while its server kept running is rebuilt first."""
+        state = await self._audit.get_chain_state(session.session_id, deadline)
+        if _behind(session, state):
             await asyncio.sleep(SETTLING_S)  # a window may be sealed and about to be settled
             session = await again()
-        if _behind(session, standing):
+        if _behind(session, state):
             await self._shared(session.root_session_id)
             session = await again()
         return session
 
-    async def _standing(self, session_id: str, deadline: Deadline) -> audit_pb2.Standing:
-        """Return what a session's chain says of it: the most that may be left of its budget, and its sealed windows."""
-        request = audit_pb2.GetStandingRequest(session_id=session_id)
-        limit = deadline.within(self._settings.rpc_timeout_s)
-        return (await call_service("audit", self._mesh.audit.GetStanding(request, timeout=limit))).standing
-
-    def __getattr__(self, name: str) -> Callable[..., Awaitable[Any]]:
-        """Return the method of that name, with what it does after a refusal."""
-        method, told = getattr(self._stub, name), _TELLING.get(name)
-
-        async def asked(request: Any, timeout: float | None) -> tuple[Any, float]:  # noqa: ASYNC109 - see below
-            since = time.monotonic()
-            answer = await method(request, timeout=timeout)
-            if told and (root := getattr(answer, told).root_session_id):
-                self._sweep.verified(root, since)
-            return answer, since
-
-        async def recovering(request: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - as gRPC's stubs have it
-            answer, since = await asked(request, timeout)
-            if not answer.HasField("refusal") or answer.refusal.reason not in RECOVERABLE:
-                return answer
-            session = answer.refusal.metadata.get("root_session_id") or answer.refusal.metadata.get("session_id", "")
-            if not session:
-                return answer
-            if answer.refusal.reason == "SESSION_STATE_UNVERIFIED":
-                self._sweep.refused(session, since)
-            if not await self._recovered(session, from_message(answer.refusal)):
-                return _lost(answer)
-            return (await asked(request, timeout))[0]
-
-        return recovering
-
-    async def _recovered(self, root: str, refused: Refused) -> bool:
+    async def recover(self, root: str, refused: Refused) -> bool:
         """Have the tree rebuilt, or say that it is lost."""
         try:
             await self._shared(root)
@@ -157,7 +115,7 @@ class Recovery:
         await asyncio.shield(task)
 
     def _ended(self, root: str, task: asyncio.Task[None]) -> None:
-        """Let go of a rebuild; where all who waited have left, its failure is nobody's to raise."""
+        """Let go of a rebuild. Where all callers have left, its failure is dropped."""
         self._running.pop(root, None)
         if not task.cancelled():
             task.exception()
@@ -182,22 +140,55 @@ class Recovery:
             RESTORE_SECONDS.observe(time.perf_counter() - begun)
 
     async def _rebuild(self, root: str, deadline: Deadline) -> str:
-        limit, since = self._settings.rpc_timeout_s, time.monotonic()
-        asked = audit_pb2.GetTreeRecordRequest(root_session_id=root)
-        record = await retry_idempotent(
-            lambda: call_service("audit", self._mesh.audit.GetTreeRecord(asked, timeout=deadline.within(limit)))
-        )
+        since = time.monotonic()
+        record = await self._audit.get_tree_record(root, deadline)
         await failpoints.reached("sidecar.before_restore")
         request = restoring(record)
-        done = await retry_idempotent(
-            lambda: call_service("session", self._stub.RestoreTree(request, timeout=deadline.within(limit)))
-        )
-        self._sweep.verified(request.root_session_id, since)
+        done = await self._session.restore_tree(request, deadline)
+        self.sweep.verified(request.root_session_id, since)
         log.info(
             "session.restored", root_session_id=request.root_session_id, restored_count=done.restored,
             verified_count=done.verified,
         )  # fmt: skip
         return "restored" if done.restored else "verified"
+
+
+class RecoveringSession(SessionPeer):
+    """The session service, asked again once after its tree was rebuilt. Every call goes through here, so none can forget it."""
+
+    def __init__(self, stub: SessionServiceAsyncStub, timeout_s: float, recovery: Recovery) -> None:
+        super().__init__(stub, timeout_s)
+        self._recovery = recovery
+
+    async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
+        answer, since = await self._noted(method, request, timeout_s)
+        if not answer.HasField("refusal") or answer.refusal.reason not in RECOVERABLE:
+            return answer
+        root = answer.refusal.metadata.get("root_session_id") or answer.refusal.metadata.get("session_id", "")
+        if not root:
+            return answer
+        if answer.refusal.reason == "SESSION_STATE_UNVERIFIED":
+            self._recovery.sweep.refused(root, since)
+        if not await self._recovery.recover(root, from_message(answer.refusal)):
+            return _lost(answer)
+        return (await self._noted(method, request, timeout_s))[0]
+
+    async def _noted(self, method: Method[A], request: Any, timeout_s: float) -> tuple[A, float]:
+        """Return an answer and when it was asked for; the sweep learns which tree the store has just verified."""
+        since = time.monotonic()
+        answer = await super()._send(method, request, timeout_s)
+        if root := _root_in(answer):
+            self._recovery.sweep.verified(root, since)
+        return answer, since
+
+
+def _root_in(answer: Any) -> str:
+    """Return the root of the tree that an answer speaks of; no such answer is given for a tree that is not verified."""
+    if isinstance(answer, session_pb2.OpenWindowResponse):
+        return answer.window.root_session_id
+    if isinstance(answer, session_pb2.StartSessionResponse | session_pb2.GetSessionResponse):
+        return answer.session.root_session_id
+    return ""
 
 
 def _behind(session: session_pb2.Session, standing: audit_pb2.Standing) -> bool:
@@ -230,13 +221,13 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
     if step.event_type == "SESSION_CREATED":
         made.created_record_json = str(data.get("record", ""))
     elif step.event_type == "WINDOW_SEALED":
-        made.settled.CopyFrom(settlement(step.settle_json, step.hmac, step.timestamp))
+        made.settled.CopyFrom(settlement(step))
     elif step.event_type == "WINDOW_FAILED":
         made.failed.CopyFrom(_failed(step, data, root))
     elif step.event_type == "DELEGATION_GRANTED" and data.get("approval_id"):
         made.approval.approval_id, made.approval.grant_id = str(data["approval_id"]), str(data.get("grant_id", ""))
     elif step.event_type == CASCADED:
-        made.lowered_micros = lowered_to(step.data_json)
+        made.lowered_micros = cascaded_budget(step.data_json)
     elif step.event_type == "SESSION_TERMINATED" and data.get("reason") == "CLIENT":
         made.terminated = True
     else:
@@ -244,13 +235,20 @@ def _step(step: audit_pb2.TreeStep, root: str) -> session_pb2.TreeStep | None:
     return made
 
 
-def settlement(settle_json: str, hmac: str, timestamp: str) -> session_pb2.CommitWindowRequest:
-    """Return the settlement of a sealed window, whole. Refused with SEAL_UNREADABLE where it is none."""
-    try:
-        commit = json_format.Parse(settle_json, session_pb2.CommitWindowRequest(), ignore_unknown_fields=True)
-    except json_format.ParseError:
-        raise conflict("SEAL_UNREADABLE", "the settlement in the seal cannot be read") from None
-    commit.hmac, commit.timestamp = hmac, timestamp
+def settlement(sealed: audit_pb2.GetWindowResponse | audit_pb2.TreeStep) -> session_pb2.CommitWindowRequest:
+    """Return the settlement of a sealed window, with the HMAC and the time of its seal.
+
+    An older audit service gives it as JSON alone. Refused with SEAL_UNREADABLE where that is no settlement.
+    """
+    commit = session_pb2.CommitWindowRequest()
+    if sealed.HasField("settlement"):
+        commit.CopyFrom(sealed.settlement)
+    else:
+        try:
+            json_format.Parse(sealed.settle_json, commit, ignore_unknown_fields=True)
+        except json_format.ParseError:
+            raise conflict("SEAL_UNREADABLE", "the settlement in the seal cannot be read") from None
+    commit.hmac, commit.timestamp = sealed.hmac, sealed.timestamp
     return commit
 
 
@@ -262,7 +260,7 @@ def _failed(step: audit_pb2.TreeStep, data: dict[str, Any], root: str) -> sessio
 
 
 def _lost(answer: A) -> A:
-    """Return the answer of a session that nothing brings back: lost, for good, whatever kept it from being used."""
+    """Return the answer for a session that cannot be rebuilt: it is lost for good."""
     lost = answer.refusal
     lost.kind, lost.reason, lost.retry_after_ms = Kind.UNAVAILABLE.value, "SESSION_STATE_LOST", 0
     lost.message = (

@@ -1,5 +1,5 @@
-"""After the store came up as another server: the trees that this process served lately are verified beside the calls, many at a
-time, before anybody asks for them (BUD-4, BUD-9; docs/adr/0012).
+"""Verifies the trees that this process served lately after the store came back as another server: in the background, many at a
+time, before calls ask for them (BUD-4, BUD-9; docs/adr/0012).
 
 Nothing rests on it. A tree that the sweep did not reach is refused as before and rebuilt by the call that asks for it.
 """
@@ -20,10 +20,8 @@ from prometheus_client import Counter, Histogram
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
-from interlock.runtime.rpc.client import call_service
 from interlock.runtime.rpc.errors import from_message, internal
-from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.settings.model import Settings
+from interlock.sidecar.peers import AuditPeer, SessionPeer
 
 log = structlog.get_logger()
 
@@ -64,8 +62,10 @@ class _Tree:
 class Sweep:
     """Remembers the trees that calls use, and sweeps over them; one sweep at a time."""
 
-    def __init__(self, settings: Settings, mesh: Mesh, *, restoring: Restoring, busy: Container[str]) -> None:
-        self._mesh, self._timeout_s, self._lasting_s = mesh, settings.rpc_timeout_s, settings.token_lifetime_s
+    def __init__(
+        self, lasting_s: float, audit: AuditPeer, session: SessionPeer, *, restoring: Restoring, busy: Container[str]
+    ) -> None:
+        self._lasting_s, self._audit, self._session = lasting_s, audit, session
         self._restoring, self._busy = restoring, busy
         self._trees: OrderedDict[str, _Tree] = OrderedDict()
         self._changed = self._rested = -math.inf
@@ -96,7 +96,7 @@ class Sweep:
             self._task = asyncio.create_task(self._run(), name="session-sweep", context=contextvars.Context())
 
     async def close(self) -> None:
-        """End a sweep that is under way, and begin none any more."""
+        """End a sweep that is under way, and begin no other."""
         self._closed = True
         if self._task is not None:
             self._task.cancel()
@@ -105,12 +105,12 @@ class Sweep:
     async def _run(self) -> None:
         changed = math.nan
         try:
-            while changed != self._changed:  # it changed once more meanwhile: over again
+            while changed != self._changed:  # it changed again meanwhile: start over
                 await asyncio.sleep(max(0.0, self._rested - time.monotonic()))
                 changed, self._unfinished = self._changed, False
                 await self._sweep(changed)
         except Exception:
-            # Nobody waits for it, and each call still sees to its own tree.
+            # No call waits for it, and each call still verifies its own tree.
             log.exception("call.defect", method="sweep")
         finally:
             self._task = None
@@ -158,10 +158,9 @@ class Sweep:
         Refused where no tree could be rebuilt for a reason that may pass: neither can the others, then.
         """
         since, refusals = time.monotonic(), list[Refused]()
-        asked = audit_pb2.GetTreeRecordsRequest(root_session_ids=batch)
-        told = await call_service("audit", self._mesh.audit.GetTreeRecords(asked, timeout=self._timeout_s))
+        records = await self._audit.get_tree_records(batch)
         trees: dict[str, session_pb2.RestoreTreeRequest] = {}
-        for root, record in zip(batch, told.records, strict=True):
+        for root, record in zip(batch, records, strict=True):
             if record.refusal.reason == "RECORDS_LEFT_OUT":
                 queue.append(root)
                 continue
@@ -191,10 +190,9 @@ class Sweep:
     async def _restored(
         self, trees: dict[str, session_pb2.RestoreTreeRequest], since: float, refusals: list[Refused]
     ) -> list[str]:
-        request = session_pb2.RestoreTreesRequest(trees=trees.values())
-        made = await call_service("session", self._mesh.session.RestoreTrees(request, timeout=self._timeout_s))
+        results = await self._session.restore_trees(trees.values())
         outcomes: list[str] = []
-        for root, result in zip(trees, made.results, strict=True):
+        for root, result in zip(trees, results, strict=True):
             if result.HasField("refusal"):
                 refusals.append(from_message(result.refusal))
                 continue

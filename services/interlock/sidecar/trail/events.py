@@ -24,7 +24,7 @@ ERROR = audit_pb2.SEVERITY_ERROR
 CRITICAL = audit_pb2.SEVERITY_CRITICAL
 
 GENERATE = "generate"
-"""The step that makes an answer, beside verify, refine, continue and stitch."""
+"""The step that makes an answer; the others are verify, refine, continue and stitch."""
 
 REASONS = {
     "upgrade": "risk_upgrade",
@@ -43,7 +43,7 @@ LONGEST_LIST = 512
 
 @dataclass(frozen=True)
 class Dispatch:
-    """How the answer was come by; ``None`` where the request did not say."""
+    """How the answer was produced; ``None`` where the request did not say."""
 
     provider: str
     model: str
@@ -204,7 +204,7 @@ def _continued(opened: session_pb2.OpenedWindow, continuation_id: str | None) ->
 
 
 def _patterned(opened: session_pb2.OpenedWindow) -> Iterator[audit_pb2.NewEvent]:
-    """Yield how a window joins the others. Each child of a fan-out tells of itself: nobody knows how many will follow."""
+    """Yield how a window joins the others. Each child of a fan-out is an event of its own: the number that will follow is unknown."""
     if opened.pattern == FAN_OUT:
         yield event(
             "FAN_OUT_CREATED", INFO, parent_window_id=opened.parent_ids[0] if opened.parent_ids else None, child_count=1,

@@ -1,4 +1,4 @@
-"""Response headers out of what each step of a call has learned (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
+"""Response headers, out of the result of each step of a call (HDR-4, HDR-5; SPEC-005 §20; SPEC-012 §3).
 
 Every value is a number, an id or a word of a fixed list; ``headers.admissible`` leaves out what is not. A signal that is
 absent has no header: it never reads as a good value. Nothing here is sent to a provider (SPEC-012 §3.3, HDR-3).
@@ -15,7 +15,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.budget import Micros, as_decimal, warning_of
+from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import lineage_text
 from interlock.domain.headers import headers
 from interlock.domain.headers.header_syntax import LISTED
@@ -26,14 +26,14 @@ LONGEST_METADATA = 2048
 
 @dataclass
 class ResponseHeaders:
-    """What a call's response can say so far. It grows with every step, so that a refusal says all that is known."""
+    """The CRP headers of a response. Each step sets its own, so that a refusal carries all that were set before it."""
 
     headers: dict[str, str] = field(default_factory=dict)
     session_id: str = ""
     window_id: str = ""
     trail_uri: str = ""
 
-    def learn(self, values: Mapping[str, str | None]) -> None:
+    def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""
         for name in values:
             self.headers.pop(name, None)
@@ -71,12 +71,12 @@ def of_opened(opened: session_pb2.OpenedWindow) -> dict[str, str | None]:
         "CRP-Agent-Loop-Depth": str(opened.loop_depth),
         "CRP-Agent-Session-Parent": next(iter(opened.ancestor_session_ids), None),
         "CRP-Quality-Degradation": _degradation(opened.degradation),
-        "CRP-Safety-Budget-Warning": warning_of(Micros(opened.session_budget_micros)),
+        "CRP-Safety-Budget-Warning": budget_warning(Micros(opened.session_budget_micros)),
     }
 
 
 def of_strategy(strategy: str, revision: str) -> dict[str, str | None]:
-    """Return the headers of how an answer was come by: what was done, whatever was preferred (SPEC-002 §4.14)."""
+    """Return the headers of how an answer was produced: what was done, not what was preferred (SPEC-002 §4.14)."""
     return {
         "CRP-Context-Strategy": strategy,
         "CRP-Agent-Dispatch-Strategy": strategy,
@@ -201,7 +201,7 @@ def of_settlement(
     return {
         "CRP-Context-Window": f"{window_number}/{max_windows}",
         "CRP-Agent-Safety-Budget": as_decimal(Micros(settled.safety_budget_micros)),
-        "CRP-Safety-Budget-Warning": warning_of(Micros(settled.session_budget_micros)),
+        "CRP-Safety-Budget-Warning": budget_warning(Micros(settled.session_budget_micros)),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
         "CRP-Provenance-Window-Lineage": settled.lineage_text or lineage_text(settled.lineage),

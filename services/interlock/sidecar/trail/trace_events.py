@@ -37,12 +37,12 @@ def facts_retrieved(facts: Sequence[common_pb2.Fact], report: dpe_pb2.Report) ->
 
 
 def _name(given: str) -> str:
-    """Return a caller's name for a fact where it is one word; a name that could be a text is told by its hash."""
+    """Return a caller's name for a fact where it is one word; a name that could be a text is replaced by its hash."""
     return given if _ID.fullmatch(given) else hash_of(given)
 
 
 def loop_iteration(phase: str, iteration: int, budget: Micros) -> audit_pb2.NewEvent:
-    """A reflexive answer goes on to its next pass; what it may cost is spent from this budget (SPEC-008 §5)."""
+    """A reflexive answer enters its next pass; its possible cost comes from this budget (SPEC-008 §5)."""
     return event("AGENT_LOOP_ITERATION", INFO, phase=phase, iteration=iteration, budget_remaining=as_decimal(budget))
 
 
@@ -56,7 +56,7 @@ def tool_calls(answer: Completion, body: Mapping[str, Any]) -> list[audit_pb2.Ne
 def _results(
     messages: Sequence[Mapping[str, Any]], declared: frozenset[str] | set[str]
 ) -> Iterator[audit_pb2.NewEvent]:
-    """Yield what came back since the model last spoke; earlier results were told with an earlier window."""
+    """Yield what came back since the model last spoke; earlier results belong to an earlier window."""
     spoke = max((at for at, message in enumerate(messages) if message["role"] == "assistant"), default=-1)
     if spoke < 0:
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -11,23 +12,39 @@ import pytest
 from interlock.audit import requests
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken
-from interlock.audit.store.log_memory import MemoryLog
+from interlock.audit.store.log_sql import SqliteLog
 from interlock.domain.chain.chain import EventRecord, Integrity
-from tests.support.audit.audit import KEYRING, Ticking, build, event, hash_of, session_id, window, window_id
+from tests.support.audit.audit import (
+    KEYRING,
+    Attacker,
+    Ticking,
+    build,
+    event,
+    hash_of,
+    session_id,
+    temporary_log,
+    window,
+    window_id,
+)
 
 SEALER = Sealer(KEYRING, Ticking(), os.urandom)
 
 
-def seal(log: MemoryLog, number: int, parent: str, *, verified):
+@pytest.fixture
+def log() -> Iterator[SqliteLog]:
+    with temporary_log() as made:
+        yield made
+
+
+def seal(log: SqliteLog, number: int, parent: str, *, verified):
     draft = requests.draft(window(number, parent))
     [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=verified)])
     return outcome
 
 
 @pytest.mark.req("PRV-2")
-def test_records_that_came_between_check_and_commit_are_checked_too():
+def test_records_that_came_between_check_and_commit_are_checked_too(log):
     """The head moved by honest records: the window is sealed behind them, and the verdict holds for all."""
-    log = MemoryLog()
     [tip] = build(log, 1)
     verified = log.chain(session_id()).head
     log.commit([partial(SEALER.record, session_id=session_id(), window_id="", notes=requests.notes([event()]))])
@@ -39,9 +56,8 @@ def test_records_that_came_between_check_and_commit_are_checked_too():
 
 
 @pytest.mark.req("PRV-2")
-def test_a_forged_record_between_check_and_commit_is_found():
+def test_a_forged_record_between_check_and_commit_is_found(log):
     """The verdict of the check does not carry over to records that it has not seen."""
-    log = MemoryLog()
     [tip] = build(log, 1)
     verified = log.chain(session_id()).head
     forged = EventRecord(session_id(), 4, "", "SAFETY_HALT", 5, "2026-05-25T10:00:00Z", "{}", 1, hash_of(4))
@@ -54,18 +70,16 @@ def test_a_forged_record_between_check_and_commit_is_found():
     assert len(log.chain(session_id()).windows) == 1
 
 
-def test_a_duplicate_whose_key_is_gone_is_refused():
+def test_a_duplicate_whose_key_is_gone_is_refused(log):
     """Its unchained HMAC cannot be told any more, so nothing is said."""
-    log = MemoryLog()
     build(log, 1)
     stored = log.chain(session_id()).windows[0]
     draft = replace(requests.draft(window(1, events=[])), request_hash=stored.request_hash)
 
-    def swapped(writing):
-        writing.state.windows[window_id(1)] = replace(stored, key_version=9)
-        return SEALER.seal(writing, draft, verified=log.chain(session_id()).head)
+    with Attacker(log.path) as attack:
+        attack("UPDATE windows SET key_version = 9 WHERE window_id = ?", window_id(1))
 
-    [outcome] = log.commit([swapped])
+    [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=log.chain(session_id()).head)])
 
     assert isinstance(outcome.error, ChainBroken)
     assert outcome.error.fault.reason == "KEY_UNKNOWN"

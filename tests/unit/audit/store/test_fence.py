@@ -11,7 +11,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.sealing.seal import Note, Sealer
 from interlock.audit.store.fence import CHAIN_TRUNCATED, Acknowledging, Fence, Fenced, Lost
 from interlock.audit.store.log import StoreFailed
-from interlock.audit.store.log_memory import MemoryLog
+from interlock.audit.store.log_sql import SqliteLog
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.merkle.entries import LOG_SESSION
 from interlock.runtime import failpoints
@@ -43,11 +43,11 @@ def touch(writing) -> None:
 
 
 @pytest.mark.req("AUD-6")
-def test_an_acknowledgement_that_is_not_durable_opens_nothing():
+def test_an_acknowledgement_that_is_not_durable_opens_nothing(tmp_path):
     """The works behind it in the same transaction passed; it failed, and the loss still stands, to be accepted again."""
     fence = Fence()
     fence.lose(LOST)
-    fenced = Fenced(MemoryLog(), fence)
+    fenced = Fenced(SqliteLog(tmp_path / "audit.db"), fence)
     failpoints.configure("audit.before_commit:error@1")
 
     with pytest.raises(Exception, match="FAILPOINT"):

@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import pytest
 
-from interlock.audit.store.log_memory import MemoryLog
 from interlock.domain.chain.chain import (
     EventRecord,
     Fault,
@@ -26,7 +25,7 @@ from interlock.domain.chain.chain import (
     window_hmac,
 )
 from interlock.domain.errors import Refused
-from tests.support.audit.audit import build, hash_of, keys, session_id, window_id
+from tests.support.audit.audit import build, hash_of, keys, session_id, temporary_log, window_id
 
 KEY = bytes(range(32))
 SESSION = "crp_sess_0123456789abcdef0123456789abcdef"
@@ -152,9 +151,9 @@ def test_a_parent_that_could_be_several_or_none_is_refused(parents):
 
 
 def a_chain(windows: int = 3):
-    log = MemoryLog()
-    build(log, windows)
-    return log.chain(session_id())
+    with temporary_log() as log:
+        build(log, windows)
+        return log.chain(session_id())
 
 
 def check(windows, events):

@@ -10,9 +10,9 @@ from interlock.domain.dag.lineage import (
     NO_HISTORY,
     Degradation,
     Step,
-    degradation_of,
-    history_of,
-    steps_of,
+    as_steps,
+    find_degradation,
+    trace_history,
 )
 from tests.support.session.sessions import node, window_id
 
@@ -63,14 +63,14 @@ NESTED = [
 )
 def test_parallel_windows_stand_in_brackets(steps, places, lineage, quality):
     """As SPEC-004 Appendix A writes it: threads with their own arrows, one bracket per level of quality."""
-    found = history_of(steps, places)
+    found = trace_history(steps, places)
 
     assert (found.lineage_text, found.quality_text) == (lineage, quality)
 
 
 def test_windows_that_did_not_lead_here_are_left_out():
     """A sibling and its line are no part of a window's history."""
-    found = history_of(APPENDIX_A, [2])
+    found = trace_history(APPENDIX_A, [2])
 
     assert (found.lineage, found.tiers) == (("w1", "w2b"), ("A", "A"))
 
@@ -78,7 +78,7 @@ def test_windows_that_did_not_lead_here_are_left_out():
 @pytest.mark.req("DAG-11")
 def test_every_ancestor_stands_after_its_own_parents():
     """The list of ids can be read from left to right."""
-    lineage = history_of(NESTED, [6]).lineage
+    lineage = trace_history(NESTED, [6]).lineage
 
     assert sorted(lineage) == sorted(each.window_id for each in NESTED)
     for each in NESTED:
@@ -90,15 +90,15 @@ def test_a_parallel_lineage_beyond_the_bound_has_no_text():
     wide = [step("r", 1, "A"), *(step(f"c{n}", 2, "B", 0) for n in range(LONGEST_TEXT))]
     wide.append(step("e", 3, "B", *range(1, LONGEST_TEXT + 1)))
     line = [step(f"w{n}", n, "A", *([n - 2] if n > 1 else [])) for n in range(1, 1001)]
-    found = history_of(wide, [len(wide) - 1])
+    found = trace_history(wide, [len(wide) - 1])
 
     assert (found.lineage_text, len(found.lineage)) == ("", LONGEST_TEXT + 2)
-    assert history_of(line, [999]).lineage_text.endswith("w999 -> w1000")
+    assert trace_history(line, [999]).lineage_text.endswith("w999 -> w1000")
 
 
 def test_nothing_has_no_history():
     """Before the first window there is none."""
-    assert history_of([], []) == NO_HISTORY
+    assert trace_history([], []) == NO_HISTORY
 
 
 def test_nodes_are_steps_whose_parents_are_places():
@@ -109,11 +109,11 @@ def test_nodes_are_steps_whose_parents_are_places():
         node(3, 1, number=2),
         node(4, 3, number=3, pattern=FAN_IN),
     )
-    steps = steps_of(nodes)
+    steps = as_steps(nodes)
 
     assert [each.parents for each in steps] == [(), (0,), (0,), (2,)]
     assert (steps[1].status, steps[1].pattern, steps[3].number) == ("FAILED", FAN_OUT, 3)
-    assert history_of(steps, [3]).lineage == (window_id(1), window_id(3), window_id(4))
+    assert trace_history(steps, [3]).lineage == (window_id(1), window_id(3), window_id(4))
 
 
 @pytest.mark.req("DAG-8")
@@ -138,4 +138,4 @@ def test_nodes_are_steps_whose_parents_are_places():
 )
 def test_the_end_of_a_path_shows_its_degradation(tiers, found):
     """The four patterns of SPEC-004 §13.2, and what is none of them."""
-    assert degradation_of(tiers) is found
+    assert find_degradation(tiers) is found

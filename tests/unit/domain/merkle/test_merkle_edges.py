@@ -16,8 +16,8 @@ from interlock.domain.merkle.tree import (
     consistency_proof,
     inclusion_proof,
     leaf_hash,
+    merkle_root,
     node_hash,
-    root_of,
     tree_root,
     verify_consistency,
     verify_inclusion,
@@ -74,7 +74,7 @@ def test_leaves_and_nodes_are_hashed_with_their_own_prefix():
     """RFC 6962 §2.1: 0x00 before an entry, 0x01 before two hashes."""
     assert leaf_hash(b"entry") == sha256(b"\x00entry").digest()
     assert node_hash(b"left", b"right") == sha256(b"\x01leftright").digest()
-    assert sha256(b"").digest() == EMPTY_ROOT == root_of([]) == tree_root(0, node) == Frontier().root()
+    assert sha256(b"").digest() == EMPTY_ROOT == merkle_root([]) == tree_root(0, node) == Frontier().root()
 
 
 @pytest.mark.req("AUD-6")

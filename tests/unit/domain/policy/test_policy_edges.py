@@ -19,7 +19,7 @@ CASES = [
     ("\t ", "EMPTY", "the policy is empty", "0", "a directive", "", ""),
     ("a" * 8193, "TOO_LONG", "a policy has at most 8192 bytes, this one has 8193 characters", "8192", "at most 8192 bytes",
      "8193 characters", ""),
-    ("halt-on HIGH\u00e9", "NOT_ASCII", "only ASCII may stand in a policy, character 12 is none", "12", "ASCII", "U+00E9", ""),
+    ("halt-on HIGH\u00e9", "NOT_ASCII", "a policy is ASCII only; character 12 is not", "12", "ASCII", "U+00E9", ""),
     ("halt-on HIGH; HALT-ON medium", "DUPLICATE_DIRECTIVE", "duplicate directive halt-on at character 14", "14",
      "each directive once", "halt-on", ""),
     ("profile=medical;profile=medical", "DUPLICATE_DIRECTIVE", "duplicate directive profile at character 16", "16",

@@ -13,7 +13,7 @@ from interlock.domain.errors import Kind, Refused
 from interlock.domain.session import grant as grants
 from interlock.domain.session import token as tokens
 from interlock.domain.session.grant import Grant
-from interlock.domain.signed import encoded, mac_of
+from interlock.domain.signed import compute_mac, encoded
 from interlock.runtime.keys.derivation import GRANT, HMAC, SIGN, Keyring
 from tests.support.session.sessions import session_id
 from tests.unit.domain.session.test_token import KEY, TOKEN
@@ -45,7 +45,7 @@ def resigned(**changed) -> str:
     part = text.partition(".")[0]
     values = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))) | changed
     payload = encoded(json.dumps({name: value for name, value in values.items() if value is not ...}).encode())
-    return (payload + b"." + encoded(mac_of(grants._TAG, payload, KEY))).decode()
+    return (payload + b"." + encoded(compute_mac(grants._TAG, payload, KEY))).decode()
 
 
 @pytest.mark.req("AGT-2")

@@ -40,7 +40,7 @@ def _within(name: str, said: str, names: tuple[str, ...]) -> bool:
 
 
 def read(text: str, asked: str = "") -> Subjects:
-    return subjects(claims(text), {0: text}, asked=asked)
+    return subjects(claims(text), {0: text}, sub_query=asked)
 
 
 def apart(one: str, other: str, *, asked: tuple[str, str] = ("", "")) -> bool:

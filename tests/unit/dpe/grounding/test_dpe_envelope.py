@@ -10,7 +10,7 @@ from nupunkt import sent_spans
 
 from interlock.domain.errors import Kind, Refused
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.envelope import Envelope, checked, cut, etag, quality_tier
+from interlock.dpe.grounding.envelope import Envelope, check_facts, cut, etag, quality_tier
 from tests.support.dpe import WordInference
 
 TWIN = WordInference()
@@ -90,7 +90,7 @@ async def test_collected_units_stand_in_their_order():
 def test_facts_outside_the_interface_are_refused(fact, reason):
     """A-40 and the bounds of the proto."""
     with pytest.raises(Refused) as refused:
-        checked([fact], max_facts=5)
+        check_facts([fact], max_facts=5)
 
     assert (refused.value.kind, refused.value.reason) == (Kind.INVALID, reason)
 
@@ -98,9 +98,9 @@ def test_facts_outside_the_interface_are_refused(fact, reason):
 def test_too_many_or_equal_facts_are_refused():
     """None is dropped to make the rest fit, and an id names one fact."""
     with pytest.raises(Refused, match="FACT_LIMIT_EXCEEDED"):
-        checked(facts("a", "b", "c"), max_facts=2)
+        check_facts(facts("a", "b", "c"), max_facts=2)
     with pytest.raises(Refused, match="DUPLICATE_FACT_ID"):
-        checked([Fact("f", "a", 0.5), Fact("f", "b", 0.5)], max_facts=2)
+        check_facts([Fact("f", "a", 0.5), Fact("f", "b", 0.5)], max_facts=2)
 
 
 @pytest.mark.req("DPE-20")

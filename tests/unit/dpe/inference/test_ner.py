@@ -14,9 +14,9 @@ from interlock.dpe.inference.ner import (
     PLAIN,
     UPPER,
     TokenWindow,
-    case_of,
     names_in,
     token_types,
+    word_case,
 )
 
 LABELS = ("O", "B-PERSON", "I-PERSON", "B-ORG", "I-ORG")
@@ -43,7 +43,7 @@ def window(*labels: str) -> TokenWindow:
 )  # fmt: skip
 def test_the_case_of_a_word_is_one_of_four(word, case):
     """Capitals of any alphabet count, digits do not."""
-    assert case_of(word) == case
+    assert word_case(word) == case
 
 
 def test_every_token_of_a_word_has_the_case_of_the_word():

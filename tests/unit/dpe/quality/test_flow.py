@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from interlock.dpe.quality.flow import FlowSignals, closing, flow, has_transition, opening, weights
-from interlock.dpe.quality.register import Register, Voice, consistency, register_of
-from interlock.dpe.quality.topics import continuity, topics_of
+from interlock.dpe.quality.register import Register, Voice, consistency, text_register
+from interlock.dpe.quality.topics import continuity, main_topics
 
 PRIOR = Register(sentence_length=20.0, word_length=5.0, passive_ratio=0.30, persons=frozenset({"you"}))
 
@@ -66,8 +66,8 @@ def test_a_register_is_over_all_sentences():
     """Means over the text, and nothing of a text without words."""
     voices = [Voice(4, 16, True, frozenset({"we"})), Voice(6, 44, False, frozenset()), Voice(0, 0, False, frozenset())]
 
-    assert register_of(voices) == Register(5.0, 6.0, 0.5, frozenset({"we"}))
-    assert register_of([Voice(0, 0, False, frozenset())]) is None
+    assert text_register(voices) == Register(5.0, 6.0, 0.5, frozenset({"we"}))
+    assert text_register([Voice(0, 0, False, frozenset())]) is None
 
 
 @pytest.mark.req("DPE-9")
@@ -106,7 +106,7 @@ def test_topics_are_the_five_most_named_clusters():
     """By how often their head is named, then by who came first."""
     named = [("system", "ai system"), ("act", "act"), ("system", "high-risk system"), ("system", "ai system"), ("log", "log"), ("duty", "duty"), ("fine", "fine"), ("year", "year")]  # fmt: skip
 
-    assert topics_of(named) == (
+    assert main_topics(named) == (
         ("system", "ai system"),
         ("act", "act"),
         ("log", "log"),

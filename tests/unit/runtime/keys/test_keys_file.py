@@ -26,7 +26,7 @@ LONG_AGO, FAR_AWAY = 1_000_000_000_000_000, 4_000_000_000_000_000
 
 
 def written(path, masters: Masters):
-    keys_file.write(path, keys_file.text_of(masters))
+    keys_file.write(path, keys_file.as_yaml(masters))
     return path
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from interlock.domain.errors import Refused
-from interlock.runtime.settings.model import Settings, load, unknown_variables, without_password
+from interlock.runtime.settings.loading import load, unknown_variables
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.values import without_password
 from tests.support.texts.canary import MASTER_KEY, found_in
 
 

@@ -7,7 +7,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from interlock.domain.errors import Refused, invalid
-from interlock.runtime.settings.rereading import LARGEST_BYTES, Reread, content_of
+from interlock.runtime.settings.rereading import LARGEST_BYTES, Reread, read_content
 
 
 def number(contents) -> int:
@@ -78,12 +78,12 @@ def test_a_secret_that_everybody_may_read_or_change_is_none(path, mode, refused)
     path.chmod(mode)
     if refused:
         with pytest.raises(Refused, match="KEY_FILE_EXPOSED"):
-            content_of(path, secret=True)
+            read_content(path, secret=True)
     else:
-        assert content_of(path, secret=True) == b"1"
+        assert read_content(path, secret=True) == b"1"
 
 
 def test_a_folder_is_no_file(tmp_path):
     """Nor is a device or a pipe."""
     with pytest.raises(Refused, match="FILE_UNREADABLE"):
-        content_of(tmp_path)
+        read_content(tmp_path)

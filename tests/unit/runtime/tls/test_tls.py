@@ -12,11 +12,11 @@ from interlock.runtime.rpc.callers import CALLERS, MEMBERS, Gate
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.fronts import open_front_tls
 from interlock.runtime.tls.mutual import (
-    certificates_of,
     check_time,
-    identity_of,
     is_loopback,
     open_tls,
+    read_certificates,
+    read_identity,
     require_private,
 )
 from tests.support.paths import ROOT
@@ -31,7 +31,7 @@ def held(tmp_path_factory):
 
 
 def identity(held, *, chain="session.pem", key="session.key", ca="ca.pem", domain="interlock"):
-    return identity_of(*((held / name).read_bytes() for name in (chain, key, ca)), domain)
+    return read_identity(*((held / name).read_bytes() for name in (chain, key, ca)), domain)
 
 
 def test_a_certificate_of_ours_names_its_service(held):
@@ -43,7 +43,7 @@ def test_a_certificate_of_ours_names_its_service(held):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"key": "audit.key"}, "not that of the certificate"),
+        ({"key": "audit.key"}, "does not belong to the certificate"),
         ({"chain": "session.key"}, "no certificates in PEM"),
         ({"key": "session.pem"}, "no private key in PEM"),
         ({"ca": "audit.pem"}, "does not lead to an authority"),
@@ -71,7 +71,7 @@ def test_an_expired_certificate_is_refused(tmp_path):
     """At start; in a running process the one before stays."""
     held = a_mesh_of_certificates(tmp_path)
     issue(held, "old", [uri("session"), dns("session")], days=0)
-    leaf = certificates_of((held / "old.pem").read_bytes(), "tls_cert_file")[0]
+    leaf = read_certificates((held / "old.pem").read_bytes(), "tls_cert_file")[0]
     check_time(leaf, now=leaf.not_valid_after_utc - dt.timedelta(seconds=1))
 
     for late in (dt.timedelta(seconds=1), -dt.timedelta(days=2)):

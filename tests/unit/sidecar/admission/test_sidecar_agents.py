@@ -19,6 +19,7 @@ from interlock.sidecar.admission import agents
 from interlock.sidecar.admission.agents import CallerAgents
 from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import ApiKeys
+from interlock.sidecar.peers import Peers
 
 CALLER = ApiKeys(None).caller(["Bearer orch-key"])
 OTHER = ApiKeys(None).caller(["Bearer legal-key"])
@@ -52,7 +53,8 @@ class Clock:
 
 def known_to(registry: Registry, clock: Clock, **settings) -> CallerAgents:
     others = {"session": SessionServiceServicer(), "dpe": DpeServiceServicer(), "audit": AuditServiceServicer()}
-    return CallerAgents(Settings(**settings), Mesh.local(policy=registry, **others), clock)
+    limits = Settings(**settings)
+    return CallerAgents(limits, Peers.over(Mesh.local(policy=registry, **others), limits).policy, clock)
 
 
 def orchestrator(**more) -> policy_pb2.Agent:

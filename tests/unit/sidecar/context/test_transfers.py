@@ -17,8 +17,8 @@ from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.envelope import CallEvidence, ContextOptions
-from interlock.sidecar.call.results import AnswerSource
 from interlock.sidecar.context import packing
+from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.context.packing import TransferredContext
 from interlock.sidecar.context.transfer import SUMMARISE, Transferred, Transfers
 from interlock.sidecar.openai import chat, completion

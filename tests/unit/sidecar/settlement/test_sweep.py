@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from types import SimpleNamespace
 
 import pytest
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.runtime.settings.model import Settings
+from interlock.sidecar.peers import AuditPeer, SessionPeer
 from interlock.sidecar.settlement import sweep
 from interlock.sidecar.settlement.sweep import Sweep
 
@@ -51,10 +50,7 @@ def services() -> Services:
 
 @pytest.fixture
 async def swept(services):
-    made = Sweep(
-        Settings(token_lifetime_s=60), SimpleNamespace(audit=services, session=services), restoring=restoring,
-        busy={"busy"},
-    )  # fmt: skip
+    made = Sweep(60, AuditPeer(services, 5), SessionPeer(services, 5), restoring=restoring, busy={"busy"})
     for name in ("one", "two", "three"):
         made.verified(name, time.monotonic() - 1)
     yield made

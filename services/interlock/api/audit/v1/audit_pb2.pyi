@@ -10,6 +10,7 @@ from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from interlock.api.common.v1 import common_pb2 as _common_pb2
 from interlock.api.dpe.v1 import dpe_pb2 as _dpe_pb2
+from interlock.api.session.v1 import session_pb2 as _session_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -18,6 +19,11 @@ if sys.version_info >= (3, 11):
     from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -201,6 +207,7 @@ class AppendRequest(_message.Message):
     HELD_FIELD_NUMBER: _builtins.int
     HOLD_S_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session."""
     window_id: _builtins.str
@@ -215,8 +222,22 @@ class AppendRequest(_message.Message):
     """Charge, millionths."""
     status: _builtins.str
     """COMPLETED, HALTED or HELD."""
-    settle_json: _builtins.str
-    """What CommitWindow needs again on replay, as a JSON object."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self) -> _builtins.str:
+        """Replaced by settlement: the same as a JSON object, from a sidecar that knows no settlement. It is read where settlement is
+        absent, or holds a field that this version does not know. A sidecar sends both as long as there may be an audit service that
+        does not know settlement: that one would take an empty text for an empty object and seal the window without its settlement.
+        """
+
+    @settle_json.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self, value: _builtins.str) -> None:
+        """Replaced by settlement: the same as a JSON object, from a sidecar that knows no settlement. It is read where settlement is
+        absent, or holds a field that this version does not know. A sidecar sends both as long as there may be an audit service that
+        does not know settlement: that one would take an empty text for an empty object and seal the window without its settlement.
+        """
+
     content: _builtins.str
     """What the window says, to compare later windows with; kept encrypted, outside the chain. Empty when it is not released."""
     pattern: _builtins.str
@@ -247,6 +268,13 @@ class AppendRequest(_message.Message):
     def deferred_facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """Facts that did not fit, for the windows that continue this one; kept encrypted with the content (SPEC-004 §5.2)."""
 
+    @_builtins.property
+    def settlement(self) -> _session_pb2.CommitWindowRequest:
+        """What CommitWindow is asked after the seal, and again on replay; without hmac and timestamp, which come from the seal. Upgrade the
+        audit service before sidecars that know more fields of it: a field that it does not know is refused with INVALID_ARGUMENT
+        (INVALID_FIELD) unless settle_json holds it.
+        """
+
     def __init__(
         self,
         *,
@@ -268,10 +296,11 @@ class AppendRequest(_message.Message):
         held: _builtins.bytes = ...,
         hold_s: _builtins.int = ...,
         policy_hash: _builtins.str = ...,
+        settlement: _session_pb2.CommitWindowRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report", "settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "content", b"content", "deferred_facts", b"deferred_facts", "events", b"events", "held", b"held", "hold_s", b"hold_s", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "report", b"report", "response_hash", b"response_hash", "risk_level", b"risk_level", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -673,6 +702,7 @@ class GetWindowResponse(_message.Message):
     STATUS_FIELD_NUMBER: _builtins.int
     SETTLE_JSON_FIELD_NUMBER: _builtins.int
     TRAIL_ID_FIELD_NUMBER: _builtins.int
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     window_number: _builtins.int
     """Position, from 1."""
@@ -688,13 +718,25 @@ class GetWindowResponse(_message.Message):
     """Charge, millionths."""
     status: _builtins.str
     """COMPLETED, HALTED or HELD."""
-    settle_json: _builtins.str
-    """As sealed."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self) -> _builtins.str:
+        """Replaced by settlement: the same as stored, a JSON object. Read it where settlement is absent."""
+
+    @settle_json.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self, value: _builtins.str) -> None:
+        """Replaced by settlement: the same as stored, a JSON object. Read it where settlement is absent."""
+
     trail_id: _builtins.str
     """Id of the record."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Parents' ids."""
+
+    @_builtins.property
+    def settlement(self) -> _session_pb2.CommitWindowRequest:
+        """What CommitWindow was asked, without hmac and timestamp. Absent where this version cannot read all of what is stored."""
 
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
@@ -713,11 +755,12 @@ class GetWindowResponse(_message.Message):
         status: _builtins.str = ...,
         settle_json: _builtins.str = ...,
         trail_id: _builtins.str = ...,
+        settlement: _session_pb2.CommitWindowRequest | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "hmac", b"hmac", "parent_ids", b"parent_ids", "refusal", b"refusal", "response_hash", b"response_hash", "risk_level", b"risk_level", "settle_json", b"settle_json", "status", b"status", "timestamp", b"timestamp", "trail_id", b"trail_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charge_micros", b"charge_micros", "hmac", b"hmac", "parent_ids", b"parent_ids", "refusal", b"refusal", "response_hash", b"response_hash", "risk_level", b"risk_level", "settle_json", b"settle_json", "settlement", b"settlement", "status", b"status", "timestamp", b"timestamp", "trail_id", b"trail_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1139,6 +1182,7 @@ class TreeStep(_message.Message):
     SETTLE_JSON_FIELD_NUMBER: _builtins.int
     HMAC_FIELD_NUMBER: _builtins.int
     TIMESTAMP_FIELD_NUMBER: _builtins.int
+    SETTLEMENT_FIELD_NUMBER: _builtins.int
     position: _builtins.int
     """Position in the Merkle log: the order of all steps."""
     session_id: _builtins.str
@@ -1149,12 +1193,26 @@ class TreeStep(_message.Message):
     """Event type: SESSION_CREATED, WINDOW_SEALED, WINDOW_FAILED, SUB_AGENT_STARTED, DELEGATION_GRANTED, SESSION_TERMINATED, …"""
     data_json: _builtins.str
     """Key fields, canonical JSON."""
-    settle_json: _builtins.str
-    """Of a sealed window: what CommitWindow was asked, as JSON; else empty."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self) -> _builtins.str:
+        """Replaced by settlement. Of a sealed window: the same as stored, a JSON object; else empty. Read it where settlement is absent."""
+
+    @settle_json.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def settle_json(self, value: _builtins.str) -> None:
+        """Replaced by settlement. Of a sealed window: the same as stored, a JSON object; else empty. Read it where settlement is absent."""
+
     hmac: _builtins.str
     """Of a sealed window: its HMAC; else empty."""
     timestamp: _builtins.str
     """Time, ISO 8601 in UTC; of a sealed window the time of the seal."""
+    @_builtins.property
+    def settlement(self) -> _session_pb2.CommitWindowRequest:
+        """Of a sealed window: what CommitWindow was asked, without hmac and timestamp. Absent where this version cannot read all of what
+        is stored, and in a record of more than 1 MiB.
+        """
+
     def __init__(
         self,
         *,
@@ -1166,10 +1224,11 @@ class TreeStep(_message.Message):
         settle_json: _builtins.str = ...,
         hmac: _builtins.str = ...,
         timestamp: _builtins.str = ...,
+        settlement: _session_pb2.CommitWindowRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["settlement", b"settlement"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_json", b"data_json", "event_type", b"event_type", "hmac", b"hmac", "position", b"position", "session_id", b"session_id", "settle_json", b"settle_json", "timestamp", b"timestamp", "window_id", b"window_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_json", b"data_json", "event_type", b"event_type", "hmac", b"hmac", "position", b"position", "session_id", b"session_id", "settle_json", b"settle_json", "settlement", b"settlement", "timestamp", b"timestamp", "window_id", b"window_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -421,6 +421,7 @@ class StartSessionRequest(_message.Message):
     DATA_RESIDENCY_FIELD_NUMBER: _builtins.int
     SAFETY_MODE_FIELD_NUMBER: _builtins.int
     CEILING_MICROS_FIELD_NUMBER: _builtins.int
+    FIRST_WINDOW_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id, at most 128 characters."""
     policy_text: _builtins.str
@@ -443,6 +444,12 @@ class StartSessionRequest(_message.Message):
     def agent(self) -> Global___AgentTerms:
         """What the agent may do."""
 
+    @_builtins.property
+    def first_window(self) -> Global___OpenWindowRequest:
+        """Takes the lease of the first window in the same call. Its token is empty: the session is the one that starts. Absent:
+        no window is opened.
+        """
+
     def __init__(
         self,
         *,
@@ -456,10 +463,11 @@ class StartSessionRequest(_message.Message):
         data_residency: _builtins.str = ...,
         safety_mode: _builtins.str = ...,
         ceiling_micros: _builtins.int | None = ...,
+        first_window: Global___OpenWindowRequest | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "first_window", b"first_window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "data_residency", b"data_residency", "grant", b"grant", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
     _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015
@@ -476,6 +484,7 @@ class StartSessionResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     TOKEN_FIELD_NUMBER: _builtins.int
     RECORD_JSON_FIELD_NUMBER: _builtins.int
+    FIRST_WINDOW_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for its first window."""
@@ -484,6 +493,10 @@ class StartSessionResponse(_message.Message):
     @_builtins.property
     def session(self) -> Global___Session:
         """The new session."""
+
+    @_builtins.property
+    def first_window(self) -> Global___OpenWindowResponse:
+        """The lease of the first window, or why it was refused; the session stands either way. Set when first_window was asked for."""
 
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
@@ -495,11 +508,12 @@ class StartSessionResponse(_message.Message):
         session: Global___Session | None = ...,
         token: _builtins.str = ...,
         record_json: _builtins.str = ...,
+        first_window: Global___OpenWindowResponse | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "session", b"session"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["first_window", b"first_window", "refusal", b"refusal", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["record_json", b"record_json", "refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_window", b"first_window", "record_json", b"record_json", "refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,7 +8,7 @@ import pytest
 
 from interlock.domain.budget import FULL
 from interlock.domain.chain.chain import EventRecord
-from interlock.domain.chain.chain_state import WHOLE, ChainState, lowered_to, standing_of
+from interlock.domain.chain.chain_state import WHOLE, ChainState, cascaded_budget
 
 
 def event(kind: str, window: str = "", **data: object) -> EventRecord:
@@ -23,9 +23,9 @@ def test_the_standing_is_the_lowest_cascade_and_every_other_window_that_was_seal
         event("SAFETY_BUDGET_CASCADED", after="0.953217"), event("WINDOW_FAILED", "c"), event("BREAKER_TRANSITION", after="0.10"),
     ]  # fmt: skip
 
-    assert standing_of(events, besides="b") == ChainState(600_000, 1)
-    assert standing_of(events) == ChainState(600_000, 2)
-    assert standing_of([]) == WHOLE == ChainState(1_000_000, 0)
+    assert ChainState.from_events(events, excluding="b") == ChainState(600_000, 1)
+    assert ChainState.from_events(events) == ChainState(600_000, 2)
+    assert ChainState.from_events([]) == WHOLE == ChainState(1_000_000, 0)
 
 
 @pytest.mark.req("BUD-4")
@@ -46,4 +46,4 @@ def test_the_standing_is_the_lowest_cascade_and_every_other_window_that_was_seal
 )
 def test_a_cascade_that_tells_no_budget_lowers_nothing(data, told):
     """It cannot be our own: what is no exact budget of a session is not compared with."""
-    assert lowered_to(data) == told
+    assert cascaded_budget(data) == told

@@ -1,0 +1,97 @@
+"""Writing to a session's chain: windows, events, and the deletion of a window's content."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from prometheus_client import Histogram
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.audit import requests
+from interlock.audit.requests import Draft, Note
+from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.readers import Readers
+from interlock.audit.sealing.seal import Sealed, Sealer
+from interlock.audit.store.log import Chain, Writing
+from interlock.domain import ids
+from interlock.domain.chain.chain import WINDOW_FAILED
+from interlock.domain.chain.chain_state import ChainState
+from interlock.domain.errors import conflict, invalid
+
+APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
+
+
+class SessionWriter:
+    """Seals windows and appends events through the appender: what it returns is durable."""
+
+    def __init__(
+        self, appender: Appender, sealer: Sealer, chains: VerifiedChains, readers: Readers, *,
+        require_anchored: Callable[[], None], admit: Callable[[Sequence[Note]], None],
+    ) -> None:  # fmt: skip
+        """*require_anchored* and *admit* refuse a window before it is sealed; *admit* runs in a reader thread."""
+        self._appender, self._sealer, self._chains, self._readers = appender, sealer, chains, readers
+        self._require_anchored, self._admit = require_anchored, admit
+
+    async def append(self, request: audit_pb2.AppendRequest) -> audit_pb2.AppendResponse:
+        """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
+        self._require_anchored()
+        with APPEND_SECONDS.time():
+            async with self._chains.reporting(request.session_id):
+                draft, chain = await self._readers.run(partial(self._prepare, request))
+                standing = ChainState.from_events(chain.events, excluding=draft.window_id)
+                seal = partial(self._sealer.seal, draft=draft, verified=chain.head)
+                sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
+                return sealed.message(standing)
+
+    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Chain]:
+        draft = requests.draft(request)
+        self._admit(draft.notes)
+        return draft, self._chains.load(draft.session_id)
+
+    async def record(self, request: audit_pb2.RecordRequest) -> audit_pb2.RecordResponse:
+        """Append events, to a broken chain too: recording hides no fault, and losing the record might."""
+        session_id = ids.check("crp_sess_", request.session_id)
+        window_id = request.window_id and ids.check("crp_win_", request.window_id)
+        notes = requests.notes(request.events)
+        if not notes:
+            raise invalid("NO_EVENTS", "there is nothing to record")
+        append = partial(
+            append_events,
+            sealer=self._sealer,
+            once=request.once,
+            session_id=session_id,
+            window_id=window_id,
+            notes=notes,
+        )
+        return audit_pb2.RecordResponse(sequence=await self._appender.submit(append, size=request.ByteSize()))
+
+    async def drop_content(self, request: audit_pb2.DropContentRequest) -> audit_pb2.DropContentResponse:
+        """Delete the text of a window that no one was given."""
+        drop = partial(
+            self._sealer.drop,
+            session_id=ids.check("crp_sess_", request.session_id),
+            window_id=ids.check("crp_win_", request.window_id),
+        )
+        return audit_pb2.DropContentResponse(dropped=await self._appender.submit(drop))
+
+
+def append_events(
+    writing: Writing, *, sealer: Sealer, once: bool, session_id: str, window_id: str, notes: Sequence[Note]
+) -> int:
+    """Append events and return the sequence of the session's last one; with *once*, skip those already there.
+
+    A window is sealed or it failed, never both: the log keeps whichever comes first.
+    """
+    failing = any(note.event_type == WINDOW_FAILED for note in notes)
+    if failing and window_id and writing.window(window_id) is not None:
+        raise conflict("WINDOW_SEALED", "this window is sealed already; it can no longer fail", window_id=window_id)
+    fresh = [note for note in notes if not (once and _holds(writing, session_id, window_id, note))]
+    if not fresh:
+        return writing.head(session_id)[0]
+    return sealer.record(writing, session_id, window_id, fresh)
+
+
+def _holds(writing: Writing, session_id: str, window_id: str, note: Note) -> bool:
+    return writing.has_event(session_id, window_id, note.event_type, note.data_json)

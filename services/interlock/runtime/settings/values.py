@@ -1,0 +1,100 @@
+"""Types of settings beyond the plain ones. Each type checks its values and has the text for an invalid one."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import AfterValidator, Field
+
+from interlock.domain.errors import Refused
+from interlock.domain.merkle.note import name_problem
+from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
+from interlock.runtime.egress.addresses import allowed_origins, check_url
+
+_REDIS_SCHEMES = ("redis://", "rediss://", "unix://", "sentinel://", "sentinels://", "memory://")
+
+
+def _matching(pattern: str, requirement: str) -> AfterValidator:
+    """Return the validator of texts that match *pattern* as a whole."""
+    compiled = re.compile(pattern)
+
+    def checked(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise ValueError(requirement)
+        return value
+
+    return AfterValidator(checked)
+
+
+def _starting_with(schemes: tuple[str, ...], requirement: str) -> AfterValidator:
+    """Return the validator of URLs that are empty or start with one of *schemes*."""
+
+    def checked(value: str) -> str:
+        if value and not value.startswith(schemes):
+            raise ValueError(requirement)
+        return value
+
+    return AfterValidator(checked)
+
+
+def _registered_domain(value: str) -> str:
+    canonical = canonical_domain(value)
+    if canonical is None:
+        raise ValueError(f"must be one of {', '.join(DOMAINS)}, or empty")
+    return canonical
+
+
+def _log_name(value: str) -> str:
+    if problem := name_problem(value):
+        raise ValueError(problem)
+    return value
+
+
+def _host_names(value: str) -> str:
+    hosts = [host.strip() for host in value.split(",") if host.strip()]
+    for host in hosts:
+        try:
+            check_url(f"https://{host}:443/", frozenset({(host.lower(), 443)}))
+        except Refused:
+            raise ValueError("must be host names separated by commas, such as reports.example.com") from None
+    return ",".join(dict.fromkeys(host.lower() for host in hosts))
+
+
+def _origins(value: str) -> str:
+    try:
+        allowed_origins(value)
+    except Refused:
+        raise ValueError("must be HOST:PORT entries separated by commas") from None
+    return value
+
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+Seconds = Annotated[float, Field(gt=0, le=3600)]
+HttpUrl = Annotated[str, _matching(r"(?:https?://[^\s/]+\S*)?", "must be a URL that starts with http:// or https://")]
+HostPort = Annotated[str, _matching(r"\S+:\d{1,5}", "must be HOST:PORT")]
+TritonAddress = Annotated[
+    str,
+    _matching(
+        r"(?:(?:grpcs://)?[^\s/:]+:\d{1,5}|(?:grpcs://)?\[[0-9a-fA-F:]+\]:\d{1,5})?",
+        "must be HOST:PORT or grpcs://HOST:PORT",
+    ),
+]
+RedisUrl = Annotated[
+    str, _starting_with(_REDIS_SCHEMES, "must start with redis://, rediss://, unix://, sentinel:// or memory://")
+]
+AuditUrl = Annotated[
+    str,
+    _starting_with(("sqlite:///", "postgresql://", "postgres://"), "must start with sqlite:/// or postgresql://"),
+]
+Region = Annotated[str, _matching(r"(?:[A-Z]{2})?", "must be two capital letters, such as EU, or empty")]
+AiDomain = Annotated[str, AfterValidator(_registered_domain)]
+LogName = Annotated[str, AfterValidator(_log_name)]
+HostNames = Annotated[str, AfterValidator(_host_names)]
+Origins = Annotated[str, AfterValidator(_origins)]
+
+
+def without_password(url: str) -> str:
+    """Return *url* with its user information and password parameters masked, for people and logs."""
+    shown = re.sub(r"(?<=://)[^/@\s]*@", "***@", url)
+    return re.sub(r"(?i)(?<=[?&])((?:ssl)?password)=[^&\s]*", r"\1=***", shown)

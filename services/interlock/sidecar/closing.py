@@ -1,0 +1,169 @@
+"""How a decided answer is closed: sealed in the audit chain, settled in the budget, and only then released (I3, I4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.common.v1 import common_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import OPEN_AT
+from interlock.domain.errors import Refused, conflict
+from interlock.runtime import failpoints
+from interlock.runtime.settings.model import Settings
+from interlock.runtime.telemetry import span
+from interlock.sidecar import requests
+from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.call import Run
+from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.peers import Peers, SealFailedError
+from interlock.sidecar.requests import DecidedAnswer
+from interlock.sidecar.settlement.effects import SettlementEffects
+from interlock.sidecar.settlement.leases import Leases
+from interlock.sidecar.settlement.recovery import Recovery
+from interlock.sidecar.trail import events, response_headers, trace_events
+from interlock.sidecar.verdict import depleted, refusal_of
+
+
+@dataclass(frozen=True)
+class Sealed:
+    """A window whose record is durable, and the settlement that the record names."""
+
+    decided: DecidedAnswer
+    commit: session_pb2.CommitWindowRequest
+    seal: audit_pb2.AppendResponse
+
+
+@dataclass(frozen=True)
+class Settled:
+    """A window that was charged. *decided* is what its budget still covers."""
+
+    sealed: Sealed
+    decided: DecidedAnswer
+    settlement: session_pb2.CommitWindowResponse
+
+
+@dataclass(frozen=True)
+class Governed:
+    """A call that was decided, sealed and settled. Only ``released`` gives its answer away."""
+
+    opened: session_pb2.OpenedWindow
+    decided: DecidedAnswer
+    settled: session_pb2.CommitWindowResponse
+    integrity: common_pb2.ChainIntegrity.ValueType
+    refusal: Refused | None
+    """Why the answer may not be released; ``None`` when it may."""
+
+    def released(self) -> Completion:
+        """Return the answer, or raise why it is not released."""
+        if self.refusal is not None:
+            raise self.refusal
+        return self.decided.answer
+
+
+@dataclass(frozen=True)
+class Closing:
+    """Seals, settles and releases."""
+
+    settings: Settings
+    peers: Peers
+    effects: SettlementEffects
+    leases: Leases
+    recovery: Recovery
+    base_url: str
+
+    async def seal(self, run: Run, admitted: Admitted, decided: DecidedAnswer) -> Sealed:
+        """Make the window's record durable, its charge in it.
+
+        While it is in doubt whether the record is durable, the lease stays taken. The call that finds it expired looks the
+        record up and settles it, so that no charge is lost between the two.
+        """
+        commit = requests.to_settle(admitted, run.call, decided)
+        hold = requests.to_hold(admitted, run.call, decided, seconds=self.settings.hold_expires_s)
+        record = requests.to_seal(admitted, decided, commit, self._events(run, admitted, decided, commit), hold)
+        await failpoints.reached("sidecar.before_seal")
+        try:
+            with span("crp.seal"):
+                seal = await self.peers.audit.append(record, run.deadline)
+        except SealFailedError as failed:
+            await self._not_sealed(run, admitted, failed)
+            raise failed.refused from None
+        reply = run.call.reply
+        reply.trail_uri = response_headers.trail_uri(self.base_url, seal.trail_id)
+        reply.set(response_headers.of_seal(seal, commit.window_id, self.base_url))
+        await failpoints.reached("sidecar.after_seal")
+        return Sealed(decided, requests.with_seal(commit, seal), seal)
+
+    async def _not_sealed(self, run: Run, admitted: Admitted, failed: SealFailedError) -> None:
+        reason = failed.refused.reason
+        if reason == "CHAIN_BROKEN":
+            run.call.reply.set({"CRP-Provenance-Chain-Integrity": "BROKEN"})
+        if not failed.in_doubt:
+            await self.leases.fail(admitted.opened, failed.refused, run.call.dispatch, dispatched=run.dispatched)
+        if reason == "CHAIN_CONFLICT":
+            # The store admitted what the chain is already past: it was set back.
+            await self.recovery.catch_up(admitted.opened.root_session_id)
+
+    def _events(
+        self, run: Run, admitted: Admitted, decided: DecidedAnswer, commit: session_pb2.CommitWindowRequest
+    ) -> list[audit_pb2.NewEvent]:
+        facts = trace_events.facts_retrieved(decided.context.envelope.facts, decided.report)
+        tools = trace_events.tool_calls(decided.answer, run.call.body)
+        return events.of_window(
+            opened=admitted.opened,
+            continuation_id=run.call.asked.continuation_id,
+            noted=[*facts, *run.noted, *tools],
+            report=decided.report,
+            decision=decided.decision,
+            report_uri=response_headers.report_uri(self.base_url, commit.window_id),
+            policy=admitted.policy,
+        )
+
+    async def settle(self, run: Run, admitted: Admitted, sealed: Sealed) -> Settled:
+        """Charge the sealed window, once per window id, and record what that moved. Only then may it be released."""
+        commit = sealed.commit
+        with span("crp.settle"):
+            settlement = await self.peers.session.commit_window(commit, run.deadline)
+        run.call.reply.set(
+            response_headers.of_settlement(settlement, commit.window_number, admitted.opened.max_windows)
+        )
+        await failpoints.reached("sidecar.after_settle")
+        await self.effects.record(settlement, commit, run.deadline)
+        return Settled(sealed, await self._halt_if_depleted(run, sealed, settlement), settlement)
+
+    async def _halt_if_depleted(
+        self, run: Run, sealed: Sealed, settlement: session_pb2.CommitWindowResponse
+    ) -> DecidedAnswer:
+        """Halt an answer that the settled budget no longer covers, even if it was to be delivered (I2)."""
+        decided, commit = sealed.decided, sealed.commit
+        if not decided.delivered or settlement.session_budget_micros > OPEN_AT:
+            return decided
+        report_uri = response_headers.report_uri(self.base_url, commit.window_id)
+        halt = events.safety_halt(decided.report, "SAFETY_BUDGET_DEPLETED", None, report_uri)
+        await self.peers.audit.record(commit.session_id, commit.window_id, [halt], run.deadline)
+        return replace(decided, decision=depleted(decided.decision))
+
+    async def release(self, run: Run, admitted: Admitted, settled: Settled) -> Governed:
+        """Return how the call ended. What is not released is not kept for later windows either."""
+        commit, integrity = settled.sealed.commit, settled.sealed.seal.integrity
+        refusal = refusal_of(
+            settled.decided.decision, settled.settlement, integrity, run.call.reply, self.base_url
+        ) or _decided_too_early(admitted, settled)
+        if refusal is not None and settled.sealed.decided.delivered:
+            await self.leases.forget(commit.session_id, commit.window_id)
+        await failpoints.reached("sidecar.before_release")
+        return Governed(admitted.opened, settled.decided, settled.settlement, integrity, refusal)
+
+
+def _decided_too_early(admitted: Admitted, settled: Settled) -> Refused | None:
+    """Refuse an answer whose session was rebuilt after the decision, which rested on a breaker that was less open."""
+    settlement = settled.settlement
+    before = settlement.transitions[0].from_state if settlement.transitions else settlement.breaker
+    if not settlement.duplicate or before <= admitted.breaker:
+        return None
+    return conflict(
+        "WINDOW_ALREADY_SETTLED",
+        "the session was rebuilt meanwhile, and the answer decided upon as if its breaker were less open; go on with the "
+        "token in CRP-Set-Session",
+        window_id=settled.sealed.commit.window_id,
+    )

@@ -1,0 +1,313 @@
+"""The four services as the sidecar calls them: one typed method for each call.
+
+Deadlines, retries and refusals live here. A call takes the time that its deadline leaves, at most the service's own limit; a
+write that is idempotent is tried again while its service cannot answer; a refusal in an answer is raised, and so is a call
+that fails, as a refusal that names the service. Nothing else in the sidecar holds a stub.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from interlock.api.audit.v1 import audit_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.api.policy.v1 import policy_pb2
+from interlock.api.session.v1 import session_pb2
+from interlock.domain.errors import Kind, Refused
+from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.settings.model import Settings
+from interlock.sidecar.call.deadline import Deadline, retry_idempotent
+
+if TYPE_CHECKING:
+    from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
+    from interlock.api.dpe.v1.dpe_pb2_grpc import DpeServiceAsyncStub
+    from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceAsyncStub
+    from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
+
+A = TypeVar("A", bound=Any)
+
+Method = Callable[..., Awaitable[A]]
+"""A method of a stub: called with a request and ``timeout``, seconds."""
+
+_IN_DOUBT = frozenset({"AUDIT_UNAVAILABLE", "DEADLINE_EXCEEDED", "INTERNAL", "FAILPOINT"})
+"""Failures after which a seal may be in the log all the same: no answer said whether it is."""
+
+
+class SealFailedError(Exception):
+    """A window was not acknowledged as sealed. *in_doubt*: it may be in the log all the same."""
+
+    def __init__(self, refused: Refused, *, in_doubt: bool) -> None:
+        super().__init__(refused.reason)
+        self.refused, self.in_doubt = refused, in_doubt
+
+
+class _Peer:
+    """Calls of one service, at most *timeout_s* seconds each."""
+
+    name: str
+
+    def __init__(self, timeout_s: float) -> None:
+        self.timeout_s = timeout_s
+
+    async def _call(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
+        """Return the answer. Without a deadline the call has the service's limit to itself."""
+        timeout_s = self.timeout_s if deadline is None else deadline.within(self.timeout_s)
+        return await call_service(self.name, self._send(method, request, timeout_s))
+
+    async def _call_until_done(self, method: Method[A], request: Any, deadline: Deadline | None) -> A:
+        """Return the answer to an idempotent request, asked again while the service cannot answer."""
+        return await retry_idempotent(lambda: self._call(method, request, deadline))
+
+    async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
+        """Return the answer as it came; a refusal in it is a value."""
+        return await method(request, timeout=timeout_s)
+
+
+class SessionPeer(_Peer):
+    """The session service: tokens, windows, budgets."""
+
+    name = "session"
+
+    def __init__(self, stub: SessionServiceAsyncStub, timeout_s: float) -> None:
+        super().__init__(timeout_s)
+        self._stub = stub
+
+    async def start(
+        self, request: session_pb2.StartSessionRequest, deadline: Deadline
+    ) -> session_pb2.StartSessionResponse:
+        """Start a session: a root, or a child under its grant."""
+        return await self._call(self._stub.StartSession, request, deadline)
+
+    async def open_window(self, request: session_pb2.OpenWindowRequest, deadline: Deadline) -> session_pb2.OpenedWindow:
+        """Verify a token and take the lease of the next window."""
+        return (await self._call(self._stub.OpenWindow, request, deadline)).window
+
+    async def commit_window(
+        self, request: session_pb2.CommitWindowRequest, deadline: Deadline
+    ) -> session_pb2.CommitWindowResponse:
+        """Settle a sealed window, once per window id."""
+        return await self._call_until_done(self._stub.CommitWindow, request, deadline)
+
+    async def fail_window(self, request: session_pb2.FailWindowRequest, deadline: Deadline) -> None:
+        """Leave a window behind as FAILED."""
+        await self._call(self._stub.FailWindow, request, deadline)
+
+    async def abandon_window(self, request: session_pb2.AbandonWindowRequest, deadline: Deadline | None = None) -> None:
+        """Give back the lease of a window that was never sealed."""
+        await self._call(self._stub.AbandonWindow, request, deadline)
+
+    async def acknowledge_moves(self, request: session_pb2.AcknowledgeMovesRequest) -> None:
+        """Say that what settlements moved is on record."""
+        await self._call(self._stub.AcknowledgeMoves, request, None)
+
+    async def get(
+        self, request: session_pb2.GetSessionRequest, deadline: Deadline | None = None
+    ) -> session_pb2.Session:
+        """Read a session by token or id."""
+        return (await self._call(self._stub.GetSession, request, deadline)).session
+
+    async def dag(self, request: session_pb2.GetDagRequest) -> Sequence[session_pb2.Session]:
+        """Read a session with its windows, and the sessions below it when asked."""
+        return (await self._call(self._stub.GetDag, request, None)).sessions
+
+    async def terminate(self, request: session_pb2.TerminateSessionRequest) -> session_pb2.Session:
+        """End a session for good."""
+        return (await self._call(self._stub.TerminateSession, request, None)).session
+
+    async def delegate(self, request: session_pb2.DelegateRequest, deadline: Deadline) -> session_pb2.DelegateResponse:
+        """Mint a grant for one child session."""
+        return await self._call(self._stub.Delegate, request, deadline)
+
+    async def read_grant(self, request: session_pb2.ReadGrantRequest, deadline: Deadline) -> session_pb2.Delegation:
+        """Verify a grant and tell what a child under it inherits."""
+        return (await self._call(self._stub.ReadGrant, request, deadline)).delegation
+
+    async def verify_results(
+        self, request: session_pb2.VerifyResultsRequest, deadline: Deadline
+    ) -> Sequence[session_pb2.SubAgentResult]:
+        """Tell whether results of sub-agents may be consumed by a session."""
+        return (await self._call(self._stub.VerifyResults, request, deadline)).results
+
+    async def restore_tree(
+        self, request: session_pb2.RestoreTreeRequest, deadline: Deadline
+    ) -> session_pb2.RestoreTreeResponse:
+        """Rebuild the sessions of a tree from what the audit chain says."""
+        return await self._call_until_done(self._stub.RestoreTree, request, deadline)
+
+    async def restore_trees(self, trees: Iterable[session_pb2.RestoreTreeRequest]) -> Sequence[Any]:
+        """Rebuild several trees, each by itself; each result is a value or a refusal of its own."""
+        request = session_pb2.RestoreTreesRequest(trees=trees)
+        return (await self._call(self._stub.RestoreTrees, request, None)).results
+
+
+class PolicyPeer(_Peer):
+    """The policy service: agent types, effective policies, decisions, approvals."""
+
+    name = "policy"
+
+    def __init__(self, stub: PolicyServiceAsyncStub, timeout_s: float) -> None:
+        super().__init__(timeout_s)
+        self._stub = stub
+
+    async def identify_agent(self, key_sha256: str, deadline: Deadline) -> policy_pb2.IdentifyAgentResponse:
+        """Return the agent type that a key is registered for."""
+        request = policy_pb2.IdentifyAgentRequest(api_key_sha256=key_sha256)
+        return await self._call(self._stub.IdentifyAgent, request, deadline)
+
+    async def resolve(self, request: policy_pb2.ResolveRequest, deadline: Deadline) -> policy_pb2.ResolveResponse:
+        """Join policy layers into the effective policy."""
+        return await self._call(self._stub.Resolve, request, deadline)
+
+    async def decide(self, request: policy_pb2.DecideRequest, deadline: Deadline) -> policy_pb2.Decision:
+        """Decide what happens to an analysed answer."""
+        return (await self._call(self._stub.Decide, request, deadline)).decision
+
+    async def verify_approval(
+        self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline
+    ) -> policy_pb2.VerifyApprovalResponse:
+        """Verify a reviewer's approval against what it is presented for."""
+        return await self._call(self._stub.VerifyApproval, request, deadline)
+
+
+class DpePeer(_Peer):
+    """The decision provenance engine."""
+
+    name = "dpe"
+
+    def __init__(self, stub: DpeServiceAsyncStub, timeout_s: float) -> None:
+        super().__init__(timeout_s)
+        self._stub = stub
+
+    async def analyze(self, request: dpe_pb2.AnalyzeRequest, deadline: Deadline) -> dpe_pb2.Report:
+        """Analyse an answer and return its report."""
+        return (await self._call(self._stub.Analyze, request, deadline)).report
+
+    async def check_summary(self, request: dpe_pb2.CheckSummaryRequest, deadline: Deadline) -> float:
+        """Return how faithful a summary is to its source, from 0 to 1."""
+        return (await self._call(self._stub.CheckSummary, request, deadline)).fidelity_score
+
+
+class AuditPeer(_Peer):
+    """The audit service: seals, events, contents, held answers."""
+
+    name = "audit"
+
+    def __init__(self, stub: AuditServiceAsyncStub, timeout_s: float) -> None:
+        super().__init__(timeout_s)
+        self._stub = stub
+
+    async def append(self, request: audit_pb2.AppendRequest, deadline: Deadline) -> audit_pb2.AppendResponse:
+        """Seal a window durably. Raises ``SealFailedError``, which says whether the seal may be in the log all the same."""
+        doubts: list[bool] = []
+
+        async def attempt() -> audit_pb2.AppendResponse:
+            try:
+                return await self._call(self._stub.Append, request, deadline)
+            except Refused as refused:
+                doubts.append(refused.reason in _IN_DOUBT)
+                raise
+
+        try:
+            return await retry_idempotent(attempt)
+        except Refused as refused:
+            raise SealFailedError(refused, in_doubt=any(doubts)) from None
+
+    async def record(
+        self,
+        session_id: str,
+        window_id: str,
+        events: Iterable[audit_pb2.NewEvent],
+        deadline: Deadline,
+        *,
+        once: bool = False,
+    ) -> None:
+        """Append events that belong to no seal; they are durable when this returns. *once*: no event is taken twice."""
+        request = audit_pb2.RecordRequest(session_id=session_id, window_id=window_id, events=events, once=once)
+        await self._call_until_done(self._stub.Record, request, deadline)
+
+    async def find_window(
+        self, session_id: str, window_id: str, deadline: Deadline | None = None
+    ) -> audit_pb2.GetWindowResponse | None:
+        """Return the seal of a window; ``None`` where it was never sealed."""
+        try:
+            return await self.get_window(session_id, window_id, deadline)
+        except Refused as refused:
+            if refused.kind is Kind.NOT_FOUND:
+                return None
+            raise
+
+    async def get_window(
+        self, session_id: str, window_id: str, deadline: Deadline | None = None
+    ) -> audit_pb2.GetWindowResponse:
+        """Return the seal of a window. Refused with WINDOW_NOT_SEALED where there is none."""
+        request = audit_pb2.GetWindowRequest(session_id=session_id, window_id=window_id)
+        return await self._call(self._stub.GetWindow, request, deadline)
+
+    async def get_report(self, *, window_id: str = "", trail_id: str = "") -> audit_pb2.GetReportResponse:
+        """Return the sealed report of a window, or of a trail id."""
+        request = audit_pb2.GetReportRequest(window_id=window_id, trail_id=trail_id)
+        return await self._call(self._stub.GetReport, request, None)
+
+    async def get_contents(
+        self, session_id: str, window_ids: Sequence[str], deadline: Deadline
+    ) -> Sequence[audit_pb2.Content]:
+        """Return what windows of one session said."""
+        request = audit_pb2.GetContentsRequest(session_id=session_id, window_ids=window_ids)
+        return (await self._call_until_done(self._stub.GetContents, request, deadline)).contents
+
+    async def drop_content(self, session_id: str, window_id: str, deadline: Deadline) -> None:
+        """Delete what a window said."""
+        request = audit_pb2.DropContentRequest(session_id=session_id, window_id=window_id)
+        await self._call_until_done(self._stub.DropContent, request, deadline)
+
+    async def get_chain_state(self, session_id: str, deadline: Deadline) -> audit_pb2.Standing:
+        """Return what a session's chain says of its budget and its sealed windows."""
+        request = audit_pb2.GetStandingRequest(session_id=session_id)
+        return (await self._call(self._stub.GetStanding, request, deadline)).standing
+
+    async def get_tree_record(self, root: str, deadline: Deadline) -> audit_pb2.GetTreeRecordResponse:
+        """Return all that the log knows of a tree, to rebuild its sessions."""
+        request = audit_pb2.GetTreeRecordRequest(root_session_id=root)
+        return await self._call_until_done(self._stub.GetTreeRecord, request, deadline)
+
+    async def get_tree_records(self, roots: Sequence[str]) -> Sequence[audit_pb2.GetTreeRecordResponse]:
+        """Return the records of several trees; each is a value or a refusal of its own."""
+        request = audit_pb2.GetTreeRecordsRequest(root_session_ids=roots)
+        return (await self._call(self._stub.GetTreeRecords, request, None)).records
+
+    async def get_held(
+        self, window_id: str, deadline: Deadline | None = None, *, state_only: bool = False
+    ) -> audit_pb2.GetHeldResponse:
+        """Return a held response, or its state alone."""
+        request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only)
+        return await self._call(self._stub.GetHeld, request, deadline)
+
+    async def release_held(
+        self, request: audit_pb2.ReleaseHeldRequest, deadline: Deadline
+    ) -> audit_pb2.ReleaseHeldResponse:
+        """Hand out a held response, once per claim."""
+        return await self._call(self._stub.ReleaseHeld, request, deadline)
+
+
+@dataclass(frozen=True)
+class Peers:
+    """The services of one mesh."""
+
+    session: SessionPeer
+    policy: PolicyPeer
+    dpe: DpePeer
+    audit: AuditPeer
+
+    @classmethod
+    def over(cls, mesh: Mesh, settings: Settings) -> Self:
+        """Return the services of *mesh* with the limits of the settings."""
+        limit_s = settings.rpc_timeout_s
+        return cls(
+            session=SessionPeer(mesh.session, limit_s),
+            policy=PolicyPeer(mesh.policy, limit_s),
+            dpe=DpePeer(mesh.dpe, settings.dpe_timeout_s),
+            audit=AuditPeer(mesh.audit, limit_s),
+        )
