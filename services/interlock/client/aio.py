@@ -13,9 +13,9 @@ from interlock.client import core
 from interlock.client.answer import Answer, Delegation
 from interlock.client.core import Ask, Pause, Reply, State, Steps
 from interlock.client.errors import InterlockError, SafetyHalt
-from interlock.client.request import Result, chat_body
-from interlock.client.session import require_all
-from interlock.client.settings import Settings, resolve_settings
+from interlock.client.request import Result, body_of
+from interlock.client.session import all_of
+from interlock.client.settings import Settings, settings_of
 from interlock.client.transport import AsyncGovernedTransport, lowered
 
 T = TypeVar("T")
@@ -40,7 +40,7 @@ class AsyncSession:
         timeout_s: float = 120.0,
         retries: int = 2,
     ) -> None:
-        self._settings = resolve_settings(base_url, api_key, model, timeout_s)
+        self._settings = settings_of(base_url, api_key, model, timeout_s)
         standing = {**({"CRP-Safety-Policy": policy} if policy else {}), **(headers or {})}
         self.state = State(standing, delegation.headers if delegation else {}, retries=retries)
         self._lock = asyncio.Lock()
@@ -64,9 +64,7 @@ class AsyncSession:
         **parameters: Any,
     ) -> Answer:
         """Return the governed answer. Raises an ``InterlockError`` when there is none to release."""
-        body = chat_body(
-            messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries
-        )
+        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries)
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         async with self._lock:
             return await self._run(core.chat(self.state, body, more))
@@ -76,7 +74,7 @@ class AsyncSession:
 
         Raises *halt* again while there is no decision, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED otherwise.
         """
-        body = chat_body("The answer that was held.", self._settings.body({}))
+        body = body_of("The answer that was held.", self._settings.body({}))
         return await self._run(core.reviewed(self.state, halt, body, wait_s))
 
     async def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
@@ -84,9 +82,9 @@ class AsyncSession:
 
         Raises the first refusal, if there is one. Its ``answers`` has the other answers.
         """
-        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         async with self._lock:
-            return require_all(await self._run(core.fan_out(self.state, bodies)))
+            return all_of(await self._run(core.fan_out(self.state, bodies)))
 
     async def fan_in(
         self,
@@ -98,7 +96,7 @@ class AsyncSession:
         **parameters: Any,
     ) -> Answer:
         """Merge windows of this session into one answer; *partial* continues without failed windows."""
-        body = chat_body(messages, self._settings.body(parameters), sub_queries=sub_queries)
+        body = body_of(messages, self._settings.body(parameters), sub_queries=sub_queries)
         async with self._lock:
             return await self._run(core.fan_in(self.state, answers, body, partial=partial))
 
@@ -106,7 +104,7 @@ class AsyncSession:
         self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
     ) -> list[Answer | InterlockError]:
         """Ask independent questions in one call; each result is an answer or an error."""
-        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         async with self._lock:
             return await self._run(core.batch(self.state, bodies))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from interlock.client.answer import Answer, Delegation
-from interlock.client.errors import Conflict, InterlockError, SafetyHalt, response_error
+from interlock.client.errors import Conflict, InterlockError, SafetyHalt, error_of
 
 HELD = "HELD_FOR_REVIEW"
 CHAT, DELEGATIONS, BATCH = "/v1/chat/completions", "/crp/v3/delegations", "/crp/v3/batch"
@@ -122,7 +122,7 @@ def reviewed(state: State, halt: SafetyHalt, body: Mapping[str, Any], wait_s: fl
     if not shown["oversight_token"]:
         reason = _ENDED.get(shown["status"], f"HELD_{shown['status']}")
         error = {"message": "the held answer is not released", "code": reason.lower()}
-        raise response_error(403, reply.headers, {"error": error, "reason": reason, "metadata": shown})
+        raise error_of(403, reply.headers, {"error": error, "reason": reason, "metadata": shown})
     more = {**own, "CRP-Oversight-Token": shown["oversight_token"]}
     return _answer((yield from _sent(state, lambda: _json("POST", CHAT, more, body))))
 
@@ -233,5 +233,5 @@ def _value(reply: Reply, *, text: bool = False) -> Any:
     except ValueError:
         value = {}
     if not good or not isinstance(value, dict) or not value:
-        raise response_error(reply.status, reply.headers, value if isinstance(value, dict) else {})
+        raise error_of(reply.status, reply.headers, value if isinstance(value, dict) else {})
     return value

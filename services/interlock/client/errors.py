@@ -84,7 +84,7 @@ _CLASSES: Mapping[int, type[InterlockError]] = {
 }
 
 
-def response_error(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> InterlockError:
+def error_of(status: int, headers: Mapping[str, str], body: Mapping[str, Any]) -> InterlockError:
     """Return the error of a response whose status is not 2xx."""
     kind = _CLASSES.get(status, Unavailable if status >= 500 else BadRequest)
     return kind(status, headers, body)

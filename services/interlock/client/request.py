@@ -11,7 +11,7 @@ Result = Answer | Mapping[str, str]
 """A sub-agent's answer to consume: the answer itself, or its reference from ``as_result`` or ``result_of``."""
 
 
-def chat_body(
+def body_of(
     messages: Sequence[Mapping[str, Any]] | str,
     parameters: Mapping[str, Any],
     *,

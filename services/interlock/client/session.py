@@ -15,8 +15,8 @@ from interlock.client import core
 from interlock.client.answer import Answer, Delegation
 from interlock.client.core import Ask, Pause, Reply, State, Steps
 from interlock.client.errors import InterlockError, SafetyHalt
-from interlock.client.request import Result, chat_body
-from interlock.client.settings import Settings, resolve_settings
+from interlock.client.request import Result, body_of
+from interlock.client.settings import Settings, settings_of
 from interlock.client.transport import GovernedTransport, lowered
 
 T = TypeVar("T")
@@ -41,7 +41,7 @@ class Session:
         timeout_s: float = 120.0,
         retries: int = 2,
     ) -> None:
-        self._settings = resolve_settings(base_url, api_key, model, timeout_s)
+        self._settings = settings_of(base_url, api_key, model, timeout_s)
         standing = {**({"CRP-Safety-Policy": policy} if policy else {}), **(headers or {})}
         self.state = State(standing, delegation.headers if delegation else {}, retries=retries)
         self._lock = threading.Lock()
@@ -65,9 +65,7 @@ class Session:
         **parameters: Any,
     ) -> Answer:
         """Return the governed answer. Raises an ``InterlockError`` when there is none to release."""
-        body = chat_body(
-            messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries
-        )
+        body = body_of(messages, self._settings.body(parameters), facts=facts, results=results, sub_queries=sub_queries)
         more = {**({"CRP-Context-Strategy": strategy} if strategy else {}), **(headers or {})}
         with self._lock:
             return self._run(core.chat(self.state, body, more))
@@ -77,7 +75,7 @@ class Session:
 
         Raises *halt* again while there is no decision, and an ``InterlockError`` with HELD_REJECTED or HOLD_EXPIRED otherwise.
         """
-        body = chat_body("The answer that was held.", self._settings.body({}))
+        body = body_of("The answer that was held.", self._settings.body({}))
         return self._run(core.reviewed(self.state, halt, body, wait_s))
 
     def fan_out(self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any) -> list[Answer]:
@@ -85,9 +83,9 @@ class Session:
 
         Raises the first refusal, if there is one. Its ``answers`` has the other answers.
         """
-        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         with self._lock:
-            return require_all(self._run(core.fan_out(self.state, bodies)))
+            return all_of(self._run(core.fan_out(self.state, bodies)))
 
     def fan_in(
         self,
@@ -99,7 +97,7 @@ class Session:
         **parameters: Any,
     ) -> Answer:
         """Merge windows of this session into one answer; *partial* continues without failed windows."""
-        body = chat_body(messages, self._settings.body(parameters), sub_queries=sub_queries)
+        body = body_of(messages, self._settings.body(parameters), sub_queries=sub_queries)
         with self._lock:
             return self._run(core.fan_in(self.state, answers, body, partial=partial))
 
@@ -107,7 +105,7 @@ class Session:
         self, requests: Sequence[Sequence[Mapping[str, Any]] | str], **parameters: Any
     ) -> list[Answer | InterlockError]:
         """Ask independent questions in one call; each result is an answer or an error."""
-        bodies = [chat_body(messages, self._settings.body(parameters)) for messages in requests]
+        bodies = [body_of(messages, self._settings.body(parameters)) for messages in requests]
         with self._lock:
             return self._run(core.batch(self.state, bodies))
 
@@ -189,7 +187,7 @@ class Session:
         return Reply(response.status_code, lowered(response.headers), response.content)
 
 
-def require_all(results: Sequence[Answer | InterlockError]) -> list[Answer]:
+def all_of(results: Sequence[Answer | InterlockError]) -> list[Answer]:
     """Return all answers, or raise the first refusal with the remaining answers."""
     answers = [result for result in results if isinstance(result, Answer)]
     for result in results:

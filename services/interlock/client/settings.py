@@ -37,7 +37,7 @@ class Settings:
         )
 
 
-def resolve_settings(base_url: str, api_key: str, model: str, timeout_s: float) -> Settings:
+def settings_of(base_url: str, api_key: str, model: str, timeout_s: float) -> Settings:
     """Return the settings of a session; absent ones come from OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL."""
     return Settings(
         base_url or os.environ.get("OPENAI_BASE_URL", DEFAULT_URL),

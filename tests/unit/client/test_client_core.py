@@ -9,7 +9,7 @@ import pytest
 
 from interlock.client import Conflict, Delegation, Forbidden, SafetyHalt, Unavailable, core, result_of
 from interlock.client.core import Ask, Pause, Reply, State
-from interlock.client.request import chat_body
+from interlock.client.request import body_of
 
 BODY = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
 COMPLETION = {"choices": [{"message": {"role": "assistant", "content": "Yes."}}]}
@@ -184,9 +184,9 @@ def test_what_is_no_json_object_is_an_error_of_the_status(body):
 def test_a_body_has_our_object_only_where_something_is_in_it():
     """Without facts, results or sub-queries the request is OpenAI's alone."""
     named = {"session_id": SESSION, "hmac": HMAC}
-    body = chat_body("?", {"model": "m"}, results=[named], sub_queries=["a"])
+    body = body_of("?", {"model": "m"}, results=[named], sub_queries=["a"])
 
-    assert BODY == chat_body("?", {"model": "m"})
+    assert BODY == body_of("?", {"model": "m"})
     assert {"sub_agent_results": [named], "sub_queries": ["a"]} == body["interlock"]
 
 
