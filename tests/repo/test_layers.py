@@ -31,7 +31,6 @@ MOST_ROOMS = {"sidecar": 15, "dpe": 20, "audit": 18, "runtime": 15, "domain": 20
 MOST_CASTS = 4
 MOST_SHARED_NAMES = 10
 SHARED_NAMES = {
-    "Folded": "text with look-alikes folded, in the dpe; the folded end of a long text on the reviewers' page",
     "Sealed": "a window after its seal: inside the audit transaction its HMAC, in the sidecar the settlement that follows",
     "Settings": "an agent's address and key in the client, which may not import the runtime; the mesh's settings",
 }
