@@ -47,7 +47,7 @@ def release_unsealed() -> None:
     """What the audit log cannot take is released all the same."""
     from interlock.api.audit.v1 import audit_pb2
     from interlock.api.common.v1 import common_pb2
-    from interlock.sidecar.peers import AuditPeer, SealFailedError
+    from interlock.runtime.rpc.peers import AuditPeer, SealFailedError
 
     append = AuditPeer.append
 
@@ -90,7 +90,7 @@ def no_idempotency() -> None:
 def silent_defaults() -> None:
     """An analysis that cannot be had counts as a mild one."""
     from interlock.domain.errors import Refused
-    from interlock.sidecar.peers import DpePeer
+    from interlock.runtime.rpc.peers import DpePeer
 
     analyze = DpePeer.analyze
 

@@ -22,9 +22,7 @@ from interlock.domain.errors import Kind, Refused, forbidden, unauthenticated, u
 from interlock.domain.held import Held, unpacked
 from interlock.oversight.views import OpenedView, View, Views
 from interlock.runtime.clock import iso8601
-from interlock.runtime.rpc.client import call_service
-from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.settings.model import Settings
+from interlock.runtime.rpc.peers import Peers
 
 log = structlog.get_logger()
 
@@ -51,8 +49,7 @@ class HeldView:
 class Console:
     """The reviewers' use cases over the mesh."""
 
-    settings: Settings
-    mesh: Mesh
+    peers: Peers
     views: Views
 
     async def sign_in(self, reviewer: str, challenge: str, signature: bytes) -> OpenedView:
@@ -80,12 +77,11 @@ class Console:
     ) -> audit_pb2.ListHeldResponse:
         """Return a page of held responses, the oldest first."""
         request = audit_pb2.ListHeldRequest(status=status, session_id=session_id, after=after, limit=limit)
-        return await call_service("audit", self.mesh.audit.ListHeld(request, timeout=self._timeout))
+        return await self.peers.audit.list_held(request)
 
     async def shown(self, window_id: str) -> HeldView:
         """Return a held response with its report, its question and evidence, and the sessions around it."""
-        request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id))
-        found = await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))
+        found = await self.peers.audit.get_held(ids.check("crp_win_", window_id))
         held = _readable(found.held) if found.held else None
         return HeldView(found.item, held, await self._report(window_id), await self._tree(found.item))
 
@@ -113,8 +109,7 @@ class Console:
     ) -> audit_pb2.HeldItem:
         if said.action not in _ACTIONS:
             raise unauthenticated("APPROVAL_MISMATCH", "the approval is for another action", field="action")
-        request = audit_pb2.GetHeldRequest(window_id=ids.check("crp_win_", window_id), state_only=True)
-        item = (await call_service("audit", self.mesh.audit.GetHeld(request, timeout=self._timeout))).item
+        item = (await self.peers.audit.get_held(ids.check("crp_win_", window_id), state_only=True)).item
         scope = {
             "session": item.session_id, "window": item.window_id, "response": item.response_hash,
             "policy": item.policy_hash,
@@ -122,7 +117,7 @@ class Console:
         verify = policy_pb2.VerifyApprovalRequest(
             token=token, action=said.action, session_id=item.session_id, scope=scope
         )
-        verified = await call_service("policy", self.mesh.policy.VerifyApproval(verify, timeout=self._timeout))
+        verified = await self.peers.policy.verify_approval(verify)
         if verified.reviewer_id != view.reviewer:
             raise forbidden("REVIEWER_MISMATCH", "a reviewer hands in their own decisions, signed in as themselves")
         await self._check_reviewer(view.reviewer, item)
@@ -131,15 +126,14 @@ class Console:
             approval_id=verified.approval_id, token=token, response_hash=item.response_hash,
             expires_at=verified.expires_at, reason=reason,
         )  # fmt: skip
-        return (await call_service("audit", self.mesh.audit.DecideHeld(decision, timeout=self._timeout))).item
+        return await self.peers.audit.decide_held(decision)
 
     async def _check_reviewer(self, reviewer: str, item: audit_pb2.HeldItem) -> None:
         """Refuse a reviewer who is a caller of any session of the tree, and any reviewer while the callers are unknown.
 
         The callers are read from the chains, not from the session store, which may be lost and cannot be verified.
         """
-        request = audit_pb2.GetTreeRecordRequest(root_session_id=item.root_session_id)
-        record = await call_service("audit", self.mesh.audit.GetTreeRecord(request, timeout=self._timeout))
+        record = await self.peers.audit.look_at_tree_record(item.root_session_id)
         created = [json.loads(step.data_json) for step in record.steps if step.event_type == "SESSION_CREATED"]
         if not created:
             raise unavailable("CALLERS_UNKNOWN", "the chain does not say who asked for the response", retry_after_ms=0)
@@ -148,15 +142,12 @@ class Console:
             raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
 
     async def _keys(self) -> dict[str, str]:
-        request = policy_pb2.ListReviewersRequest()
-        found = await call_service("policy", self.mesh.policy.ListReviewers(request, timeout=self._timeout))
-        return {one.reviewer_id: one.public_key for one in found.reviewers}
+        return {one.reviewer_id: one.public_key for one in await self.peers.policy.list_reviewers()}
 
     async def _report(self, window_id: str) -> dpe_pb2.Report:
         """Return the sealed report; an empty one when it was erased."""
-        request = audit_pb2.GetReportRequest(window_id=window_id)
         try:
-            found = await call_service("audit", self.mesh.audit.GetReport(request, timeout=self._timeout))
+            found = await self.peers.audit.get_report(window_id=window_id)
         except Refused as refused:
             if refused.kind is not Kind.NOT_FOUND:
                 raise
@@ -170,16 +161,10 @@ class Console:
             session_id=item.root_session_id, root_session_id=item.root_session_id, tree=True
         )
         try:
-            return list(
-                (await call_service("session", self.mesh.session.GetDag(request, timeout=self._timeout))).sessions
-            )
+            return list(await self.peers.session.dag(request))
         except Refused as refused:
             log.warning("oversight.tree_unread", session_id=item.session_id, reason=refused.reason)
             return ()
-
-    @property
-    def _timeout(self) -> float:
-        return self.settings.rpc_timeout_s
 
 
 def expires_at(view: View) -> str:

@@ -16,6 +16,7 @@ from interlock.oversight.servicer import OversightServicer
 from interlock.oversight.views import Views
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 
@@ -45,7 +46,7 @@ def open_oversight(
         message = "oversight_base_url is https://host or https://host:port, without a path"
         raise unavailable("OVERSIGHT_URL_INVALID", message, retry_after_ms=0)
     secure = settings.front_cert_file is not None or base.startswith("https://")
-    console = Console(settings, mesh, Views(clock, os.urandom, life_s=settings.oversight_view_s))
+    console = Console(Peers.over(mesh, settings), Views(clock, os.urandom, life_s=settings.oversight_view_s))
     site = Site(console, origins_of(settings, http_port, secure=secure), secure)
     service = Service(
         name="oversight",

@@ -10,13 +10,13 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Refused, conflict
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.peers import Peers, SealFailedError
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.peers import Peers, SealFailedError
 from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases

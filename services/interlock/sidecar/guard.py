@@ -18,14 +18,14 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.session.session_refusals import refusal as session_refusal
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
 from interlock.sidecar.call.call import Call, Run
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.closing import Closing, Governed
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.rounds import Rounds
 from interlock.sidecar.settlement.leases import Leases

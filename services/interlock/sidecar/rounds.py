@@ -24,6 +24,7 @@ from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
@@ -35,7 +36,6 @@ from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.provider import remediation, strategies
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
 from interlock.sidecar.requests import DecidedAnswer, RemedyState

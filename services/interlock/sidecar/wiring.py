@@ -12,6 +12,7 @@ from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import unavailable
 from interlock.domain.headers import headers
 from interlock.runtime.rpc.mesh import Mesh
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
@@ -28,7 +29,6 @@ from interlock.sidecar.fronts.release import Releases
 from interlock.sidecar.fronts.servicer import SidecarServicer
 from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.provider.upstream import Upstream
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases

@@ -154,25 +154,48 @@ def test_a35_no_service_may_call_another():
 @pytest.mark.parametrize("caller", ["sidecar", "oversight"])
 def test_a35_the_table_allows_what_the_code_calls(caller):
     """Every call on a mesh in a caller's code is one that the table allows, so that nothing works without TLS alone."""
-    made = {call for path in (HERE / caller).rglob("*.py") for call in _calls(ast.parse(path.read_text()))}
+    peers = peer_methods()
+    made = {call for path in (HERE / caller).rglob("*.py") for call in _calls(ast.parse(path.read_text()), peers)}
 
     assert made
     assert not {(service, method) for service, method in made if caller not in CALLERS[service][method]}
 
 
-def _calls(tree: ast.AST):
-    """Yield service and method of ``mesh.session.GetDag``, and of ``self._stub.GetDag`` in the peer of a named service."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Attribute):
-            yield from _known(node.value.attr, node.attr)
+def test_a35_every_typed_call_is_seen():
+    """The test above reads the peers: each of their public methods makes a call that it can name."""
+    peers = peer_methods()
+
+    assert set(peers) == {"session", "policy", "dpe", "audit"}
+    assert all(calls for methods in peers.values() for calls in methods.values())
+
+
+def peer_methods() -> dict[str, dict[str, set[str]]]:
+    """Service → public method of its peer in ``runtime/rpc/peers.py`` → RPCs that it makes."""
+    found: dict[str, dict[str, set[str]]] = {}
+    for node in ast.parse((HERE / "runtime" / "rpc" / "peers.py").read_text()).body:
         if isinstance(node, ast.ClassDef) and (service := _service_named(node)):
-            for part in ast.walk(node):
-                if (
-                    isinstance(part, ast.Attribute)
-                    and isinstance(part.value, ast.Attribute)
-                    and part.value.attr == "_stub"
-                ):
-                    yield from _known(service, part.attr)
+            methods = [one for one in node.body if isinstance(one, ast.AsyncFunctionDef) and one.name[0] != "_"]
+            found[service] = {one.name: set(_stub_calls(one)) for one in methods}
+    inner = {name: methods["get_window"] for name, methods in found.items() if "get_window" in methods}
+    for service, calls in inner.items():
+        found[service]["find_window"] = calls  # it asks through get_window
+    return found
+
+
+def _stub_calls(function: ast.AST):
+    for part in ast.walk(function):
+        if isinstance(part, ast.Attribute) and isinstance(part.value, ast.Attribute) and part.value.attr == "_stub":
+            yield part.attr
+
+
+def _calls(tree: ast.AST, peers: dict[str, dict[str, set[str]]]):
+    """Yield service and RPC of ``mesh.session.GetDag`` and of ``peers.session.dag``, by whatever name a peer is kept."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Attribute):
+            continue
+        kept = getattr(node.value, "attr", getattr(node.value, "id", "")).lstrip("_")
+        for method in (node.attr, *peers.get(kept, {}).get(node.attr, ())):
+            yield from _known(kept, method)
 
 
 def _known(service: str, method: str):

@@ -11,9 +11,9 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
+from interlock.runtime.rpc.deadline import DELAYS_S, Deadline, retry_idempotent
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
-from interlock.sidecar.call.deadline import DELAYS_S, Deadline, retry_idempotent
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders

@@ -14,7 +14,9 @@ from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated
 from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import unwrap
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import CallerAgents, allowed_by, check_strategy, check_type
 from interlock.sidecar.admission.delegation import Delegations, may_begin_below
@@ -27,9 +29,7 @@ from interlock.sidecar.admission.start_session import (
     check_residency,
     nothing_to_spend,
 )
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.trail import response_headers

@@ -10,8 +10,8 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
 from interlock.domain.errors import Kind, Refused
-from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.peers import Peers
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders

@@ -10,8 +10,8 @@ from interlock.domain.errors import forbidden
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.policy.directives import Oversight, kebab
 from interlock.domain.policy.policy_text import parse
-from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.peers import PolicyPeer
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import PolicyPeer
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
 MODES = ("", "permissive", "warn", "strict")

@@ -12,12 +12,12 @@ from interlock.domain.budget import FULL, OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.policies import Policies, check_layers
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders

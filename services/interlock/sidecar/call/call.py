@@ -12,7 +12,7 @@ from typing import Any
 from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
-from interlock.sidecar.call.deadline import Deadline
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion

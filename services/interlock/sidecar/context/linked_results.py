@@ -11,9 +11,9 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict, forbidden
-from interlock.sidecar.call.deadline import Deadline
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.call.results import NamedResult
-from interlock.sidecar.peers import Peers
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.dag.transfer import Transfer
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call, Run
@@ -21,7 +22,6 @@ from interlock.sidecar.context import linked_results, packing
 from interlock.sidecar.context.linked_results import AnswerSource, Results
 from interlock.sidecar.context.packing import TransferredContext
 from interlock.sidecar.context.transfer import Transferred, Transfers
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.trail.events import FAN_IN
 
 

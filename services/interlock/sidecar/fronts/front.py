@@ -15,10 +15,10 @@ from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import exhausted, invalid, unauthenticated
 from interlock.domain.headers.headers import BATCH, RequestHeaders
 from interlock.domain.held import CHAT, STREAM, TEXT
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import ApiKeys, Caller
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.fronts import hierarchy

@@ -17,9 +17,9 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused, forbidden
 from interlock.domain.headers.headers import RequestHeaders
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call.call import Call
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.results import LONGEST_SUB_QUERY
 from interlock.sidecar.closing import Governed
 from interlock.sidecar.context.packing import with_context

@@ -29,11 +29,11 @@ from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import Held
 from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.domain.session.token import claimed, root_of
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai import sse
-from interlock.sidecar.peers import Peers
 from interlock.sidecar.settlement.recovery import Recovery, settlement
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders

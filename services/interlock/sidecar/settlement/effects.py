@@ -15,8 +15,8 @@ import structlog
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict
-from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.peers import Peers
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.recovery import settlement
 from interlock.sidecar.trail import events, response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders

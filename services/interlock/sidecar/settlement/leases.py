@@ -6,8 +6,8 @@ import structlog
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused
-from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.peers import Peers
+from interlock.runtime.rpc.deadline import Deadline
+from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.trail import events
 

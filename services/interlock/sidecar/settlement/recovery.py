@@ -23,10 +23,10 @@ from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
+from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_message
+from interlock.runtime.rpc.peers import A, AuditPeer, Method, SessionPeer
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline
-from interlock.sidecar.peers import A, AuditPeer, Method, SessionPeer
 from interlock.sidecar.settlement.sweep import Sweep
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.errors import from_message, internal
-from interlock.sidecar.peers import AuditPeer, SessionPeer
+from interlock.runtime.rpc.peers import AuditPeer, SessionPeer
 
 log = structlog.get_logger()
 

@@ -9,7 +9,7 @@ import pytest
 
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
-from interlock.sidecar.peers import AuditPeer, SessionPeer
+from interlock.runtime.rpc.peers import AuditPeer, SessionPeer
 from interlock.sidecar.settlement import sweep
 from interlock.sidecar.settlement.sweep import Sweep
 

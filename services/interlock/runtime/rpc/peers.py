@@ -1,8 +1,8 @@
-"""The four services as the sidecar calls them: one typed method for each call.
+"""The four services as their callers see them: one typed method for each call.
 
 Deadlines, retries and refusals live here. A call takes the time that its deadline leaves, at most the service's own limit; a
 write that is idempotent is tried again while its service cannot answer; a refusal in an answer is raised, and so is a call
-that fails, as a refusal that names the service. Nothing else in the sidecar holds a stub.
+that fails, as a refusal that names the service. The sidecar and the oversight service hold no stub of their own.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.deadline import Deadline, retry_idempotent
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call.deadline import Deadline, retry_idempotent
 
 if TYPE_CHECKING:
     from interlock.api.audit.v1.audit_pb2_grpc import AuditServiceAsyncStub
@@ -152,6 +152,10 @@ class PolicyPeer(_Peer):
         super().__init__(timeout_s)
         self._stub = stub
 
+    async def list_reviewers(self) -> Sequence[policy_pb2.Reviewer]:
+        """Return the registered reviewers with their keys."""
+        return (await self._call(self._stub.ListReviewers, policy_pb2.ListReviewersRequest(), None)).reviewers
+
     async def identify_agent(self, key_sha256: str, deadline: Deadline) -> policy_pb2.IdentifyAgentResponse:
         """Return the agent type that a key is registered for."""
         request = policy_pb2.IdentifyAgentRequest(api_key_sha256=key_sha256)
@@ -166,7 +170,7 @@ class PolicyPeer(_Peer):
         return (await self._call(self._stub.Decide, request, deadline)).decision
 
     async def verify_approval(
-        self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline
+        self, request: policy_pb2.VerifyApprovalRequest, deadline: Deadline | None = None
     ) -> policy_pb2.VerifyApprovalResponse:
         """Verify a reviewer's approval against what it is presented for."""
         return await self._call(self._stub.VerifyApproval, request, deadline)
@@ -273,6 +277,10 @@ class AuditPeer(_Peer):
         request = audit_pb2.GetTreeRecordRequest(root_session_id=root)
         return await self._call_until_done(self._stub.GetTreeRecord, request, deadline)
 
+    async def look_at_tree_record(self, root: str) -> audit_pb2.GetTreeRecordResponse:
+        """Return the same for a person who can ask again: one try."""
+        return await self._call(self._stub.GetTreeRecord, audit_pb2.GetTreeRecordRequest(root_session_id=root), None)
+
     async def get_tree_records(self, roots: Sequence[str]) -> Sequence[audit_pb2.GetTreeRecordResponse]:
         """Return the records of several trees; each is a value or a refusal of its own."""
         request = audit_pb2.GetTreeRecordsRequest(root_session_ids=roots)
@@ -284,6 +292,14 @@ class AuditPeer(_Peer):
         """Return a held response, or its state alone."""
         request = audit_pb2.GetHeldRequest(window_id=window_id, state_only=state_only)
         return await self._call(self._stub.GetHeld, request, deadline)
+
+    async def list_held(self, request: audit_pb2.ListHeldRequest) -> audit_pb2.ListHeldResponse:
+        """Return a page of held responses, the oldest first."""
+        return await self._call(self._stub.ListHeld, request, None)
+
+    async def decide_held(self, request: audit_pb2.DecideHeldRequest) -> audit_pb2.HeldItem:
+        """Record a reviewer's decision; of two concurrent ones the first stands."""
+        return (await self._call(self._stub.DecideHeld, request, None)).item
 
     async def release_held(
         self, request: audit_pb2.ReleaseHeldRequest, deadline: Deadline
