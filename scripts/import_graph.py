@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,27 +23,38 @@ class Module:
     path: Path
     is_package: bool
 
-    @cached_property
-    def tree(self) -> ast.Module:
-        """The parsed file."""
-        return ast.parse(self.path.read_text(encoding="utf-8"))
+    @property
+    def source(self) -> str:
+        """The text of the file."""
+        return self.path.read_text(encoding="utf-8")
 
-    def imported(self) -> Iterator[tuple[str, str]]:
-        """Yield (package, name) of every import, those under TYPE_CHECKING and inside functions too.
+    @property
+    def imported(self) -> AbstractSet[tuple[str, str]]:
+        """(package, name) of every import, those under TYPE_CHECKING and inside functions too.
 
         ``from a import b`` is ("a", "a.b"), which may be a module or a name inside ``a``; ``import a.b`` is ("a.b", "a.b").
         """
-        for node in ast.walk(self.tree):
+        return self._scanned[0]
+
+    @property
+    def texts(self) -> AbstractSet[str]:
+        """Every constant string: names of modules that are imported late are among them."""
+        return self._scanned[1]
+
+    @cached_property
+    def _scanned(self) -> tuple[frozenset[tuple[str, str]], frozenset[str]]:
+        """Read both in one walk. The tree is not kept: those of all files are a million nodes for the garbage collector."""
+        pairs: list[tuple[str, str]] = []
+        texts: list[str] = []
+        for node in ast.walk(ast.parse(self.source)):
             if isinstance(node, ast.Import):
-                yield from ((alias.name, alias.name) for alias in node.names)
+                pairs += [(alias.name, alias.name) for alias in node.names]
             elif isinstance(node, ast.ImportFrom):
                 base = self._base(node)
-                yield from ((base, f"{base}.{alias.name}") for alias in node.names)
-
-    def texts(self) -> set[str]:
-        """Return every constant string: names of modules that are imported late, names of files that are read."""
-        nodes = ast.walk(self.tree)
-        return {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+                pairs += [(base, f"{base}.{alias.name}") for alias in node.names]
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                texts.append(node.value)
+        return frozenset(pairs), frozenset(texts)
 
     def _base(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -66,7 +77,7 @@ def modules(folder: Path, *, root: Path) -> dict[str, Module]:
 
 def direct(known: Mapping[str, Module]) -> dict[str, set[str]]:
     """Return who imports whom among *known*; packages above what is imported do not count."""
-    pairs = {name: module.imported() for name, module in known.items()}
+    pairs = {name: module.imported for name, module in known.items()}
     return {
         name: {target for package, full in found if (target := full if full in known else package) in known}
         for name, found in pairs.items()

@@ -60,9 +60,9 @@ def needs(known: Known) -> Edges:
     scripts = {name.rpartition(".")[2]: name for name in known if name.startswith("scripts.")}
     edges: dict[str, set[str]] = {}
     for name, module in known.items():
-        found = {one for pair in module.imported() for one in pair}
+        found = {one for pair in module.imported for one in pair}
         found |= {scripts[one] for one in found if one in scripts}
-        found |= {one for one in module.texts() if one in known}
+        found |= {one for one in module.texts if one in known}
         edges[name] = {above for one in found for above in _with_packages(one)} - {name}
         if name.startswith("tests."):
             edges[name] |= {f"{above}.conftest" for above in _with_packages(name)} & known.keys()
@@ -110,7 +110,11 @@ def tests_in(folders: Iterable[str], known: Known) -> dict[str, str]:
 
 def needs_server(module: Module) -> bool:
     """Tell whether a function of *module* takes a fixture that starts a server."""
-    functions = [node for node in ast.walk(module.tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    if not any(name in module.source for name in SERVERS):
+        return False
+    functions = [
+        node for node in ast.walk(ast.parse(module.source)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
     return any(argument.arg in SERVERS for one in functions for argument in one.args.args)
 
 

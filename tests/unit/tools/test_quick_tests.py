@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 
 import pytest
 
@@ -13,13 +14,25 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import quick_tests
 from import_graph import direct
 
-KNOWN = quick_tests.repository()
-EDGES = quick_tests.needs(KNOWN)
-DIRECT = direct(KNOWN)
+
+@cache
+def repository():
+    """Read the repository once, when the first test asks: a process that only collects the tests has no need of it."""
+    return quick_tests.repository()
+
+
+@cache
+def edges():
+    return quick_tests.needs(repository())
+
+
+@cache
+def direct_edges():
+    return direct(repository())
 
 
 def chosen(*changed: str) -> set[str]:
-    return set(quick_tests.choose(set(changed), KNOWN, EDGES)[0])
+    return set(quick_tests.choose(set(changed), repository(), edges())[0])
 
 
 @pytest.mark.parametrize(
@@ -51,9 +64,9 @@ def test_a_change_leaves_the_others_out():
 
 def test_without_a_change_everything_quick_is_chosen():
     """Everything but what needs a server or is on the list of slow files, and both are told."""
-    files, left_out = quick_tests.choose(set(), KNOWN, EDGES)
+    files, left_out = quick_tests.choose(set(), repository(), edges())
     told = {line.partition(" ")[0] for line in left_out}
-    every = set(quick_tests.tests_in(quick_tests.QUICK, KNOWN).values())
+    every = set(quick_tests.tests_in(quick_tests.QUICK, repository()).values())
 
     assert set(files) | told == every
     assert quick_tests.SLOW.keys() < told
@@ -68,7 +81,7 @@ def test_a_slow_test_runs_where_few_do():
 @pytest.mark.parametrize("house", sorted(quick_tests.areas()))
 def test_every_house_has_tests(house):
     """`make test AREA=house` finds something, and only what is there."""
-    found = quick_tests.area(house, KNOWN, DIRECT)
+    found = quick_tests.area(house, repository(), direct_edges())
 
     assert found
     assert all((ROOT / one).exists() for one in found)
@@ -76,7 +89,7 @@ def test_every_house_has_tests(house):
 
 def test_a_house_has_its_laws_and_attacks():
     """Not its own folders alone: what imports it elsewhere too, and no more than that."""
-    found = quick_tests.area("session", KNOWN, DIRECT)
+    found = quick_tests.area("session", repository(), direct_edges())
 
     assert {"tests/wire/session", "tests/property/test_session_lua.py", "tests/contract/test_session_store.py"} <= {
         *found
