@@ -139,7 +139,7 @@ class Console:
             raise unavailable("CALLERS_UNKNOWN", "the chain does not say who asked for the response", retry_after_ms=0)
         callers = [str(data.get(name) or "") for data in created for name in ("scope", "agent_type")]
         if approval.is_caller(reviewer, callers):
-            raise forbidden("SELF_APPROVAL", "nobody approves what they asked for themselves", reviewer_id=reviewer)
+            raise forbidden("SELF_APPROVAL", "no one approves what they asked for themselves", reviewer_id=reviewer)
 
     async def _keys(self) -> dict[str, str]:
         return {one.reviewer_id: one.public_key for one in await self.peers.policy.list_reviewers()}

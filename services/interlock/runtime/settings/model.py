@@ -118,7 +118,7 @@ class Settings(BaseSettings):
     between it and those of tls_ca_file. With tls_key_file and tls_ca_file every gRPC port of the mesh is mutual TLS;
     one or two of the three refuse to start. Absent: plain text."""
     tls_key_file: Path | None = None
-    """PEM file of the private key of tls_cert_file, which nobody else may read."""
+    """PEM file of the private key of tls_cert_file, which no one else may read."""
     tls_ca_file: Path | None = None
     """PEM file of the authorities that certificates of the mesh are checked by."""
     tls_trust_domain: str = Field(default="interlock", pattern=r"^[a-z0-9][a-z0-9._-]{0,254}$")
@@ -130,7 +130,7 @@ class Settings(BaseSettings):
     """PEM file of the certificate of the fronts that agents and reviewers reach, HTTP and gRPC. Absent: they are plain
     text."""
     front_key_file: Path | None = None
-    """PEM file of the private key of front_cert_file, which nobody else may read."""
+    """PEM file of the private key of front_cert_file, which no one else may read."""
 
     # == Session store
 
@@ -201,10 +201,10 @@ class Settings(BaseSettings):
 
     reviewers_file: Path | None = None
     """YAML file of reviewers and their Ed25519 public keys, whose approvals CRP-Oversight-Token carries. Read again
-    when it changes. Absent: nobody can approve anything."""
+    when it changes. Absent: no one can approve anything."""
     reviewers_by_rpc: bool = False
-    """Whether RegisterReviewer may add reviewers beside those of reviewers_file, in memory. Only where mutual TLS says
-    who calls: whoever reaches the policy port otherwise could make itself a reviewer."""
+    """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says
+    who calls: otherwise anyone who reaches the policy port could become a reviewer."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""
@@ -287,8 +287,8 @@ class Settings(BaseSettings):
     """Name of the audit log in its signed checkpoints, such as example.com/audit: one for each log, never changed.
     Auditors are given it with the public key."""
     checkpoint_key_file: Path | None = None
-    """PEM file of the Ed25519 private key that signs checkpoints of the audit log, which nobody else may read. Absent:
-    one is made once below state_dir; its public half lies beside it."""
+    """PEM file of the Ed25519 private key that signs checkpoints of the audit log, which no one else may read. Absent:
+    one is made once below state_dir; its public half lies next to it."""
     checkpoint_entries: int = Field(default=256, ge=1, le=1_000_000)
     """New entries of the audit log after which a checkpoint is signed."""
     checkpoint_s: float = Field(default=10, gt=0, le=3600)

@@ -49,7 +49,7 @@ def read(data: bytes, *, wanted: int, max_depth: int) -> Completion:
     """Return the answer in a provider's response body.
 
     Refused with UPSTREAM_INVALID_RESPONSE when it is no JSON, not the shape of a completion, or has no choice or more
-    than *wanted*: a choice that nobody asked for might not be looked at.
+    than *wanted*: a choice that was not asked for might not be looked at.
     """
     try:
         value = strictjson.loads(data, max_depth=max_depth)

@@ -26,7 +26,7 @@ from interlock.runtime.rpc.peers import AuditPeer, SessionPeer
 log = structlog.get_logger()
 
 SWEPT = Counter(
-    "interlock_session_swept", "Trees that were verified beside the calls after the store had changed, by outcome.",
+    "interlock_session_swept", "Trees that were verified in the background after the store had changed, by outcome.",
     ["outcome"],
 )  # fmt: skip
 SWEEP_SECONDS = Histogram(
