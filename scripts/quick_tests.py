@@ -37,6 +37,8 @@ SLOW = {
     "tests/property/test_policy_order.py": 9,
     "tests/property/test_remedies.py": 3,
     "tests/unit/audit/sealing/test_chain_tampering.py": 10,
+    "tests/unit/dpe/grounding/test_fabrication.py": 7,
+    "tests/unit/runtime/pictures/test_dag_picture.py": 5,
 }
 """Test file → seconds of CPU. They are left out where many files are chosen, and run where few are."""
 FEW = 80
