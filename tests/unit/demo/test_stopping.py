@@ -21,10 +21,10 @@ import signal, sys, time
 {install}
 try:
     import slow
-    print("imported")
+    sys.stdout.write("imported\\n")  # in one piece: print ends its line in a second write, and the signal may come in between
     time.sleep(20)
 except KeyboardInterrupt:
-    print("stopped")
+    sys.stdout.write("stopped\\n")
 """
 
 
