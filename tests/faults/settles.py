@@ -124,11 +124,14 @@ class Worker:
                 process.send_signal(signal.SIGKILL)
                 self.kills += 1
             said = await answer
+            if not done:
+                await (
+                    process.wait()
+                )  # also where the answer came just before the signal: the next block needs a new process
             if said.endswith(b"\n"):
                 self.repeated += json.loads(said)["repeated"]
                 return
             assert not done, "a settling process ended by itself"
-            await process.wait()
 
     async def _running(self) -> Any:
         if self._process is None or self._process.returncode is not None:
