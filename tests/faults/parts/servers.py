@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -86,7 +87,16 @@ def may_mount() -> bool:
 
 
 def fill(folder: Path) -> None:
-    """Leave no byte free."""
+    """Leave no byte free, not inside the write-ahead log of an audit database either.
+
+    SQLite writes over a log that was checkpointed, so that commits go through on a full disk as long as it has room. The log
+    is cut to nothing first; a reader or a writer may be in the way of that.
+    """
+    for database in folder.glob("*.db"):
+        with contextlib.closing(sqlite3.connect(database, timeout=0.2)) as connection:
+            for _ in range(100):
+                if connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0:
+                    break
     with (folder / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
         while filler.write(b"\0" * 4096):
             pass
