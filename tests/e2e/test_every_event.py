@@ -233,7 +233,7 @@ async def _gone(sidecar: RunningSidecar, audit: Any) -> None:
         )
     )
     assert erased.erased, erased
-    removed = partial(truncate, sealer=audit._sealer, session_id=third.headers["crp-context-session-id"])
+    removed = partial(truncate, sealer=audit._eraser._sealer, session_id=third.headers["crp-context-session-id"])
     assert await audit._appender.submit(removed)
 
 
