@@ -163,7 +163,7 @@ def _decided_too_early(admitted: Admitted, settled: Settled) -> Refused | None:
         return None
     return conflict(
         "WINDOW_ALREADY_SETTLED",
-        "the session was rebuilt meanwhile, and the answer decided upon as if its breaker were less open; go on with the "
+        "the session was rebuilt meanwhile, and the answer was decided as if its breaker were less open; continue with the "
         "token in CRP-Set-Session",
         window_id=settled.sealed.commit.window_id,
     )

@@ -135,7 +135,7 @@ class SettlementEffects:
         log.info("window.settled_late", session_id=session_id, window_id=commit.window_id)
         raise conflict(
             "WINDOW_ALREADY_SETTLED",
-            "the previous window was settled, but its answer was not delivered; go on with the token in CRP-Set-Session",
+            "the previous window was settled, but its answer was not delivered; continue with the token in CRP-Set-Session",
             window_id=commit.window_id,
         )
 
