@@ -19,9 +19,6 @@ TILE_WIDTH = 1 << TILE_HEIGHT
 """Levels of the stored hashes. Complete subtrees of 256 and 65,536 leaves are stored, so that a proof reads few hashes."""
 STORED_LEVELS = (TILE_HEIGHT, 2 * TILE_HEIGHT)
 
-MAX_PROOF = 63
-"""Maximum number of hashes in a proof for a log of fewer than 2^63 entries; a consistency proof has one more."""
-
 NodeOf = Callable[[int, int], bytes]
 """Returns the hash of a complete subtree, by level and index."""
 ReadHashes = Callable[[int, int, int], Sequence[bytes]]
