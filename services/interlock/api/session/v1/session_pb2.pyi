@@ -112,6 +112,54 @@ DEGRADATION_PERSISTENT: Degradation.ValueType  # 4
 """Persistent deficiency: D, D."""
 Global___Degradation: _TypeAlias = Degradation  # noqa: Y015
 
+class _BindingRank:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _BindingRankEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_BindingRank.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    BINDING_RANK_UNSPECIFIED: _BindingRank.ValueType  # 0
+    """Unset."""
+    BINDING_RANK_TOKEN: _BindingRank.ValueType  # 1
+    """CRP-Session-Token."""
+    BINDING_RANK_HINT: _BindingRank.ValueType  # 2
+    """CRP-Context-Session-Id, X-Session-Id and other headers that name a session."""
+    BINDING_RANK_COOKIE: _BindingRank.ValueType  # 3
+    """The cookie that the sidecar set."""
+    BINDING_RANK_RESPONSE: _BindingRank.ValueType  # 4
+    """The id of an earlier response."""
+    BINDING_RANK_TRACE: _BindingRank.ValueType  # 5
+    """W3C trace id or baggage."""
+    BINDING_RANK_BODY: _BindingRank.ValueType  # 6
+    """A field of the request's body, such as metadata.session_id or user."""
+    BINDING_RANK_CONVERSATION: _BindingRank.ValueType  # 7
+    """The earlier answers that the request carries."""
+    BINDING_RANK_CALLER: _BindingRank.ValueType  # 8
+    """The caller alone: the session is a new one."""
+
+class BindingRank(_BindingRank, metaclass=_BindingRankEnumTypeWrapper):
+    """BindingRank is the kind of evidence that bound a call to a session, the strongest first (ATT-1)."""
+
+BINDING_RANK_UNSPECIFIED: BindingRank.ValueType  # 0
+"""Unset."""
+BINDING_RANK_TOKEN: BindingRank.ValueType  # 1
+"""CRP-Session-Token."""
+BINDING_RANK_HINT: BindingRank.ValueType  # 2
+"""CRP-Context-Session-Id, X-Session-Id and other headers that name a session."""
+BINDING_RANK_COOKIE: BindingRank.ValueType  # 3
+"""The cookie that the sidecar set."""
+BINDING_RANK_RESPONSE: BindingRank.ValueType  # 4
+"""The id of an earlier response."""
+BINDING_RANK_TRACE: BindingRank.ValueType  # 5
+"""W3C trace id or baggage."""
+BINDING_RANK_BODY: BindingRank.ValueType  # 6
+"""A field of the request's body, such as metadata.session_id or user."""
+BINDING_RANK_CONVERSATION: BindingRank.ValueType  # 7
+"""The earlier answers that the request carries."""
+BINDING_RANK_CALLER: BindingRank.ValueType  # 8
+"""The caller alone: the session is a new one."""
+Global___BindingRank: _TypeAlias = BindingRank  # noqa: Y015
+
 @_typing.final
 class Edge(_message.Message):
     """Edge tells what a window received from one of its parents (SPEC-004 §3.2)."""
@@ -422,6 +470,8 @@ class StartSessionRequest(_message.Message):
     SAFETY_MODE_FIELD_NUMBER: _builtins.int
     CEILING_MICROS_FIELD_NUMBER: _builtins.int
     FIRST_WINDOW_FIELD_NUMBER: _builtins.int
+    NAMES_FIELD_NUMBER: _builtins.int
+    CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id, at most 128 characters."""
     policy_text: _builtins.str
@@ -440,6 +490,8 @@ class StartSessionRequest(_message.Message):
     """CRP-Safety-Mode; a child that sets none has its parent's."""
     ceiling_micros: _builtins.int
     """Ceiling that the caller sets on its own budget (CRP-Agent-Safety-Budget); absent: none. It only lowers."""
+    continues_session_id: _builtins.str
+    """Session that this one goes on from: its windows were used up. Empty: none."""
     @_builtins.property
     def agent(self) -> Global___AgentTerms:
         """What the agent may do."""
@@ -448,6 +500,12 @@ class StartSessionRequest(_message.Message):
     def first_window(self) -> Global___OpenWindowRequest:
         """Takes the lease of the first window in the same call. Its token is empty: the session is the one that starts. Absent:
         no window is opened.
+        """
+
+    @_builtins.property
+    def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoundName]:
+        """Names under which the caller can be bound to this session again; noted with its start. One that already names another
+        session of the same scope refuses the start with BINDING_TAKEN.
         """
 
     def __init__(
@@ -464,10 +522,12 @@ class StartSessionRequest(_message.Message):
         safety_mode: _builtins.str = ...,
         ceiling_micros: _builtins.int | None = ...,
         first_window: Global___OpenWindowRequest | None = ...,
+        names: _abc.Iterable[Global___BoundName] | None = ...,
+        continues_session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "first_window", b"first_window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "continues_session_id", b"continues_session_id", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "names", b"names", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
     _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015
@@ -485,6 +545,7 @@ class StartSessionResponse(_message.Message):
     TOKEN_FIELD_NUMBER: _builtins.int
     RECORD_JSON_FIELD_NUMBER: _builtins.int
     FIRST_WINDOW_FIELD_NUMBER: _builtins.int
+    CALLER_BUDGET_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for its first window."""
@@ -499,6 +560,10 @@ class StartSessionResponse(_message.Message):
         """The lease of the first window, or why it was refused; the session stands either way. Set when first_window was asked for."""
 
     @_builtins.property
+    def caller_budget(self) -> Global___CallerBudget:
+        """Budget of the caller above the new session; absent where callers have none."""
+
+    @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when no session was made."""
 
@@ -509,15 +574,186 @@ class StartSessionResponse(_message.Message):
         token: _builtins.str = ...,
         record_json: _builtins.str = ...,
         first_window: Global___OpenWindowResponse | None = ...,
+        caller_budget: Global___CallerBudget | None = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["first_window", b"first_window", "refusal", b"refusal", "session", b"session"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["caller_budget", b"caller_budget", "first_window", b"first_window", "refusal", b"refusal", "session", b"session"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["first_window", b"first_window", "record_json", b"record_json", "refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_budget", b"caller_budget", "first_window", b"first_window", "record_json", b"record_json", "refusal", b"refusal", "session", b"session", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___StartSessionResponse: _TypeAlias = StartSessionResponse  # noqa: Y015
+
+@_typing.final
+class BoundName(_message.Message):
+    """BoundName is a name by which a session of one caller is found again."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RANK_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    BEGINS_FIELD_NUMBER: _builtins.int
+    rank: Global___BindingRank.ValueType
+    """Kind of the name."""
+    digest: _builtins.str
+    """Keyed digest of the scope, the kind and the value, 32 hex digits. The value itself is never sent or stored."""
+    begins: _builtins.bool
+    """Whether a session starts under this name when it names none yet; otherwise weaker evidence decides."""
+    def __init__(
+        self,
+        *,
+        rank: Global___BindingRank.ValueType = ...,
+        digest: _builtins.str = ...,
+        begins: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins", b"begins", "digest", b"digest", "rank", b"rank"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BoundName: _TypeAlias = BoundName  # noqa: Y015
+
+@_typing.final
+class BoundTurn(_message.Message):
+    """BoundTurn is one earlier answer of a conversation together with what it answered."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGEST_FIELD_NUMBER: _builtins.int
+    WEAK_FIELD_NUMBER: _builtins.int
+    digest: _builtins.str
+    """Keyed digest of the scope, of what was asked and of what was answered, 32 hex digits."""
+    weak: _builtins.bool
+    """Whether so short or common an answer binds only together with its neighbours."""
+    def __init__(
+        self,
+        *,
+        digest: _builtins.str = ...,
+        weak: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "weak", b"weak"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BoundTurn: _TypeAlias = BoundTurn  # noqa: Y015
+
+@_typing.final
+class BindingEvidence(_message.Message):
+    """BindingEvidence is all that a call without a token brings that may name its session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAMES_FIELD_NUMBER: _builtins.int
+    TURNS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def names(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoundName]:
+        """Names, the strongest first."""
+
+    @_builtins.property
+    def turns(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoundTurn]:
+        """Answers that the request carries, in their order; the latest 64 at most."""
+
+    def __init__(
+        self,
+        *,
+        names: _abc.Iterable[Global___BoundName] | None = ...,
+        turns: _abc.Iterable[Global___BoundTurn] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["names", b"names", "turns", b"turns"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BindingEvidence: _TypeAlias = BindingEvidence  # noqa: Y015
+
+@_typing.final
+class Binding(_message.Message):
+    """Binding says how a call without a token was bound."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    RANK_FIELD_NUMBER: _builtins.int
+    DISAGREEING_FIELD_NUMBER: _builtins.int
+    BEGINS_CONVERSATION_FIELD_NUMBER: _builtins.int
+    KNOWN_WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    rank: Global___BindingRank.ValueType
+    """What decided."""
+    begins_conversation: _builtins.bool
+    """Whether the request carries no earlier answer of this session: its conversation begins with this window."""
+    @_builtins.property
+    def disagreeing(self) -> _containers.RepeatedScalarFieldContainer[Global___BindingRank.ValueType]:
+        """Weaker evidence that spoke for another session."""
+
+    @_builtins.property
+    def known_window_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Windows of the session whose answers the request carries."""
+
+    def __init__(
+        self,
+        *,
+        rank: Global___BindingRank.ValueType = ...,
+        disagreeing: _abc.Iterable[Global___BindingRank.ValueType] | None = ...,
+        begins_conversation: _builtins.bool = ...,
+        known_window_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["begins_conversation", b"begins_conversation", "disagreeing", b"disagreeing", "known_window_ids", b"known_window_ids", "rank", b"rank"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Binding: _TypeAlias = Binding  # noqa: Y015
+
+@_typing.final
+class CallerBudget(_message.Message):
+    """CallerBudget is the budget of one caller and period, above all of its sessions (ATT-2)."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    PERIOD_FIELD_NUMBER: _builtins.int
+    BUDGET_MICROS_FIELD_NUMBER: _builtins.int
+    LEFT_MICROS_FIELD_NUMBER: _builtins.int
+    ENDS_AT_FIELD_NUMBER: _builtins.int
+    PREVIOUS_PERIOD_FIELD_NUMBER: _builtins.int
+    RENEWED_FIELD_NUMBER: _builtins.int
+    caller_id: _builtins.str
+    """Id of the caller's own chain, crp_sess_<hex>, derived from its scope."""
+    period: _builtins.int
+    """Number of the period, counted from the epoch."""
+    budget_micros: _builtins.int
+    """Budget of the period, millionths."""
+    left_micros: _builtins.int
+    """What is left of it, millionths."""
+    ends_at: _builtins.int
+    """Seconds since the epoch when the period ends."""
+    previous_period: _builtins.int
+    """Period before it of which something is known; 0: none."""
+    renewed: _builtins.bool
+    """Whether this call began the period."""
+    def __init__(
+        self,
+        *,
+        caller_id: _builtins.str = ...,
+        period: _builtins.int = ...,
+        budget_micros: _builtins.int = ...,
+        left_micros: _builtins.int = ...,
+        ends_at: _builtins.int = ...,
+        previous_period: _builtins.int = ...,
+        renewed: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_micros", b"budget_micros", "caller_id", b"caller_id", "ends_at", b"ends_at", "left_micros", b"left_micros", "period", b"period", "previous_period", b"previous_period", "renewed", b"renewed"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CallerBudget: _TypeAlias = CallerBudget  # noqa: Y015
 
 @_typing.final
 class OpenWindowRequest(_message.Message):
@@ -533,6 +769,7 @@ class OpenWindowRequest(_message.Message):
     PARTIAL_FIELD_NUMBER: _builtins.int
     NONCE_FIELD_NUMBER: _builtins.int
     LEASE_MS_FIELD_NUMBER: _builtins.int
+    EVIDENCE_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token as received, at most 8,192 bytes."""
     scope: _builtins.str
@@ -551,6 +788,12 @@ class OpenWindowRequest(_message.Message):
     def continuation_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Pointers of a fan-in, each once; empty otherwise. The token must be one of theirs."""
 
+    @_builtins.property
+    def evidence(self) -> Global___BindingEvidence:
+        """What speaks for a session where there is no token (ATT-1). Given, the token is empty; refused with SESSION_NOT_BOUND
+        where nothing of it is known in this scope.
+        """
+
     def __init__(
         self,
         *,
@@ -562,10 +805,11 @@ class OpenWindowRequest(_message.Message):
         partial: _builtins.bool = ...,
         nonce: _builtins.str = ...,
         lease_ms: _builtins.int = ...,
+        evidence: Global___BindingEvidence | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["evidence", b"evidence"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation_id", b"continuation_id", "continuation_ids", b"continuation_ids", "lease_ms", b"lease_ms", "nonce", b"nonce", "partial", b"partial", "pattern", b"pattern", "scope", b"scope", "token", b"token"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation_id", b"continuation_id", "continuation_ids", b"continuation_ids", "evidence", b"evidence", "lease_ms", b"lease_ms", "nonce", b"nonce", "partial", b"partial", "pattern", b"pattern", "scope", b"scope", "token", b"token"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -686,6 +930,8 @@ class OpenedWindow(_message.Message):
     UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
     UNSETTLED_PATTERN_FIELD_NUMBER: _builtins.int
     UNSETTLED_PARENT_IDS_FIELD_NUMBER: _builtins.int
+    BINDING_FIELD_NUMBER: _builtins.int
+    CALLER_BUDGET_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -776,6 +1022,14 @@ class OpenedWindow(_message.Message):
     def unsettled_parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Parents of the unsettled window, sorted."""
 
+    @_builtins.property
+    def binding(self) -> Global___Binding:
+        """How a call without a token was bound; absent for one with a token."""
+
+    @_builtins.property
+    def caller_budget(self) -> Global___CallerBudget:
+        """Budget of the caller before this window; absent where callers have none."""
+
     def __init__(
         self,
         *,
@@ -812,10 +1066,12 @@ class OpenedWindow(_message.Message):
         untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
         unsettled_pattern: _builtins.str = ...,
         unsettled_parent_ids: _abc.Iterable[_builtins.str] | None = ...,
+        binding: Global___Binding | None = ...,
+        caller_budget: Global___CallerBudget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "decrements", b"decrements"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "binding", b"binding", "caller_budget", b"caller_budget", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "breaker", b"breaker", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -884,6 +1140,10 @@ class CommitWindowRequest(_message.Message):
     KEY_VERSION_FIELD_NUMBER: _builtins.int
     CHAIN_BUDGET_MICROS_FIELD_NUMBER: _builtins.int
     CHAIN_WINDOWS_FIELD_NUMBER: _builtins.int
+    BOUND_NAMES_FIELD_NUMBER: _builtins.int
+    TURN_FIELD_NUMBER: _builtins.int
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    CALLER_PERIOD_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -934,6 +1194,10 @@ class CommitWindowRequest(_message.Message):
     """
     chain_windows: _builtins.int
     """Other windows that the chain says were sealed. A store that holds fewer, leases included, was set back."""
+    caller_id: _builtins.str
+    """The caller's own chain, as opened; empty where callers have no budget."""
+    caller_period: _builtins.int
+    """Period that the caller was in when the window was opened."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, as opened."""
@@ -949,6 +1213,14 @@ class CommitWindowRequest(_message.Message):
     @_builtins.property
     def facts_used(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Digests of the facts that this window had, 16 hex digits each; they are added to facts_seen."""
+
+    @_builtins.property
+    def bound_names(self) -> _containers.RepeatedCompositeFieldContainer[Global___BoundName]:
+        """Names under which the session is to be found from now on. They are no part of the settlement, and not sealed."""
+
+    @_builtins.property
+    def turn(self) -> Global___BoundTurn:
+        """Turn by which this window is to be found. It is no part of the settlement, and not sealed."""
 
     def __init__(
         self,
@@ -980,10 +1252,14 @@ class CommitWindowRequest(_message.Message):
         key_version: _builtins.int = ...,
         chain_budget_micros: _builtins.int | None = ...,
         chain_windows: _builtins.int = ...,
+        bound_names: _abc.Iterable[Global___BoundName] | None = ...,
+        turn: Global___BoundTurn | None = ...,
+        caller_id: _builtins.str = ...,
+        caller_period: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "chain_budget_micros", b"chain_budget_micros"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "chain_budget_micros", b"chain_budget_micros", "turn", b"turn"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros", "accumulate", b"accumulate", "ancestor_session_ids", b"ancestor_session_ids", "bound_names", b"bound_names", "caller_id", b"caller_id", "caller_period", b"caller_period", "ceiling_micros", b"ceiling_micros", "chain_budget_micros", b"chain_budget_micros", "chain_windows", b"chain_windows", "charge_micros", b"charge_micros", "edges", b"edges", "envelope_etag", b"envelope_etag", "facts_used", b"facts_used", "hmac", b"hmac", "key_version", b"key_version", "parent_charge_micros", b"parent_charge_micros", "parent_ids", b"parent_ids", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_tier", b"quality_tier", "response_hash", b"response_hash", "risk_level", b"risk_level", "root_session_id", b"root_session_id", "session_id", b"session_id", "status", b"status", "strategy", b"strategy", "timestamp", b"timestamp", "token_count", b"token_count", "turn", b"turn", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__chain_budget_micros: _TypeAlias = _typing.Literal["chain_budget_micros"]  # noqa: Y015
     _WhichOneofArgType__chain_budget_micros: _TypeAlias = _typing.Literal["_chain_budget_micros", b"_chain_budget_micros"]  # noqa: Y015
@@ -1088,6 +1364,7 @@ class CommitWindowResponse(_message.Message):
     DEGRADATION_FIELD_NUMBER: _builtins.int
     QUALITY_TEXT_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
+    CALLER_BUDGET_FIELD_NUMBER: _builtins.int
     token: _builtins.str
     """Token for the next window."""
     continuation_id: _builtins.str
@@ -1132,6 +1409,10 @@ class CommitWindowResponse(_message.Message):
     def refusal(self) -> _common_pb2.Refusal:
         """Set when nothing was committed."""
 
+    @_builtins.property
+    def caller_budget(self) -> Global___CallerBudget:
+        """Budget of the caller after it; absent where callers have none."""
+
     def __init__(
         self,
         *,
@@ -1152,10 +1433,11 @@ class CommitWindowResponse(_message.Message):
         degradation: Global___Degradation.ValueType = ...,
         quality_text: _builtins.str = ...,
         refusal: _common_pb2.Refusal | None = ...,
+        caller_budget: Global___CallerBudget | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["caller_budget", b"caller_budget", "refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestors", b"ancestors", "breaker", b"breaker", "continuation_id", b"continuation_id", "degradation", b"degradation", "duplicate", b"duplicate", "lineage", b"lineage", "lineage_text", b"lineage_text", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "quality_text", b"quality_text", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestors", b"ancestors", "breaker", b"breaker", "caller_budget", b"caller_budget", "continuation_id", b"continuation_id", "degradation", b"degradation", "duplicate", b"duplicate", "lineage", b"lineage", "lineage_text", b"lineage_text", "max_age_s", b"max_age_s", "nonce", b"nonce", "quality_history", b"quality_history", "quality_text", b"quality_text", "refusal", b"refusal", "safety_budget_micros", b"safety_budget_micros", "session_budget_micros", b"session_budget_micros", "terminated", b"terminated", "token", b"token", "transitions", b"transitions"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
