@@ -21,6 +21,7 @@ from interlock.audit.sealing.session_writer import SessionWriter
 from interlock.audit.settlements import settlement_message
 from interlock.audit.store.log import AuditLog
 from interlock.audit.streams.streaming import Streaming
+from interlock.audit.tree.callers import CallerRecords
 from interlock.audit.tree.record import TreeRecords
 from interlock.audit.tree.verifier import ChainVerifier
 from interlock.domain.chain.chain import WindowRecord
@@ -45,6 +46,7 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         )
         self._verifier = ChainVerifier(audit_log, self.readers, chains, sealer.keyring)
         self._records = TreeRecords(audit_log, self.readers, chains, sealer.keyring)
+        self._callers = CallerRecords(audit_log, self.readers, chains, sealer.keyring)
         self._proofs = LogProofs(audit_log, self.readers, appender, sealer, notary)
         self._eraser = Eraser(appender, sealer)
         self.holds = HeldResponses(
@@ -152,6 +154,14 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         """Read the record of the tree that a session belongs to."""
         del context
         return await self._records.one(request)
+
+    @answers_refusals(audit_pb2.GetCallerRecordResponse)
+    async def GetCallerRecord(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.GetCallerRecordRequest, context: Any
+    ) -> audit_pb2.GetCallerRecordResponse:
+        """Read what the sessions of a caller were charged."""
+        del context
+        return await self._callers.one(request)
 
     @answers_refusals(audit_pb2.GetTreeRecordsResponse)
     async def GetTreeRecords(  # noqa: N802 - gRPC's name

@@ -37,6 +37,7 @@ from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock
 from interlock.runtime.keys.derivation import CONTINUE, SIGN, Keyring
 from interlock.session import metrics, roots
+from interlock.session.callers import Callers
 from interlock.session.ownership import check_own
 from interlock.session.recording import key_unknown, naming
 from interlock.session.store.store import Store
@@ -72,34 +73,48 @@ class Ledger:
         self.keyring = keyring
         self.clock = clock
         self.entropy = entropy
+        self.callers = Callers(store, rules, clock)
         self._returning: set[asyncio.Task[None]] = set()
 
     async def start(self, wanted: NewSession) -> tuple[SessionState, str]:
-        """Create a root session with a full budget, or its ceiling, and return it with the token of its first window."""
+        """Create a root session with a full budget, its ceiling or what its caller has left, and return it with the token of
+        its first window.
+        """
         if wanted.ceiling <= OPEN_AT:
             raise refusal("BUDGET_DEPLETED", wanted.ceiling)
         await roots.admit(self.store, wanted.scope, most=self.rules.max_roots_per_minute, now_us=self.clock())
-        state = new_session(self.terms(wanted, None), wanted.policy, wanted.ceiling)
-        token = self.first_token(state)
+        caller = self.callers.of_scope(wanted.scope)
+        session = SessionId(self.mint("crp_sess_"))
+        if caller:
+            session = await self.store.placed(session, caller.caller_id)
+        terms = self.terms(wanted, None, session=session, caller_id=caller.caller_id if caller else "")
+        state = new_session(terms, wanted.policy, wanted.ceiling)
         await failpoints.reached("session.before_start")
-        await self.store.start(state)
+        with self.callers.naming(caller):
+            begun = await self.store.start(state, caller)
+        state = replace(state, budget=begun.budget)
+        token = self.first_token(state)
         await failpoints.reached("session.after_start")
         metrics.SESSIONS.labels("started").inc()
         log.info("session.started", session_id=state.terms.session_id, safety_budget_micros=state.budget)
         return state, token
 
-    def terms(self, wanted: NewSession, parent: Terms | None) -> Terms:
-        """Return the terms of a new session, below *parent* or as a root."""
-        session = SessionId(self.mint("crp_sess_"))
+    def terms(
+        self, wanted: NewSession, parent: Terms | None, *, session: SessionId | None = None, caller_id: str = ""
+    ) -> Terms:
+        """Return the terms of a new session, below *parent*, whose caller it has too, or as a root."""
+        session = session or SessionId(self.mint("crp_sess_"))
         root = parent.root_session_id if parent else session
+        caller_id = parent.caller_id if parent else caller_id
         return new_terms(
             wanted,
             parent,
             self.rules,
             session=session,
-            nonce=tokens.nonce_of(self.entropy(ENTROPY_BYTES), session, root),
+            nonce=tokens.nonce_of(self.entropy(ENTROPY_BYTES), session, root, caller_id),
             key_version=self.keyring.current,
             created_us=self.clock(),
+            caller_id=caller_id,
         )
 
     async def open(self, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
@@ -128,9 +143,10 @@ class Ledger:
             pattern=presented.pattern,
             continuation_ids=presented.continuation_ids,
             partial=presented.partial,
+            caller=self.callers.of_token(token),
         )
         await failpoints.reached("session.before_open")
-        with naming(ask.root_session_id, ask.session_id):
+        with naming(ask.root_session_id, ask.session_id), self.callers.naming(ask.caller):
             opened = await self._leased(ask)
         try:
             check_own(token, opened.terms)
@@ -145,7 +161,7 @@ class Ledger:
         """Settle a sealed window and return what it did with the token of the next one."""
         await failpoints.reached("session.before_settle")
         begun = time.perf_counter()
-        with naming(ask.root_session_id, ask.session_id):
+        with naming(ask.root_session_id, ask.session_id), self.callers.naming_id(ask.caller_id):
             committed = await self._committed(ask)
         await failpoints.reached("session.after_settle")
         metrics.SETTLE.observe(time.perf_counter() - begun)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from prometheus_client import Counter, Histogram
 
 from interlock.domain.breaker import BreakerState
-from interlock.domain.budget import FULL
+from interlock.domain.budget import FULL, OPEN_AT
 from interlock.domain.dag.dag import Seal
 from interlock.domain.session.state import Committed, Status
 
@@ -23,6 +23,13 @@ CASCADES = Counter("interlock_budget_cascades_total", "Ancestor sessions whose b
 ROOTS_REFUSED = Counter(
     "interlock_roots_refused_total", "Root sessions refused because a key began too many in a minute."
 )
+CALLERS_REFUSED = Counter(
+    "interlock_callers_refused_total", "Calls refused because their caller had spent its budget of the period."
+)
+CALLERS_DEPLETED = Counter("interlock_callers_depleted_total", "Periods in which a caller spent its budget.")
+CALLERS_RESTORED = Counter(
+    "interlock_callers_restored_total", "Budgets of callers rebuilt from the audit log, those of new callers too."
+)
 DELEGATIONS = Counter("interlock_delegations_total", "Delegations by what happened: granted, started.", ["event"])
 SETTLE = Histogram(
     "interlock_settle_duration_seconds",
@@ -39,6 +46,9 @@ def note_settled(seal: Seal, committed: Committed) -> None:
     if seal.risk_level:
         DECREMENTS.labels(seal.risk_level.name).inc()
     REMAINING.observe(outcome.session_budget / FULL)
+    caller = committed.caller
+    if caller and outcome.charge and caller.left <= OPEN_AT < caller.left + outcome.charge:
+        CALLERS_DEPLETED.inc()
     for step in outcome.transitions:
         TRANSITIONS.labels(step.before.name, step.after.name).inc()
     for effect in outcome.ancestors:

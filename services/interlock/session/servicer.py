@@ -7,6 +7,7 @@ from typing import Any
 
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.domain.errors import Refused
+from interlock.domain.session.caller import CallerView
 from interlock.domain.session.state import SessionState
 from interlock.runtime.rpc.errors import answers_refusals, to_message
 from interlock.session.delegation import TreeUseCases
@@ -52,14 +53,18 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
             window, opened = await self._ledger.open_first(state, asked)
         except Refused as refused:
             return session_pb2.OpenWindowResponse(refusal=to_message(refused))
-        return session_pb2.OpenWindowResponse(window=answers.opened_message(window, opened, rules.decrements))
+        return session_pb2.OpenWindowResponse(
+            window=answers.opened_message(window, opened, rules.decrements, period_s=rules.caller_period_s)
+        )
 
     @answers_refusals(session_pb2.OpenWindowResponse)
     async def OpenWindow(self, request: session_pb2.OpenWindowRequest, context: Any) -> session_pb2.OpenWindowResponse:
         """Verify a token and take the lease of the next window."""
         rules = self._ledger.rules
         window, opened = await self._ledger.open(requests.presented_of(request, max_fan_out=rules.limits.max_fan_out))
-        return session_pb2.OpenWindowResponse(window=answers.opened_message(window, opened, rules.decrements))
+        return session_pb2.OpenWindowResponse(
+            window=answers.opened_message(window, opened, rules.decrements, period_s=rules.caller_period_s)
+        )
 
     @answers_refusals(session_pb2.CommitWindowResponse)
     async def CommitWindow(
@@ -70,7 +75,10 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         version = requests.within("key_version", request.key_version, 0, 2**31 - 1)
         ask = requests.commit_of(request, self._ledger.continuation_of(session, window, version))
         committed, token = await self._ledger.commit(ask)
-        return answers.committed_message(committed, token, max_age_s=self._ledger.rules.token_lifetime_s)
+        rules = self._ledger.rules
+        return answers.committed_message(
+            committed, token, max_age_s=rules.token_lifetime_s, period_s=rules.caller_period_s
+        )
 
     @answers_refusals(session_pb2.FailWindowResponse)
     async def FailWindow(self, request: session_pb2.FailWindowRequest, context: Any) -> session_pb2.FailWindowResponse:
@@ -109,6 +117,24 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.RestoreTreesResponse:
         """Rebuild several trees, each by itself."""
         return await self._restoring.restore_all(request)
+
+    @answers_refusals(session_pb2.RestoreCallerResponse)
+    async def RestoreCaller(
+        self, request: session_pb2.RestoreCallerRequest, context: Any
+    ) -> session_pb2.RestoreCallerResponse:
+        """Rebuild the budget of a caller from its audit record."""
+        caller_id = requests.session_of(request.caller_id)
+        view = await self._ledger.callers.restore(caller_id, tree_requests.charges_of(request))
+        return session_pb2.RestoreCallerResponse(budget=self._caller(view))
+
+    @answers_refusals(session_pb2.GetCallerResponse)
+    async def GetCaller(self, request: session_pb2.GetCallerRequest, context: Any) -> session_pb2.GetCallerResponse:
+        """Read the budget of a caller."""
+        view = await self._ledger.callers.read(requests.scope_of(request.scope))
+        return session_pb2.GetCallerResponse(budget=self._caller(view))
+
+    def _caller(self, view: CallerView | None) -> session_pb2.CallerBudget | None:
+        return answers.caller_message(view, self._ledger.rules.caller_period_s)
 
     @answers_refusals(session_pb2.DelegateResponse)
     async def Delegate(self, request: session_pb2.DelegateRequest, context: Any) -> session_pb2.DelegateResponse:

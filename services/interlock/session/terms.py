@@ -30,6 +30,9 @@ class SessionRules:
     max_delegations: int
     accumulate: bool
     max_roots_per_minute: int = 0
+    caller_budget: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
+    """Budget of one caller and period; 0: callers have none."""
+    caller_period_s: int = 3600
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,8 @@ class NewSession:
     residency: str
     safety_mode: str
     ceiling: Micros
+    continues: str = ""
+    """Session that this one goes on from; empty: none."""
 
 
 def rules_of(settings: Settings) -> SessionRules:
@@ -62,6 +67,8 @@ def rules_of(settings: Settings) -> SessionRules:
         max_delegations=settings.max_delegations,
         accumulate=settings.budget_accumulate == "sum",
         max_roots_per_minute=settings.max_roots_per_minute,
+        caller_budget=micros(settings.caller_budget),
+        caller_period_s=settings.caller_period_s,
     )
 
 
@@ -74,6 +81,7 @@ def new_terms(
     nonce: str,
     key_version: int,
     created_us: int,
+    caller_id: str = "",
 ) -> Terms:
     """Return the terms of a new session, below *parent* or as a root. A child keeps what holds for its whole tree."""
     depth = parent.loop_depth + 1 if parent else 0
@@ -97,6 +105,8 @@ def new_terms(
         accumulate=parent.accumulate if parent else rules.accumulate,
         residency=wanted.residency or (parent.residency if parent else ""),
         safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
+        caller_id=caller_id,
+        continues=wanted.continues,
     )
 
 
@@ -150,6 +160,8 @@ def terms_message(terms: Terms) -> session_pb2.Session:
         data_residency=terms.residency,
         safety_mode=terms.safety_mode,
         accumulate_sum=terms.accumulate,
+        caller_id=terms.caller_id,
+        continues_session_id=terms.continues,
     )
 
 

@@ -134,14 +134,18 @@ class Closing:
     async def _halt_if_depleted(
         self, run: Run, sealed: Sealed, settlement: session_pb2.CommitWindowResponse
     ) -> DecidedAnswer:
-        """Halt an answer that the settled budget no longer covers, even if it was to be delivered (I2)."""
+        """Halt an answer that the settled budget, or its caller's, no longer covers, even if it was to be delivered (I2)."""
         decided, commit = sealed.decided, sealed.commit
-        if not decided.delivered or settlement.session_budget_micros > OPEN_AT:
+        if not decided.delivered:
+            return decided
+        caller = bool(commit.caller_id) and settlement.caller_budget.left_micros <= OPEN_AT
+        if settlement.session_budget_micros > OPEN_AT and not caller:
             return decided
         report_uri = response_headers.report_uri(self.base_url, commit.window_id)
-        halt = events.safety_halt(decided.report, "SAFETY_BUDGET_DEPLETED", None, report_uri)
+        decision = depleted(decided.decision, caller=caller)
+        halt = events.safety_halt(decided.report, decision.halt_reason, None, report_uri)
         await self.peers.audit.record(commit.session_id, commit.window_id, [halt], run.deadline)
-        return replace(decided, decision=depleted(decided.decision))
+        return replace(decided, decision=decision)
 
     async def release(self, run: Run, admitted: Admitted, settled: Settled) -> Governed:
         """Return how the call ended. What is not released is not kept for later windows either."""

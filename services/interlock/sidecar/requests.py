@@ -172,6 +172,8 @@ def to_settle(admitted: Admitted, call: Call, decided: DecidedAnswer) -> session
         accumulate=call.shape == strategies.BATCH,
         parent_charge_micros=_cost_to_the_parent(admitted, report, status),
         key_version=opened.key_version,
+        caller_id=opened.caller_budget.caller_id,
+        caller_period=opened.caller_budget.period,
     )
 
 

@@ -12,6 +12,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused, conflict, halted, unavailable
+from interlock.runtime.clock import iso8601
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail.events import directive_of
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -19,11 +20,14 @@ from interlock.sidecar.trail.response_headers import ResponseHeaders
 NEW_SESSION = "new-session-required"
 OVERSIGHT = "oversight-required"
 AT_ONCE = "0"
+CALLER_HALT = "CALLER_BUDGET_DEPLETED"
+"""Why a call is halted whose caller has spent its budget of the period: a new session is no way out (ATT-2)."""
 
 _REASONS = {policy_pb2.ACTION_HOLD: "HELD_FOR_REVIEW"}
 _MESSAGES = {
     "HELD_FOR_REVIEW": "the response is held until a person has reviewed it; held_uri tells when, and how to get it then",
     "BUDGET_DEPLETED": "the safety budget of this session is spent; nothing more is released",
+    "CALLER_BUDGET_DEPLETED": "the safety budget of this caller is spent; nothing more is released until its period ends",
 }
 
 
@@ -52,12 +56,12 @@ def _floats(value: Message) -> Iterator[float]:
             yield from _floats(held)
 
 
-def depleted(decision: policy_pb2.Decision) -> policy_pb2.Decision:
-    """Return the decision once the settled budget is depleted; it replaces any earlier one (I2)."""
+def depleted(decision: policy_pb2.Decision, *, caller: bool = False) -> policy_pb2.Decision:
+    """Return the decision once the settled budget is depleted, the *caller*'s or the session's; it replaces any earlier one (I2)."""
     return policy_pb2.Decision(
         action=policy_pb2.ACTION_HALT,
-        halt_reason="SAFETY_BUDGET_DEPLETED",
-        reason="BUDGET_DEPLETED",
+        halt_reason=CALLER_HALT if caller else "SAFETY_BUDGET_DEPLETED",
+        reason="CALLER_BUDGET_DEPLETED" if caller else "BUDGET_DEPLETED",
         violations=decision.violations,
         oversight_mode=decision.oversight_mode,
         oversight_required=False,
@@ -108,9 +112,16 @@ def _retry(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespo
     """Return what helps: a review can still release what is held; an open breaker ends everything else (BRK-3)."""
     if decision.action == policy_pb2.ACTION_HOLD:
         return OVERSIGHT
+    if decision.halt_reason == CALLER_HALT:
+        return time_at(settled.caller_budget.ends_at)
     if settled.terminated or settled.breaker == common_pb2.BREAKER_STATE_OPEN:
         return NEW_SESSION
     return OVERSIGHT if decision.oversight_required else AT_ONCE
+
+
+def time_at(seconds: int) -> str:
+    """Return a time in seconds since the epoch as headers and bodies carry it, ISO 8601 in UTC."""
+    return iso8601(seconds * 1_000_000)
 
 
 def as_halt(refused: Refused, reply: ResponseHeaders, *, now: str) -> dict[str, object]:

@@ -286,6 +286,9 @@ class LogReader(Protocol):
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
 
+    def charged_to(self, caller_id: str, since: str) -> list[str]:
+        """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
+
     def log_size(self) -> int:
         """Return how many entries the Merkle log has."""
 

@@ -61,6 +61,10 @@ class SqlReader(ABC):
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
         return sorted({rows.text(row[0]) for row in self._all(statements.NAMING, root_session_id)})
 
+    def charged_to(self, caller_id: str, since: str) -> list[str]:
+        """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
+        return sorted(rows.text(row[0]) for row in self._all(statements.CHARGED_TO, since, caller_id))
+
     def log_size(self) -> int:
         """Return how many entries the Merkle log has."""
         return rows.number(self._one(statements.LOG_SIZE)[0])

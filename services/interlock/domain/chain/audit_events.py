@@ -47,6 +47,10 @@ _TYPES = (
           "A window after the first is sealed."),
     _type("SESSION_TERMINATED", "INFO", "reason final_safety_budget", "total_windows",
           "A session ends: CLIENT, LAST_WINDOW or SAFETY_BUDGET_DEPLETED."),
+    _type("CALLER_BUDGET_PERIOD", "INFO", "period previous_period budget_micros ends_at", "",
+          "The first charge of a caller in a period, in the caller's own chain (ATT-2)."),
+    _type("CALLER_BUDGET_LOWERED", "WARN|CRITICAL", "period child_session_id window_id charge_micros risk_level", "",
+          "A session of a caller was charged, in the caller's own chain (ATT-2)."),
     # §1.2
     _type("DISPATCH_STARTED", "INFO", "strategy provider model choices", "temperature token_budget seed step",
           "A provider call begins, or the check of an answer that the caller brings."),

@@ -14,6 +14,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import LINEAR, Node
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.caller import PERIODS_KEPT, Spent
 from interlock.domain.session.opening import FACTS_KEPT
 from interlock.domain.session.rule import UNTOLD_KEPT, commit_window, fail_window, new_session, terminate
 from interlock.domain.session.session_policy import tightened
@@ -198,11 +199,20 @@ def merged(stored: SessionState | None, rebuilt: SessionState, *, ended: bool = 
         children=tuple(dict.fromkeys((*stored.children, *rebuilt.children))),
         grants=stored.grants | rebuilt.grants,
         approvals=stored.approvals | rebuilt.approvals,
+        spent=_spent(stored, rebuilt),
         facts=tuple(dict.fromkeys((*stored.facts, *rebuilt.facts)))[-FACTS_KEPT:] if behind else stored.facts,
     )
     gone = {text for text in stored.replaced | rebuilt.replaced | {stored.policy} if text != whole.policy}
     whole = replace(whole, replaced=frozenset(gone) if behind else stored.replaced)
     return _with_windows(whole, rebuilt, budget=budget, status=status)
+
+
+def _spent(stored: SessionState, rebuilt: SessionState) -> Spent:
+    """Return the higher of both sums of each period: one of the two knows every window of the other."""
+    told = dict(stored.spent)
+    for period, amount in rebuilt.spent:
+        told[period] = Micros(max(told.get(period, 0), amount))
+    return tuple(sorted(told.items()))[-PERIODS_KEPT:]
 
 
 def _policy(stored: SessionState, rebuilt: SessionState) -> PolicyText:
@@ -219,7 +229,7 @@ def _with_windows(state: SessionState, rebuilt: SessionState, *, budget: Micros,
     outcomes = (*state.outcomes, *(outcome for _, outcome in added))
     continued = {parent for node in nodes if not node.failed for parent in node.parent_ids}
     late = {node.window_id for node, _ in added if node.pattern == LINEAR and not node.failed}
-    moved = [outcome_of for outcome_of in added if outcome_of[1].moved and not outcome_of[0].failed]
+    moved = [outcome_of for outcome_of in added if state.tells(outcome_of[1]) and not outcome_of[0].failed]
     return replace(
         state,
         budget=budget,

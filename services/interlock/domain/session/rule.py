@@ -14,6 +14,7 @@ from interlock.domain.budget import FULL, Micros, charge
 from interlock.domain.dag.dag import FAN_IN, LINEAR, NO_SEAL, Node, violations
 from interlock.domain.dag.lineage import as_steps, trace_history
 from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.caller import spend
 from interlock.domain.session.opening import FACTS_KEPT, Parents, check_limits, check_width, places, start_of
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.state import (
@@ -207,8 +208,9 @@ def _advanced(state: SessionState, ask: CommitWindow, outcome: CommitOutcome, ca
         leases=tuple(_void(lease, ask) for lease in state.leases if lease.window_id != ask.window_id),
         expired=tuple(lease for lease in state.expired if lease.window_id != ask.window_id and not _lost(lease, ask)),
         facts=tuple(dict.fromkeys((*state.facts, *ask.facts)))[-FACTS_KEPT:],
-        untold=(*state.untold, *([ask.window_id] if outcome.moved else []))[-UNTOLD_KEPT:],
+        untold=(*state.untold, *([ask.window_id] if state.tells(outcome) else []))[-UNTOLD_KEPT:],
         late=state.late - set(ask.parent_ids),
+        spent=spend(state.spent, ask.caller_period, ask.charge) if ask.caller_id else state.spent,
     )
 
 

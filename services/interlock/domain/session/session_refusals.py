@@ -52,6 +52,23 @@ def _depleted(left: int, _: int) -> Refused:
     )
 
 
+def _caller_unverified(*_: Any) -> Refused:
+    # Not said to agents: the sidecar has the budget rebuilt from the audit log and asks again (ADR 0018).
+    return unavailable(
+        "CALLER_BUDGET_UNVERIFIED",
+        "the store does not hold the budget of this caller; it is rebuilt before its next use",
+    )
+
+
+def _caller_depleted(left: int, period: int) -> Refused:
+    return halted(
+        "CALLER_BUDGET_DEPLETED",
+        "the safety budget of this caller is spent for the present period; a new session does not renew it",
+        safety_budget=as_decimal(Micros(left)),
+        period=str(period),
+    )
+
+
 def _limited(reason: str, name: str, text: str) -> Callable[[Any, Any], Refused]:
     """Return the maker of a 403 that names a limit, its value and what was attempted."""
     return lambda limit, attempted: forbidden(
@@ -114,6 +131,8 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
     "SESSION_STATE_UNVERIFIED": _unverified,
     "WINDOW_SETTLED_LATE": _late,
     "BUDGET_DEPLETED": _depleted,
+    "CALLER_BUDGET_UNVERIFIED": _caller_unverified,
+    "CALLER_BUDGET_DEPLETED": _caller_depleted,
     "MAX_WINDOWS_EXCEEDED": _limited(
         "MAX_WINDOWS_EXCEEDED", "max_windows", "a session has at most {} windows in a row; this would be number {}"
     ),
@@ -178,5 +197,8 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
 
 RECOVERABLE = frozenset({"SESSION_STATE_LOST", "SESSION_STATE_UNVERIFIED"})
 """Refusals after which the session may be rebuilt from the audit log; their metadata names it and its root."""
+
+CALLER_UNVERIFIED = "CALLER_BUDGET_UNVERIFIED"
+"""Refusal after which the budget of the caller that its metadata names may be rebuilt from the audit log."""
 
 REASONS = frozenset(_MAKE)

@@ -11,6 +11,7 @@ from interlock.domain.chain.chain_state import WHOLE, ChainState
 from interlock.domain.dag.dag import LINEAR, Edge, Limits, Node, Seal
 from interlock.domain.dag.lineage import History
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
+from interlock.domain.session.caller import CallerAsk, CallerView, Spent
 
 
 class Status(IntEnum):
@@ -67,6 +68,10 @@ class Terms:
     accumulate: bool = False
     residency: str = ""
     safety_mode: str = ""
+    caller_id: str = ""
+    """The caller whose budget stands above the whole tree; empty: none does."""
+    continues: str = ""
+    """Session that this one goes on from, whose windows were used up; empty: none."""
 
     @property
     def parent_session_id(self) -> SessionId | None:
@@ -162,6 +167,8 @@ class SessionState:
     replaced: frozenset[PolicyText] = frozenset()
     untold: tuple[WindowId, ...] = ()
     late: frozenset[WindowId] = frozenset()
+    spent: Spent = ()
+    """What its windows cost its caller, by the periods in which they were opened."""
 
     @property
     def tip(self) -> Node | None:
@@ -186,6 +193,10 @@ class SessionState:
     def node(self, window_id: WindowId) -> Node | None:
         """Return the window of that id."""
         return next((node for node in self.nodes if node.window_id == window_id), None)
+
+    def tells(self, outcome: CommitOutcome) -> bool:
+        """Return whether the audit trail is to say more of a settlement than its seal does: a caller's charge too."""
+        return outcome.moved or bool(self.terms.caller_id and outcome.charge)
 
     def sums(self, ask: CommitWindow) -> bool:
         """Return whether a charge is taken off the session's budget itself, not off one path alone."""
@@ -223,6 +234,8 @@ class OpenWindow:
     pattern: str = LINEAR
     continuation_ids: tuple[ContinuationId, ...] = ()
     partial: bool = False
+    caller: CallerAsk | None = None
+    """The caller whose budget is looked at too; ``None``: none stands above the session."""
 
 
 @dataclass(frozen=True)
@@ -253,6 +266,7 @@ class OpenedWindow:
     facts: tuple[str, ...]
     history: History
     untold: tuple[WindowId, ...] = ()
+    caller: CallerView | None = None
 
     @property
     def unsettled(self) -> WindowId | None:
@@ -292,6 +306,9 @@ class CommitWindow:
     parent_charge: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
     chain: ChainState = WHOLE
     """State of the session by its audit chain, without this window: a store that holds more budget was set back."""
+    caller_id: str = ""
+    caller_period: int = 0
+    """Caller whose budget the charge is counted against, and the period that it was in when the window was opened."""
 
 
 @dataclass(frozen=True)
@@ -304,6 +321,7 @@ class Committed:
     duplicate: bool
     pattern: str
     history: History
+    caller: CallerView | None = None
 
     @property
     def lineage(self) -> tuple[WindowId, ...]:

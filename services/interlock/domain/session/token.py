@@ -75,19 +75,32 @@ class Token:
     key_version: int
 
 
-def nonce_of(entropy: bytes, session: SessionId, root: SessionId) -> str:
-    """Return the nonce of a session: random bytes, and behind them, in a child's, the id of the root of its tree.
+def nonce_of(entropy: bytes, session: SessionId, root: SessionId, caller_id: str = "") -> str:
+    """Return the nonce of a session: random bytes, and behind them, in a child's, the id of the root of its tree; where a
+    caller's budget stands above it, the root's and the caller's.
 
-    The payload has no field for the root, under which a session is stored (ADR 0010).
+    The payload has no field for what a session is stored under (ADR 0010, 0018).
     """
-    tail = b"" if session == root else bytes.fromhex(root.removeprefix(_SESSION))
-    return _NONCE + base64.b64encode(entropy + tail).decode("ascii")
+    tail = b"" if session == root and not caller_id else bytes.fromhex(root.removeprefix(_SESSION))
+    return _NONCE + base64.b64encode(entropy + tail + bytes.fromhex(caller_id.removeprefix(_SESSION))).decode("ascii")
 
 
 def root_of(token: Token) -> SessionId:
     """Return the root of the tree that the session of a verified token belongs to."""
+    root = _tail(token)[:ENTROPY_BYTES]
+    return SessionId(_SESSION + root.hex()) if root else token.session_id
+
+
+def caller_of(token: Token) -> SessionId | None:
+    """Return the caller whose budget stands above the session of a verified token; ``None``: none does."""
+    caller = _tail(token)[ENTROPY_BYTES:]
+    return SessionId(_SESSION + caller.hex()) if caller else None
+
+
+def _tail(token: Token) -> bytes:
+    """Return the ids in a nonce: none, one or two; another implementation's nonce has none."""
     tail = base64.b64decode(token.nonce.removeprefix(_NONCE))[ENTROPY_BYTES:]
-    return SessionId(_SESSION + tail.hex()) if len(tail) == ENTROPY_BYTES else token.session_id
+    return tail if len(tail) in {ENTROPY_BYTES, 2 * ENTROPY_BYTES} else b""
 
 
 class _Fraction(str):

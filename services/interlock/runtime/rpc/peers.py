@@ -137,6 +137,10 @@ class SessionPeer(_Peer):
         """Rebuild the sessions of a tree from what the audit chain says."""
         return await self._call_until_done(self._stub.RestoreTree, request, deadline)
 
+    async def restore_caller(self, request: session_pb2.RestoreCallerRequest, deadline: Deadline) -> None:
+        """Rebuild the budget of a caller from what the audit log says."""
+        await self._call_until_done(self._stub.RestoreCaller, request, deadline)
+
     async def restore_trees(self, trees: Iterable[session_pb2.RestoreTreeRequest]) -> Sequence[Any]:
         """Rebuild several trees, each by itself; each result is a value or a refusal of its own."""
         request = session_pb2.RestoreTreesRequest(trees=trees)
@@ -276,6 +280,13 @@ class AuditPeer(_Peer):
         """Return all that the log knows of a tree, to rebuild its sessions."""
         request = audit_pb2.GetTreeRecordRequest(root_session_id=root)
         return await self._call_until_done(self._stub.GetTreeRecord, request, deadline)
+
+    async def get_caller_record(
+        self, caller_id: str, since: str, deadline: Deadline
+    ) -> Sequence[session_pb2.CallerCharge]:
+        """Return what the sessions of a caller were charged for windows that were sealed since then."""
+        request = audit_pb2.GetCallerRecordRequest(caller_id=caller_id, since=since)
+        return (await self._call_until_done(self._stub.GetCallerRecord, request, deadline)).charges
 
     async def look_at_tree_record(self, root: str) -> audit_pb2.GetTreeRecordResponse:
         """Return the same for a person who can ask again: one try."""

@@ -176,6 +176,12 @@ class Settings(BaseSettings):
     grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
     """Life of a delegation grant that is asked for without one, seconds."""
 
+    caller_budget: float = Field(default=0.0, ge=0.0, le=10_000.0)
+    """Safety budget of one caller and period, above all of its sessions: starting anew is no way out. A caller is an API
+    key. At 0.10 of it nothing more of that caller is released until the period ends. 0: callers have none."""
+    caller_period_s: int = Field(default=3600, ge=60, le=31_536_000)
+    """How long the period of caller_budget lasts, seconds. Periods are counted from the epoch, by the session store's clock."""
+
     # == Policy and agents
 
     default_policy: str = ""

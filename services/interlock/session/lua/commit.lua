@@ -1,14 +1,15 @@
 -- commit.lua: charge a sealed window, advance the session and lower its ancestors, once per window id, in one step.
 -- The rule is commit_window in domain/session/rule.py; a property test holds the two together.
--- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root
+-- KEYS[1] session hash   KEYS[2..] its ancestors, from the parent up to the root; last, with a caller, the caller's budget
 -- ARGV[1] the settlement, JSON: CommitWindow of domain/session/state.py by its field names, what is None left out; of its seal
 -- hmac, quality_tier and status; pattern and status are letters, amounts micros (< 2^53)
 -- ARGV[2] record, JSON that only the service reads   ARGV[3] ttl, s
--- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag} · {reason, a, b}
+-- reply   {'OK', 0 now | 1 before, terms, policy hash, outcome, dag, what is told of the caller or {}} · {reason, a, b}
 -- outcome '<index> <path budget> <session budget> <breaker before> <status after> <charge> <hmac> <continuation id or ->
 --          <window number> <ancestors: before:after:status, comma-joined, or - when none changed>'
 
 local FACTS_KEPT = 4096
+local PERIODS_KEPT = 2
 local UNTOLD_BYTES = 256 * 41 - 1 -- ids of the latest windows, comma-joined
 local SLACK_S = 3600 -- how much sooner an ancestor may run out than the session below it, of a day that it outlives tokens
 
@@ -17,8 +18,18 @@ local ask, record, ttl = cjson.decode(ARGV[1]), ARGV[2], ARGV[3]
 local window, charge, parent_ids = ask.window_id, ask.charge, ask.parent_ids
 local continuation, pattern, hmac = ask.continuation_id, ask.pattern, ask.hmac
 
+local caller, present, before, counted = ask.caller_id ~= '' and table.remove(KEYS)
+if caller then
+  local c = redis.call('HMGET', caller, 'epoch', 'period', 'previous')
+  present, before = tonumber(c[2]), tonumber(c[3])
+  if not present or c[1] ~= EPOCH or ask.caller_period > present then
+    return {'CALLER_BUDGET_UNVERIFIED', 0, 0}
+  end
+  counted = ask.caller_period == before and before or present -- a window of a period that is over is told of the present one
+end
+
 local fields = {'status', 'budget', 'cap', 'top', 'nodes', 'max_windows', 'max_nodes', 'max_fan_out', 'lease', 'unsettled',
-  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'r:' .. window}
+  'policy_hash', 'terms', 'dag', 'ancestors', 'sum', 'open', 'epoch', 'untold', 'late', 'spent', 'r:' .. window}
 for _, id in ipairs(parent_ids) do
   fields[#fields + 1] = 'r:' .. id
   fields[#fields + 1] = 'k:' .. id
@@ -37,12 +48,12 @@ end
 if table.concat(ask.ancestors, ',') ~= s[14] then
   return {'ANCESTORS_MISMATCH', 0, 0}
 end
-if s[20] then
-  local was_charge, was_hmac = string.match(s[20], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
+if s[21] then
+  local was_charge, was_hmac = string.match(s[21], '^%d+ %d+ %d+ %d %d (%d+) (%S+) ')
   if tonumber(was_charge) ~= charge or was_hmac ~= hmac then
     return {'WINDOW_ID_REUSED', 0, 0}
   end
-  return {'OK', 1, terms, policy_hash, s[20], dag}
+  return {'OK', 1, terms, policy_hash, s[21], dag, caller and caller_told(caller, counted, before, 0) or {}}
 end
 
 local function others(text)
@@ -78,7 +89,7 @@ end
 -- The place of the window.
 local parents, start, follows, chained = {}, cap, 1, hmac ~= '' and hmac ~= '-'
 for i, id in ipairs(parent_ids) do
-  local outcome, children = s[2 * i + 19], s[2 * i + 20] or ''
+  local outcome, children = s[2 * i + 20], s[2 * i + 21] or ''
   if not outcome then
     return {'SESSION_STATE_LOST', 0, 0} -- the store lost the windows in between
   end
@@ -229,7 +240,7 @@ end
 if continuation ~= '' then
   put('c:' .. continuation, window)
 end
-if changed or after ~= ACTIVE or breaker(budget) ~= breaker(session) then
+if changed or after ~= ACTIVE or breaker(budget) ~= breaker(session) or (caller and charge > 0) then
   put('untold', string.sub(s[18] == '' and window or s[18] .. ',' .. window, -UNTOLD_BYTES))
 end
 if s[19] ~= '' then
@@ -267,6 +278,26 @@ if #ask.facts > 0 then
   end
   put('facts', table.concat(all, ',', math.max(1, #all - FACTS_KEPT + 1)))
 end
+local told = {}
+if caller then
+  local spent, periods = {[ask.caller_period] = charge}, {ask.caller_period}
+  for period, amount in string.gmatch(s[20] or '', '(%d+):(%d+)') do
+    period = tonumber(period)
+    if not spent[period] then
+      periods[#periods + 1] = period
+    end
+    spent[period] = (spent[period] or 0) + tonumber(amount)
+  end
+  table.sort(periods)
+  local entries = {}
+  for i = math.max(1, #periods - PERIODS_KEPT + 1), #periods do
+    entries[#entries + 1] = int(periods[i]) .. ':' .. int(spent[periods[i]])
+  end
+  local text = table.concat(entries, ',')
+  put('spent', text)
+  caller_counts(caller, string.match(key, '[^:]+$'), text)
+  told = caller_told(caller, counted, before, 0)
+end
 redis.call('HSET', key, unpack(set))
 redis.call('EXPIRE', key, ttl)
-return {'OK', 0, terms, policy_hash, outcome, dag}
+return {'OK', 0, terms, policy_hash, outcome, dag, told}

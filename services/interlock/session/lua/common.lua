@@ -5,8 +5,12 @@
 -- add up · r:<window> outcome · w:<window> record, JSON · k:<window> one letter per child · c:<continuation> window ·
 -- facts digests · kids child sessions · g:<grant> child session · a:<approval> grant · untold windows whose moves were
 -- not acknowledged yet · late '<window> <parents joined by +, or ->' of lines that a restore settled · epoch server that it was last
--- verified under: a script that finds another one does nothing (docs/adr/0012)
+-- verified under: a script that finds another one does nothing (docs/adr/0012) · spent what its windows cost its caller, as
+-- <period>:<micros>, of two periods
 -- Entry of dag: 32 hex digits of the window, tier, status, pattern, places of its parents unless that is just the one before.
+
+-- The budget of a caller is one hash too: epoch · period, previous the numbers of the two periods that are kept, 0 for none ·
+-- <period>:cap · <period>:spent · <period>:<session> what each session counted in it. The rule is domain/session/caller.py.
 
 local EPOCH = table.remove(ARGV, 1) -- the server that we are on; the numbers in the headers count from the one after it
 
@@ -99,3 +103,51 @@ local function outcome_of(text)
   return tonumber(index), tonumber(path), hmac, continuation, tonumber(number)
 end
 
+
+-- What is told of a caller's budget: period, cap, spent, previous period, 1 where the period begins now.
+local function caller_told(key, period, previous, renewed)
+  local c = redis.call('HMGET', key, int(period) .. ':cap', int(period) .. ':spent')
+  return {period, tonumber(c[1]), tonumber(c[2]), previous, renewed}
+end
+
+-- The present period of a caller that is there, else nothing; with a later number one that begins now, which is written later.
+local function caller_entered(key, number, cap)
+  local c = redis.call('HMGET', key, 'epoch', 'period', 'previous')
+  if not c[2] or c[1] ~= EPOCH then
+    return nil
+  end
+  local period = tonumber(c[2])
+  if number > period then
+    return {number, cap, 0, period, 1}
+  end
+  return caller_told(key, period, tonumber(c[3]), 0)
+end
+
+-- Keeps the two periods and forgets what is older.
+local function caller_begins(key, period, previous, cap, ttl)
+  local old = {}
+  for _, name in ipairs(redis.call('HKEYS', key)) do
+    local number = string.match(name, '^(%d+):')
+    if number and tonumber(number) ~= period and tonumber(number) ~= previous then
+      old[#old + 1] = name
+    end
+  end
+  redis.call('HSET', key, 'period', int(period), 'previous', int(previous), int(period) .. ':cap', int(cap),
+    int(period) .. ':spent', '0')
+  for first = 1, #old, 500 do
+    redis.call('HDEL', key, unpack(old, first, math.min(first + 499, #old)))
+  end
+  redis.call('EXPIRE', key, ttl)
+end
+
+-- Counts all that a session has spent, <period>:<micros> joined by commas; less than is known changes nothing.
+local function caller_counts(key, session, spent)
+  for period, amount in string.gmatch(spent, '(%d+):(%d+)') do
+    local known = redis.call('HMGET', key, period .. ':cap', period .. ':' .. session)
+    local more = tonumber(amount) - (tonumber(known[2]) or 0)
+    if known[1] and more > 0 then
+      redis.call('HSET', key, period .. ':' .. session, amount)
+      redis.call('HINCRBY', key, period .. ':spent', int(more))
+    end
+  end
+end

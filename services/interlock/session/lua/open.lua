@@ -1,14 +1,17 @@
 -- open.lua: take the lease of the next window for the holder of a verified token.
 -- The rule is open_window in domain/session/opening.py; a property test holds the two together.
--- KEYS[1] session hash
+-- KEYS[1] session hash   KEYS[2] the caller's budget, where one stands above the session
 -- ARGV[1] window id   ARGV[2] now, ms   ARGV[3] lease, ms   ARGV[4] token: win   ARGV[5] token: ct
 -- ARGV[6] token: cid   ARGV[7] pattern, its letter   ARGV[8] token: sb, micros   ARGV[9] token: pol   ARGV[10] ttl, s
--- ARGV[11] 1 for a partial fan-in   ARGV[12..] continuation ids presented: none or one, several for a fan-in
+-- ARGV[11] 1 for a partial fan-in   ARGV[12..] continuation ids presented: none or one, several for a fan-in; with KEYS[2]
+-- after them the number and the cap of the caller's present period
 -- reply   {'OK', terms, policy, policy hash, nodes, dag, facts, path budget, session budget, lease that ran out or '',
---          {parent id, outcome, …}, {window left out, …}, untold} · {reason, a, b} with the two values of the reason
+--          {parent id, outcome, …}, {window left out, …}, untold, what is told of the caller or {}} · {reason, a, b} with the two values of the reason
 
 local UNSETTLED_KEPT = 16
 
+local cap_now = KEYS[2] and tonumber(table.remove(ARGV))
+local number_now = KEYS[2] and tonumber(table.remove(ARGV))
 local key, window, now = KEYS[1], ARGV[1], tonumber(ARGV[2])
 local win, ct, token_cid, pattern, sb = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], tonumber(ARGV[8])
 local presented = #ARGV - 11
@@ -318,9 +321,23 @@ if pattern ~= BRANCH then
   end
 end
 
+local caller = {}
+if KEYS[2] then
+  caller = caller_entered(KEYS[2], number_now, cap_now)
+  if not caller then
+    return {'CALLER_BUDGET_UNVERIFIED', 0, 0}
+  end
+  if caller[2] - caller[3] <= OPEN_AT then
+    return {'CALLER_BUDGET_DEPLETED', math.max(0, caller[2] - caller[3]), caller[1]}
+  end
+  if caller[5] == 1 then
+    caller_begins(KEYS[2], caller[1], caller[4], caller[2], ARGV[10])
+  end
+end
+
 live[#live + 1] = mine
 redis.call('HSET', key, 'lease', text_of(live), 'unsettled', text_of(waiting))
 redis.call('EXPIRE', key, ARGV[10])
 path = math.min(path, sb)
 return {'OK', s[13], s[14], s[12], nodes, dag, s[16], path, math.min(budget, path), report, told, left_out,
-  s[18]}
+  s[18], caller}

@@ -1,10 +1,11 @@
 -- start.lua: create a session, once: a root, or a child under its parent, using up its grant.
 -- The rule of a child is start_child in domain/session/session_tree.py; a property test holds the two together.
 -- KEYS[1] session hash, il:{root}:s:<session>: the only key of a session, so it is there as a whole or not at all
--- KEYS[2..] its ancestors, from the parent up to the root
+-- KEYS[2..] its ancestors, from the parent up to the root; of a root with a caller the caller's budget
 -- ARGV[1] the start, JSON by name: session_id, loop_depth, budget in micros (< 2^53), policy {text, hash}, ttl_s; of a child also
 -- grant: Delegated of domain/session/state.py by its field names   ARGV[2..] fields and values that its terms fill
--- reply   {'OK', budget} · {reason, a, b} with the two values of the reason
+-- of a root with a caller also caller: CallerAsk of domain/session/caller.py
+-- reply   {'OK', budget, of a root with a caller what is told of it} · {reason, a, b} with the two values of the reason
 
 if redis.call('EXISTS', KEYS[1]) == 1 then
   return {'SESSION_EXISTS', 0, 0}
@@ -12,7 +13,21 @@ end
 local ask = cjson.decode(ARGV[1])
 local budget = ask.budget
 
-if #KEYS > 1 then
+local told = {}
+if type(ask.caller) == 'table' then
+  told = caller_entered(KEYS[2], ask.caller.number, ask.caller.cap)
+  if not told then
+    return {'CALLER_BUDGET_UNVERIFIED', 0, 0}
+  end
+  local left = math.max(0, told[2] - told[3])
+  if left <= OPEN_AT then
+    return {'CALLER_BUDGET_DEPLETED', left, told[1]}
+  end
+  budget = math.min(budget, left)
+  if told[5] == 1 then
+    caller_begins(KEYS[2], told[1], told[4], told[2], ask.ttl_s)
+  end
+elseif #KEYS > 1 then
   local lowest
   for i = 2, #KEYS do
     local a = redis.call('HMGET', KEYS[i], 'budget', 'epoch')
@@ -70,6 +85,6 @@ end
 redis.call('HSET', KEYS[1],
   'policy', ask.policy.text, 'policy_hash', ask.policy.hash, 'status', ACTIVE, 'budget', int(budget), 'cap', '1000000',
   'tip', '', 'top', '0', 'nodes', '0', 'open', '0', 'dag', '', 'lease', '', 'unsettled', '', 'facts', '', 'kids', '',
-  'untold', '', 'late', '', 'epoch', EPOCH, unpack(ARGV, 2))
+  'untold', '', 'late', '', 'spent', '', 'epoch', EPOCH, unpack(ARGV, 2))
 redis.call('EXPIRE', KEYS[1], ask.ttl_s)
-return {'OK', budget}
+return {'OK', budget, unpack(told)}

@@ -10,6 +10,7 @@ from interlock.domain.breaker import BreakerState, Transition, breaker_state, st
 from interlock.domain.budget import Decrements, Micros
 from interlock.domain.dag.dag import TRANSFERS, Edge, Node, Seal, children, leaves
 from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.caller import CallerView
 from interlock.domain.session.state import Committed, Effect, OpenedWindow, Parent, SessionState, Status
 from interlock.session.delegation import Inherited, SubAgentAnswer
 from interlock.session.terms import agent_message, terms_message
@@ -85,7 +86,9 @@ def _edges(node: Node) -> list[session_pb2.Edge]:
     ]
 
 
-def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrements) -> session_pb2.OpenedWindow:
+def opened_message(
+    window: WindowId, opened: OpenedWindow, decrements: Decrements, *, period_s: int
+) -> session_pb2.OpenedWindow:
     """Return the lease of a window."""
     terms, breaker = opened.terms, breaker_state(opened.session_budget)
     return session_pb2.OpenedWindow(
@@ -127,6 +130,21 @@ def opened_message(window: WindowId, opened: OpenedWindow, decrements: Decrement
         untold_window_ids=opened.untold,
         unsettled_pattern=opened.lapsed.pattern if opened.lapsed else "",
         unsettled_parent_ids=opened.lapsed.parent_ids if opened.lapsed else (),
+        caller_budget=caller_message(opened.caller, period_s),
+    )
+
+
+def caller_message(view: CallerView | None, period_s: int) -> session_pb2.CallerBudget | None:
+    """Return what is told of a caller's budget; its periods last *period_s* seconds."""
+    if view is None:
+        return None
+    return session_pb2.CallerBudget(
+        caller_id=view.caller_id,
+        period=view.number,
+        budget_micros=view.cap,
+        left_micros=view.left,
+        ends_at=(view.number + 1) * period_s,
+        previous_period=view.previous,
     )
 
 
@@ -141,7 +159,9 @@ def _parent(parent: Parent) -> session_pb2.ParentWindow:
     )
 
 
-def committed_message(committed: Committed, token: str, *, max_age_s: int) -> session_pb2.CommitWindowResponse:
+def committed_message(
+    committed: Committed, token: str, *, max_age_s: int, period_s: int
+) -> session_pb2.CommitWindowResponse:
     """Return what a commit did."""
     outcome, terms, history = committed.outcome, committed.terms, committed.history
     return session_pb2.CommitWindowResponse(
@@ -161,6 +181,7 @@ def committed_message(committed: Committed, token: str, *, max_age_s: int) -> se
         lineage_text=history.lineage_text,
         quality_text=history.quality_text,
         degradation=session_pb2.Degradation.ValueType(int(history.degradation)),
+        caller_budget=caller_message(committed.caller, period_s),
     )
 
 

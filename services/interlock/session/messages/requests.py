@@ -140,6 +140,8 @@ def commit_of(request: session_pb2.CommitWindowRequest, continuation_id: Continu
         accumulate=request.accumulate,
         parent_charge=Micros(within("parent_charge_micros", request.parent_charge_micros, 0, LARGEST_CHARGE)),
         chain=_chain(request),
+        caller_id=session_of(request.caller_id) if request.caller_id else "",
+        caller_period=within("caller_period", request.caller_period, 1 if request.caller_id else 0, 2**31 - 1),
     )
 
 

@@ -28,6 +28,9 @@ from interlock.session.terms import NewSession
 LARGEST_LIMIT = 10_000
 LONGEST_GRANT_S = 3600
 MOST_RESULTS = 100
+MOST_CHARGES = 1_000_000
+LARGEST_PERIOD = 2**31 - 1
+LARGEST_SUM = 2**52
 
 _RESIDENCY = re.compile(r"(?:[A-Z]{2,8})?", re.ASCII)
 _MODE = re.compile(r"(?:[a-z][a-z-]{0,31})?", re.ASCII)
@@ -47,6 +50,7 @@ def wanted_of(request: session_pb2.StartSessionRequest) -> NewSession:
         residency=request.data_residency,
         safety_mode=request.safety_mode,
         ceiling=_ceiling(request),
+        continues=session_of(request.continues_session_id) if request.continues_session_id else "",
     )
 
 
@@ -66,6 +70,20 @@ def _agent(agent: session_pb2.AgentTerms) -> AgentTerms:
         max_delegations=delegations if agent.HasField("max_delegations") else None,
         allowed_strategies=tuple(one_of("allowed_strategies", each, STRATEGIES) for each in agent.allowed_strategies),
     )
+
+
+def charges_of(request: session_pb2.RestoreCallerRequest) -> list[tuple[int, SessionId, Micros]]:
+    """Return what the audit log says that the sessions of a caller were charged, by period."""
+    if len(request.charges) > MOST_CHARGES:
+        raise invalid("RECORD_TOO_LONG", f"a record has at most {MOST_CHARGES} charges", limit=str(MOST_CHARGES))
+    return [
+        (
+            within("period", charge.period, 1, LARGEST_PERIOD),
+            session_of(charge.session_id),
+            Micros(within("charged_micros", charge.charged_micros, 0, LARGEST_SUM)),
+        )
+        for charge in request.charges
+    ]
 
 
 def agent_type_of(value: str) -> str:

@@ -37,6 +37,20 @@ def slot_of(key: str) -> int:
     return binascii.crc_hqx(tag.encode(), 0) % SLOTS
 
 
+def beside(tag: str, other: str) -> str:
+    """Return *tag* with other last five hex digits, so that as a hash tag it has the slot of *other*.
+
+    The digits are tried from those of *tag* on: a random tag gives a random one.
+    """
+    wanted, head = slot_of(other), binascii.crc_hqx(tag[:-5].encode(), 0)
+    first = int(tag[-5:], 16)
+    for step in range(0x100000):
+        tail = f"{(first + step) & 0xFFFFF:05x}"
+        if binascii.crc_hqx(tail.encode(), head) % SLOTS == wanted:
+            return tag[:-5] + tail
+    raise ValueError("five hex digits reach every slot")  # a test shows it for all of them
+
+
 class ServerLink:
     """One server: its connection is made when the first call comes, and again after it was lost."""
 

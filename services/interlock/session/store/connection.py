@@ -167,6 +167,8 @@ class StoreServer:
     """Why it may lose sessions, with what to set; empty when it is fit."""
     hint: str
     """What would make it safer; it is used all the same."""
+    cluster: bool = False
+    """Whether it is one of a Cluster."""
 
 
 class Connection(asyncio.Protocol):

@@ -45,6 +45,7 @@ def _described(told: bytes) -> StoreServer:
         master=facts.get("role", "master") == "master",
         unfit="; ".join(_unfit(facts)),
         hint=_hint(facts),
+        cluster=facts.get("redis_mode") == "cluster",
     )
 
 

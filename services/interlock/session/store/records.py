@@ -15,6 +15,7 @@ from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO
 from interlock.domain.dag.lineage import History, Step, find_degradation, trace_history
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
+from interlock.domain.session.caller import CallerAsk, CallerState, CallerView, Period, Spent
 from interlock.domain.session.state import (
     VOID,
     CommitOutcome,
@@ -24,6 +25,7 @@ from interlock.domain.session.state import (
     Effect,
     Lease,
     OpenedWindow,
+    OpenWindow,
     Parent,
     ParentView,
     PolicyText,
@@ -63,12 +65,14 @@ def settlement_to_json(ask: CommitWindow) -> str:
     return orjson.dumps(named).decode()
 
 
-def start_to_json(state: SessionState, *, ttl_s: int, grant: Delegated | None = None) -> str:
+def start_to_json(
+    state: SessionState, *, ttl_s: int, grant: Delegated | None = None, caller: CallerAsk | None = None
+) -> str:
     """Return the start of a session as ``start.lua`` reads it; *grant* is what a child is started with."""
     terms = state.terms
     return orjson.dumps({
         "session_id": terms.session_id, "loop_depth": terms.loop_depth, "budget": state.budget, "policy": state.policy,
-        "ttl_s": ttl_s, "grant": grant,
+        "ttl_s": ttl_s, "grant": grant, "caller": caller,
     }).decode()  # fmt: skip
 
 
@@ -150,9 +154,9 @@ def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
     return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
 
 
-def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:
+def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
     """Return the lease in a reply of ``open.lua``."""
-    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold = reply
+    terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller = reply
     if dag.count(b";") != nodes:
         raise ValueError("the windows of a session are not all there")
     terms = terms_from_json(terms_data)
@@ -160,7 +164,7 @@ def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:
     return OpenedWindow(
         terms=terms,
         policy=PolicyText(text.decode(), digest.decode()),
-        pattern=pattern,
+        pattern=ask.pattern,
         parents=tuple(
             _parent(window, outcome, _entry(dag, outcome.index))
             for window, outcome in zip(told[::2], found, strict=True)
@@ -172,7 +176,42 @@ def opened_from(reply: Sequence[Any], pattern: str) -> OpenedWindow:
         facts=_words(facts),
         history=_history(dag, nodes, [outcome.index - 1 for outcome in found]),
         untold=tuple(WindowId(each) for each in _words(untold)),
+        caller=caller_view_from(ask.caller.caller_id, caller) if ask.caller else None,
     )
+
+
+def caller_view_from(caller_id: SessionId, told: Sequence[Any]) -> CallerView:
+    """Return what a script tells of a caller's budget."""
+    number, cap, spent, previous, _ = told
+    return CallerView(caller_id, number, Micros(cap), Micros(max(0, cap - spent)), previous)
+
+
+def caller_to_json(state: CallerState, *, ttl_s: int) -> str:
+    """Return the budget of a caller as ``caller.lua`` reads it."""
+    periods = [{"number": each.number, "cap": each.cap, "spent": list(each.spent.items())} for each in state.periods]
+    return orjson.dumps({"periods": periods, "ttl_s": ttl_s}).decode()
+
+
+def caller_from(flat: Sequence[bytes]) -> CallerState:
+    """Return the budget of a caller from all fields of its hash, names and values in turn."""
+    fields = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
+    numbers = {int(fields["period"]), int(fields["previous"])} - {0}
+    spent: dict[int, dict[SessionId, Micros]] = {number: {} for number in sorted(numbers)}
+    for name, value in fields.items():
+        number, _, session = name.partition(":")
+        if session.startswith("crp_sess_") and int(number) in spent:
+            spent[int(number)][SessionId(session)] = Micros(int(value))
+    return CallerState(tuple(Period(number, Micros(int(fields[f"{number}:cap"])), of) for number, of in spent.items()))
+
+
+def spent_to_text(spent: Spent) -> str:
+    """Return what a session has spent as stored."""
+    return ",".join(f"{period}:{amount}" for period, amount in spent)
+
+
+def _spent_from(text: bytes) -> Spent:
+    found = (entry.partition(":") for entry in _words(text))
+    return tuple((int(period), Micros(int(amount))) for period, _, amount in found)
 
 
 def _parent(window: bytes, outcome: CommitOutcome, entry: str) -> Parent:
@@ -190,9 +229,9 @@ def _words(data: bytes) -> tuple[str, ...]:
     return tuple(data.decode().split(",")) if data else ()
 
 
-def committed_from(reply: Sequence[Any]) -> Committed:
+def committed_from(reply: Sequence[Any], ask: CommitWindow) -> Committed:
     """Return the answer in a reply of ``commit.lua``."""
-    duplicate, terms_data, policy_hash, text, dag = reply
+    duplicate, terms_data, policy_hash, text, dag, caller = reply
     terms = terms_from_json(terms_data)
     outcome = outcome_from_text(text, terms.ancestors)
     return Committed(
@@ -202,6 +241,7 @@ def committed_from(reply: Sequence[Any]) -> Committed:
         duplicate=bool(duplicate),
         pattern=PATTERN_OF[_entry(dag, outcome.index)[35]],
         history=_history(dag, outcome.index, [outcome.index - 1]),
+        caller=caller_view_from(SessionId(ask.caller_id), caller) if ask.caller_id else None,
     )
 
 
@@ -251,6 +291,7 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
         replaced=frozenset(PolicyText(data.decode(), name) for name, data in _named(fields, "o:")),
         untold=tuple(WindowId(each) for each in _words(fields.get("untold", b""))),
         late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
+        spent=_spent_from(fields.get("spent", b"")),
     )
 
 
@@ -276,6 +317,7 @@ def fields_of(state: SessionState) -> dict[str, str]:
         "facts": ",".join(state.facts),
         "kids": ",".join(state.children),
         "untold": ",".join(state.untold),
+        "spent": spent_to_text(state.spent),
         "late": ",".join(
             f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
         ),

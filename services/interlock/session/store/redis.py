@@ -17,6 +17,7 @@ from typing import Any
 from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
+from interlock.domain.session.caller import Begun, CallerAsk, CallerState
 from interlock.domain.session.restore import merged
 from interlock.domain.session.session_refusals import REASONS, refusal
 from interlock.domain.session.state import (
@@ -32,6 +33,7 @@ from interlock.domain.session.state import (
 )
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
+from interlock.session.store.cluster import beside
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.terms import hash_fields
@@ -59,6 +61,11 @@ def pointer_of(session: SessionId) -> str:
     return f"il:{{{check('crp_sess_', session)}}}:root"
 
 
+def caller_key_of(caller: SessionId) -> str:
+    """Return the key of a caller's budget. Its sessions lie in the same slot of a Cluster: see ``placed``."""
+    return f"il:{{{check('crp_sess_', caller)}}}:caller"
+
+
 def roots_of(digest: str, minute: int) -> str:
     """Return the key of a count of root sessions; *digest* stands for the caller's key, which is in no key of ours."""
     return f"il:{{roots:{digest}}}:{minute}"
@@ -80,19 +87,22 @@ class RedisStore:
         self._batcher = batcher
         self._token_lifetime_s = token_lifetime_s
         self._ttl_s = token_lifetime_s + BEYOND_TOKEN_S
+        self._clustered: bool | None = None
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
-        self._acknowledge, self._restore = map(LuaScript.load, ("acknowledge", "restore"))
+        self._acknowledge, self._restore, self._caller = map(LuaScript.load, ("acknowledge", "restore", "caller"))
 
     async def now_us(self) -> int:
         """Return the server's time, microseconds since the epoch."""
         seconds, micros = await self._batcher.command("TIME")
         return int(seconds) * 1_000_000 + int(micros)
 
-    async def start(self, state: SessionState) -> None:
+    async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new session."""
         terms = state.terms
-        await self._run(self._start, (key_of(terms.root_session_id, terms.session_id),), *self._first(state))
+        keys = (key_of(terms.root_session_id, terms.session_id), *_caller_keys(caller))
+        budget, *told = await self._run(self._start, keys, *self._first(state, caller=caller))
+        return Begun(Micros(budget), records.caller_view_from(caller.caller_id, told) if caller else None)
 
     async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
         """Keep a new child session.
@@ -105,10 +115,12 @@ class RedisStore:
         (budget,) = await self._run(self._start, keys, *self._first(state, grant=ask))
         return Micros(budget)
 
-    def _first(self, state: SessionState, grant: Delegated | None = None) -> tuple[str, ...]:
+    def _first(
+        self, state: SessionState, grant: Delegated | None = None, caller: CallerAsk | None = None
+    ) -> tuple[str, ...]:
         """Return what ``start.lua`` is asked."""
         fields = (each for field in hash_fields(state.terms).items() for each in field)
-        return records.start_to_json(state, ttl_s=self._ttl_s, grant=grant), *fields
+        return records.start_to_json(state, ttl_s=self._ttl_s, grant=grant, caller=caller), *fields
 
     async def _point(self, terms: Terms) -> None:
         # No session lives longer than its windows one after the other, each at the very end of a token.
@@ -152,7 +164,7 @@ class RedisStore:
         pointers = ask.continuation_ids or ((ask.continuation_id,) if ask.continuation_id else ())
         reply = await self._run(
             self._open,
-            (key_of(ask.root_session_id, ask.session_id),),
+            (key_of(ask.root_session_id, ask.session_id), *_caller_keys(ask.caller)),
             ask.window_id,
             ask.now_ms,
             ask.lease_ms,
@@ -165,21 +177,25 @@ class RedisStore:
             self._ttl_s,
             int(ask.partial),
             *pointers,
+            *((ask.caller.number, ask.caller.cap) if ask.caller else ()),
         )
         with _readable():
-            return records.opened_from(reply, ask.pattern)
+            return records.opened_from(reply, ask)
 
     async def commit(self, ask: CommitWindow) -> Committed:
         """Charge a sealed window, advance the session and lower its ancestors."""
         reply = await self._run(
             self._commit,
-            _keys(ask.root_session_id, ask.session_id, ask.ancestors),
+            (
+                *_keys(ask.root_session_id, ask.session_id, ask.ancestors),
+                *((caller_key_of(SessionId(ask.caller_id)),) if ask.caller_id else ()),
+            ),
             records.settlement_to_json(ask),
             records.record_to_json(ask),
             self._ttl_s,
         )
         with _readable():
-            return records.committed_from(reply)
+            return records.committed_from(reply, ask)
 
     async def fail(self, ask: FailWindow) -> bool:
         """Give up a window."""
@@ -215,10 +231,34 @@ class RedisStore:
             state = merged(stored, rebuilt, ended=ended)
             same = state == stored and "late" in fields  # an older layout lacks fields
             written = () if same else (each for field in records.fields_of(state).items() for each in field)
-            (done,) = await self._run(self._restore, (key,), _digest(fields), self._ttl_s, *written)
+            keys = (key, *((caller_key_of(SessionId(terms.caller_id)),) if terms.caller_id else ()))
+            spent = records.spent_to_text(state.spent)
+            (done,) = await self._run(self._restore, keys, _digest(fields), self._ttl_s, spent, *written)
             if done:
                 return state != stored
         raise store_unavailable("RESTORE_RACE")
+
+    async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:
+        """Return the id, on a Cluster with other last digits: one script changes a session and its caller's budget, so both
+        lie in one slot. 114 of its bits stay random then.
+        """
+        if self._clustered is None:
+            self._clustered = (await self._batcher.server()).cluster
+        return SessionId(beside(session, caller_id)) if self._clustered else session
+
+    async def restore_caller(self, caller_id: SessionId, rebuilt: CallerState) -> CallerState:
+        """Merge the budget of a caller as the audit log has it with what is stored."""
+        (fields,) = await self._run(
+            self._caller, (caller_key_of(caller_id),), records.caller_to_json(rebuilt, ttl_s=self._ttl_s)
+        )
+        with _readable():
+            return records.caller_from(fields)
+
+    async def caller(self, caller_id: SessionId) -> CallerState | None:
+        """Return the budget of a caller, as it is stored."""
+        fields: list[bytes] = await self._batcher.command("HGETALL", caller_key_of(caller_id))
+        with _readable():
+            return records.caller_from(fields) if fields else None
 
     async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
         """Return a session's state, read in one step."""
@@ -262,6 +302,10 @@ class RedisStore:
 def _keys(root: SessionId, session: SessionId, ancestors: Sequence[SessionId]) -> tuple[str, ...]:
     """Return the keys of a session and of its ancestors; one hash tag, so one slot and one node of a Cluster."""
     return (key_of(root, session), *(key_of(root, ancestor) for ancestor in ancestors))
+
+
+def _caller_keys(ask: CallerAsk | None) -> tuple[str, ...]:
+    return (caller_key_of(ask.caller_id),) if ask else ()
 
 
 def _unverified(stored: bytes | None, epoch: str, *, there: bool) -> bool:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from interlock.domain.budget import Micros
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
+from interlock.domain.session.caller import Begun, CallerAsk, CallerState, CallerView, count, enter, look, merge
 from interlock.domain.session.opening import open_window
 from interlock.domain.session.restore import merged
 from interlock.domain.session.rule import (
@@ -34,8 +36,10 @@ from interlock.domain.session.state import (
 class Store(Protocol):
     """Each method is one atomic step. All raise ``Refused`` as the rules of the domain do, or when unavailable."""
 
-    async def start(self, state: SessionState) -> None:
-        """Keep a new root session. Refused with SESSION_EXISTS."""
+    async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
+        """Keep a new root session, with no more than its caller has left. Refused with SESSION_EXISTS, CALLER_BUDGET_DEPLETED
+        or CALLER_BUDGET_UNVERIFIED.
+        """
         ...
 
     async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
@@ -85,6 +89,18 @@ class Store(Protocol):
         """
         ...
 
+    async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:
+        """Return the id for a new root session below a caller's budget: *session*, or one beside that in a Cluster."""
+        ...
+
+    async def restore_caller(self, caller_id: SessionId, rebuilt: CallerState) -> CallerState:
+        """Merge the budget of a caller as the audit log has it with what is stored, and return it. It never raises it."""
+        ...
+
+    async def caller(self, caller_id: SessionId) -> CallerState | None:
+        """Return the budget of a caller as it is stored, for operators; ``None`` for one that is not there."""
+        ...
+
     async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
         """Return all of a session's state. No budget is ever enforced on it.
 
@@ -118,13 +134,17 @@ class MemoryStore:
     def __init__(self) -> None:
         self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
         self._roots: dict[tuple[str, int], int] = {}
+        self._callers: dict[SessionId, CallerState] = {}
 
-    async def start(self, state: SessionState) -> None:
+    async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new session."""
         tree = self._tree(state.terms.root_session_id)
         if state.terms.session_id in tree:
             raise refusal("SESSION_EXISTS")
-        self._keep(state)
+        view = self._enter(caller)
+        budget = Micros(min(state.budget, view.left)) if view else state.budget
+        self._keep(replace(state, budget=budget))
+        return Begun(budget, view)
 
     async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
         """Keep a new child session."""
@@ -150,14 +170,23 @@ class MemoryStore:
     async def open(self, ask: OpenWindow) -> OpenedWindow:
         """Take the lease of the next window."""
         state, opened = open_window(self._tree(ask.root_session_id).get(ask.session_id), ask)
+        view = self._enter(ask.caller)
         self._keep(state)
-        return opened
+        return replace(opened, caller=view)
 
     async def commit(self, ask: CommitWindow) -> Committed:
         """Charge a sealed window, advance the session and lower its ancestors."""
+        if not ask.caller_id:
+            changed, committed = commit_window(self._tree(ask.root_session_id), ask)
+            self._keep(*changed.values())
+            return committed
+        caller_id = SessionId(ask.caller_id)
+        caller, _ = look(self._callers.get(caller_id), caller_id, ask.caller_period)
         changed, committed = commit_window(self._tree(ask.root_session_id), ask)
         self._keep(*changed.values())
-        return committed
+        if state := changed.get(ask.session_id):
+            caller = self._callers[caller_id] = count(caller, ask.session_id, state.spent)
+        return replace(committed, caller=look(caller, caller_id, ask.caller_period)[1])
 
     async def fail(self, ask: FailWindow) -> bool:
         """Give up a window."""
@@ -188,7 +217,24 @@ class MemoryStore:
         stored = self._tree(rebuilt.terms.root_session_id).get(rebuilt.terms.session_id)
         state = merged(stored, rebuilt, ended=ended)
         self._keep(state)
+        caller_id = SessionId(state.terms.caller_id)
+        if caller := self._callers.get(caller_id):
+            self._callers[caller_id] = count(caller, state.terms.session_id, state.spent)
         return state != stored
+
+    async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:
+        """Return the id as it is."""
+        del caller_id
+        return session
+
+    async def restore_caller(self, caller_id: SessionId, rebuilt: CallerState) -> CallerState:
+        """Merge the budget of a caller with what is there."""
+        self._callers[caller_id] = merge(self._callers.get(caller_id), rebuilt)
+        return self._callers[caller_id]
+
+    async def caller(self, caller_id: SessionId) -> CallerState | None:
+        """Return the budget of a caller."""
+        return self._callers.get(caller_id)
 
     async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
         """Return a session's state; this server never changes."""
@@ -211,6 +257,12 @@ class MemoryStore:
 
     async def close(self) -> None:
         """Hold nothing."""
+
+    def _enter(self, ask: CallerAsk | None) -> CallerView | None:
+        if ask is None:
+            return None
+        self._callers[ask.caller_id], view = enter(self._callers.get(ask.caller_id), ask)
+        return view
 
     def _tree(self, root: SessionId) -> States:
         return self._trees.get(root, {})

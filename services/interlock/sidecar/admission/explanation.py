@@ -15,6 +15,7 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
+from interlock.sidecar.verdict import CALLER_HALT, time_at
 
 log = structlog.get_logger()
 
@@ -34,7 +35,13 @@ class Explanation:
             reply.set({"CRP-Safety-Retry-After": "0"})
         if refused.kind is not Kind.HALTED:
             return
-        reply.set({"CRP-Safety-Retry-After": "new-session-required"})
+        if refused.reason == CALLER_HALT:
+            refused.metadata["halt_reason"] = CALLER_HALT
+            reply.set({"CRP-Safety-Retry-After": time_at(int(refused.metadata["ends_at"]))})
+            if not token:
+                return
+        else:
+            reply.set({"CRP-Safety-Retry-After": "new-session-required"})
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         try:
             session = await self.peers.session.get(request)

@@ -40,7 +40,8 @@ class SettlementEffects:
         commit: session_pb2.CommitWindowRequest,
         deadline: Deadline,
     ) -> None:
-        """Write what a settlement moved: in the session's trail, and in those of the sessions above it, from the parent up.
+        """Write what a settlement moved: in the session's trail, in those of the sessions above it, from the parent up, and in
+        its caller's.
 
         They are durable when this returns. The acknowledgement to the session service runs in the background. A falling
         quality gets a log line too (SPEC-004 §13.2).
@@ -50,7 +51,11 @@ class SettlementEffects:
             await self._record(commit.session_id, commit.window_id, moved, deadline)
         for ancestor in settled.ancestors:
             await self._record(ancestor.session_id, "", tree_events.cascaded(ancestor, commit), deadline)
-        if moved or settled.ancestors:
+        lowered = bool(commit.caller_id and commit.charge_micros)
+        if lowered:
+            told = tree_events.caller_lowered(settled.caller_budget, commit)
+            await self._record(commit.caller_id, "", told, deadline)
+        if moved or settled.ancestors or lowered:
             task = asyncio.create_task(self._acknowledge(commit))
             self._acknowledging.add(task)
             task.add_done_callback(self._acknowledging.discard)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.chain.chain_state import CASCADED, cascaded_budget
 from interlock.domain.errors import Kind, Refused, conflict, unavailable
-from interlock.domain.session.session_refusals import RECOVERABLE
+from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, RECOVERABLE
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import from_message
@@ -106,12 +106,36 @@ class Recovery:
             ) from None  # fmt: skip
         return True
 
-    async def _shared(self, root: str) -> None:
-        """Have a tree rebuilt; concurrent callers share it, and one who leaves does not end it."""
-        task = self._running.get(root)
+    async def recover_caller(self, caller_id: str, since: str) -> None:
+        """Have the budget of a caller rebuilt from the audit log; a caller that the log does not know gets a full one.
+
+        Refused with CALLER_BUDGET_UNVERIFIED where the log cannot tell, or with CHAIN_BROKEN.
+        """
+        try:
+            await self._shared(caller_id, partial(self._rebuilt_caller, since=since))
+        except Refused as failed:
+            log.warning("caller.not_restored", caller_id=caller_id, reason=failed.reason)
+            if failed.reason == "CHAIN_BROKEN":
+                raise
+            raise unavailable(
+                "CALLER_BUDGET_UNVERIFIED", "the caller's budget must be rebuilt from the audit log first, and that cannot be done now",
+                cause=failed.reason,
+            ) from None  # fmt: skip
+
+    async def _rebuilt_caller(self, caller_id: str, *, since: str) -> None:
+        deadline = Deadline(self._settings.rpc_timeout_s)
+        charges = await self._audit.get_caller_record(caller_id, since, deadline)
+        await failpoints.reached("sidecar.before_restore")
+        await self._session.restore_caller(
+            session_pb2.RestoreCallerRequest(caller_id=caller_id, charges=charges), deadline
+        )
+
+    async def _shared(self, named_id: str, rebuilt: Callable[[str], Coroutine[Any, Any, None]] | None = None) -> None:
+        """Have a tree, or what *rebuilt* says, rebuilt; concurrent callers share it, and one who leaves does not end it."""
+        task = self._running.get(named_id)
         if task is None:
-            task = self._running[root] = asyncio.create_task(self._rebuilt(root))
-            task.add_done_callback(partial(self._ended, root))
+            task = self._running[named_id] = asyncio.create_task((rebuilt or self._rebuilt)(named_id))
+            task.add_done_callback(partial(self._ended, named_id))
         await asyncio.shield(task)
 
     def _ended(self, root: str, task: asyncio.Task[None]) -> None:
@@ -162,6 +186,10 @@ class RecoveringSession(SessionPeer):
 
     async def _send(self, method: Method[A], request: Any, timeout_s: float) -> A:
         answer, since = await self._noted(method, request, timeout_s)
+        if answer.HasField("refusal") and answer.refusal.reason == CALLER_UNVERIFIED:
+            told = answer.refusal.metadata
+            await self._recovery.recover_caller(told.get("caller_id", ""), told.get("since", ""))
+            answer, since = await self._noted(method, request, timeout_s)
         if not answer.HasField("refusal") or answer.refusal.reason not in RECOVERABLE:
             return answer
         root = answer.refusal.metadata.get("root_session_id") or answer.refusal.metadata.get("session_id", "")

@@ -66,6 +66,27 @@ def cascaded(ancestor: session_pb2.Ancestor, commit: session_pb2.CommitWindowReq
     return found
 
 
+def caller_lowered(
+    caller: session_pb2.CallerBudget, commit: session_pb2.CommitWindowRequest
+) -> list[audit_pb2.NewEvent]:
+    """Return what a settlement took off its caller's budget, behind the beginning of the period (ATT-2).
+
+    They say nothing that another window moves, so that telling them twice is seen.
+    """
+    grave = commit.risk_level == common_pb2.RISK_LEVEL_CRITICAL
+    return [
+        events.event(
+            "CALLER_BUDGET_PERIOD", events.INFO, period=caller.period, previous_period=caller.previous_period,
+            budget_micros=caller.budget_micros, ends_at=caller.ends_at,
+        ),
+        events.event(
+            "CALLER_BUDGET_LOWERED", events.CRITICAL if grave else events.WARN, period=commit.caller_period,
+            child_session_id=commit.session_id, window_id=commit.window_id, charge_micros=commit.charge_micros,
+            risk_level=word(common_pb2.RiskLevel, commit.risk_level),
+        ),
+    ]  # fmt: skip
+
+
 def window_failed(reason: str, parent_ids: Iterable[str], pattern: str) -> audit_pb2.NewEvent:
     """A part of a fan-out will never be sealed; its place stays, so that a fan-in knows of it (SPEC-004 §16.3)."""
     return events.event("WINDOW_FAILED", events.WARN, reason=reason, parent_ids=list(parent_ids), pattern=pattern)

@@ -1147,6 +1147,62 @@ class ExportResponse(_message.Message):
 Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
 
 @_typing.final
+class GetCallerRecordRequest(_message.Message):
+    """GetCallerRecordRequest names a caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    SINCE_FIELD_NUMBER: _builtins.int
+    caller_id: _builtins.str
+    """Caller, crp_sess_<hex>: the id of its own chain."""
+    since: _builtins.str
+    """Windows that were sealed from then on count, ISO 8601 in UTC."""
+    def __init__(
+        self,
+        *,
+        caller_id: _builtins.str = ...,
+        since: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_id", b"caller_id", "since", b"since"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCallerRecordRequest: _TypeAlias = GetCallerRecordRequest  # noqa: Y015
+
+@_typing.final
+class GetCallerRecordResponse(_message.Message):
+    """GetCallerRecordResponse carries the charges or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHARGES_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def charges(self) -> _containers.RepeatedCompositeFieldContainer[_session_pb2.CallerCharge]:
+        """One entry per session and period."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when the record cannot be read, or does not verify."""
+
+    def __init__(
+        self,
+        *,
+        charges: _abc.Iterable[_session_pb2.CallerCharge] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charges", b"charges", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCallerRecordResponse: _TypeAlias = GetCallerRecordResponse  # noqa: Y015
+
+@_typing.final
 class GetTreeRecordRequest(_message.Message):
     """GetTreeRecordRequest names a tree by its root session."""
 

@@ -90,6 +90,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
                 _registered_method=True)
+        self.GetCallerRecord = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/GetCallerRecord',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordResponse.FromString,
+                _registered_method=True)
         self.GetTreeRecords = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/GetTreeRecords',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordsRequest.SerializeToString,
@@ -239,6 +244,13 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetCallerRecord(self, request, context):
+        """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetTreeRecords(self, request, context):
         """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
 
@@ -380,6 +392,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetTreeRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.SerializeToString,
+            ),
+            'GetCallerRecord': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCallerRecord,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordResponse.SerializeToString,
             ),
             'GetTreeRecords': grpc.unary_unary_rpc_method_handler(
                     servicer.GetTreeRecords,
@@ -735,6 +752,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetTreeRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCallerRecord(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/GetCallerRecord',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordResponse.FromString,
             options,
             channel_credentials,
             insecure,

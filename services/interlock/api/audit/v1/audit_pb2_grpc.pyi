@@ -71,6 +71,8 @@ class AuditServiceStub:
 
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
+    GetCallerRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]
+    """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]
     """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
 
@@ -148,6 +150,8 @@ class AuditServiceAsyncStub(AuditServiceStub):
 
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
+    GetCallerRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]  # type: ignore[assignment]
+    """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]  # type: ignore[assignment]
     """GetTreeRecords reads the records of several trees, each as GetTreeRecord would and with a refusal of its own.
 
@@ -288,6 +292,14 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
         """
+
+    @_abc_1.abstractmethod
+    def GetCallerRecord(
+        self,
+        request: _audit_pb2.GetCallerRecordRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.GetCallerRecordResponse, _abc.Awaitable[_audit_pb2.GetCallerRecordResponse]]:
+        """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
 
     @_abc_1.abstractmethod
     def GetTreeRecords(

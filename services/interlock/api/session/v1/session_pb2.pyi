@@ -368,6 +368,8 @@ class Session(_message.Message):
     ACCUMULATE_SUM_FIELD_NUMBER: _builtins.int
     LEAF_IDS_FIELD_NUMBER: _builtins.int
     UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -400,6 +402,10 @@ class Session(_message.Message):
     """CRP-Safety-Mode of the tree; empty when none was set."""
     accumulate_sum: _builtins.bool
     """Whether costs of parallel branches add up (true) or the lowest branch counts (false)."""
+    caller_id: _builtins.str
+    """Caller whose budget stands above it; empty: none does."""
+    continues_session_id: _builtins.str
+    """Session that it goes on from; empty: none."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Window]:
         """All windows in order."""
@@ -444,10 +450,12 @@ class Session(_message.Message):
         accumulate_sum: _builtins.bool = ...,
         leaf_ids: _abc.Iterable[_builtins.str] | None = ...,
         untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
+        caller_id: _builtins.str = ...,
+        continues_session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -721,7 +729,6 @@ class CallerBudget(_message.Message):
     LEFT_MICROS_FIELD_NUMBER: _builtins.int
     ENDS_AT_FIELD_NUMBER: _builtins.int
     PREVIOUS_PERIOD_FIELD_NUMBER: _builtins.int
-    RENEWED_FIELD_NUMBER: _builtins.int
     caller_id: _builtins.str
     """Id of the caller's own chain, crp_sess_<hex>, derived from its scope."""
     period: _builtins.int
@@ -734,8 +741,6 @@ class CallerBudget(_message.Message):
     """Seconds since the epoch when the period ends."""
     previous_period: _builtins.int
     """Period before it of which something is known; 0: none."""
-    renewed: _builtins.bool
-    """Whether this call began the period."""
     def __init__(
         self,
         *,
@@ -745,15 +750,154 @@ class CallerBudget(_message.Message):
         left_micros: _builtins.int = ...,
         ends_at: _builtins.int = ...,
         previous_period: _builtins.int = ...,
-        renewed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_micros", b"budget_micros", "caller_id", b"caller_id", "ends_at", b"ends_at", "left_micros", b"left_micros", "period", b"period", "previous_period", b"previous_period", "renewed", b"renewed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget_micros", b"budget_micros", "caller_id", b"caller_id", "ends_at", b"ends_at", "left_micros", b"left_micros", "period", b"period", "previous_period", b"previous_period"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___CallerBudget: _TypeAlias = CallerBudget  # noqa: Y015
+
+@_typing.final
+class CallerCharge(_message.Message):
+    """CallerCharge is what the windows of one session cost its caller in one period, as the audit log has it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PERIOD_FIELD_NUMBER: _builtins.int
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    CHARGED_MICROS_FIELD_NUMBER: _builtins.int
+    period: _builtins.int
+    """Number of the period in which the windows were opened."""
+    session_id: _builtins.str
+    """Session of the windows."""
+    charged_micros: _builtins.int
+    """Sum of their charges, millionths."""
+    def __init__(
+        self,
+        *,
+        period: _builtins.int = ...,
+        session_id: _builtins.str = ...,
+        charged_micros: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["charged_micros", b"charged_micros", "period", b"period", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CallerCharge: _TypeAlias = CallerCharge  # noqa: Y015
+
+@_typing.final
+class RestoreCallerRequest(_message.Message):
+    """RestoreCallerRequest carries the audit record of a caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLER_ID_FIELD_NUMBER: _builtins.int
+    CHARGES_FIELD_NUMBER: _builtins.int
+    caller_id: _builtins.str
+    """Caller, crp_sess_<hex>."""
+    @_builtins.property
+    def charges(self) -> _containers.RepeatedCompositeFieldContainer[Global___CallerCharge]:
+        """What its sessions were charged in the latest periods."""
+
+    def __init__(
+        self,
+        *,
+        caller_id: _builtins.str = ...,
+        charges: _abc.Iterable[Global___CallerCharge] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["caller_id", b"caller_id", "charges", b"charges"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreCallerRequest: _TypeAlias = RestoreCallerRequest  # noqa: Y015
+
+@_typing.final
+class RestoreCallerResponse(_message.Message):
+    """RestoreCallerResponse carries the rebuilt budget or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGET_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def budget(self) -> Global___CallerBudget:
+        """Budget as it is stored now."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when nothing was written."""
+
+    def __init__(
+        self,
+        *,
+        budget: Global___CallerBudget | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RestoreCallerResponse: _TypeAlias = RestoreCallerResponse  # noqa: Y015
+
+@_typing.final
+class GetCallerRequest(_message.Message):
+    """GetCallerRequest names a caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    """Caller's key id."""
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCallerRequest: _TypeAlias = GetCallerRequest  # noqa: Y015
+
+@_typing.final
+class GetCallerResponse(_message.Message):
+    """GetCallerResponse carries a caller's budget or a refusal."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    BUDGET_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def budget(self) -> Global___CallerBudget:
+        """Budget as it is stored; absent for a caller that has none."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when it cannot be told."""
+
+    def __init__(
+        self,
+        *,
+        budget: Global___CallerBudget | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["budget", b"budget", "refusal", b"refusal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetCallerResponse: _TypeAlias = GetCallerResponse  # noqa: Y015
 
 @_typing.final
 class OpenWindowRequest(_message.Message):

@@ -105,6 +105,16 @@ class SessionServiceStub:
                 request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.FromString,
                 _registered_method=True)
+        self.RestoreCaller = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/RestoreCaller',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerResponse.FromString,
+                _registered_method=True)
+        self.GetCaller = channel.unary_unary(
+                '/interlock.api.session.v1.SessionService/GetCaller',
+                request_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.FromString,
+                _registered_method=True)
 
 
 class SessionServiceServicer:
@@ -229,6 +239,20 @@ class SessionServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def RestoreCaller(self, request, context):
+        """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetCaller(self, request, context):
+        """GetCaller reads the budget of a caller as it is stored.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_SessionServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -301,6 +325,16 @@ def add_SessionServiceServicer_to_server(servicer, server):
                     servicer.RestoreTrees,
                     request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.FromString,
                     response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.SerializeToString,
+            ),
+            'RestoreCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.RestoreCaller,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerResponse.SerializeToString,
+            ),
+            'GetCaller': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetCaller,
+                    request_deserializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -682,6 +716,60 @@ class SessionService:
             '/interlock.api.session.v1.SessionService/RestoreTrees',
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesRequest.SerializeToString,
             interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreTreesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def RestoreCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/RestoreCaller',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.RestoreCallerResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetCaller(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.session.v1.SessionService/GetCaller',
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerRequest.SerializeToString,
+            interlock_dot_api_dot_session_dot_v1_dot_session__pb2.GetCallerResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -90,6 +90,10 @@ class SessionServiceStub:
     """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
     other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
     """
+    RestoreCaller: _grpc.UnaryUnaryMultiCallable[_session_pb2.RestoreCallerRequest, _session_pb2.RestoreCallerResponse]
+    """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one."""
+    GetCaller: _grpc.UnaryUnaryMultiCallable[_session_pb2.GetCallerRequest, _session_pb2.GetCallerResponse]
+    """GetCaller reads the budget of a caller as it is stored."""
 
 @_typing.type_check_only
 class SessionServiceAsyncStub(SessionServiceStub):
@@ -153,6 +157,10 @@ class SessionServiceAsyncStub(SessionServiceStub):
     """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
     other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
     """
+    RestoreCaller: _aio.UnaryUnaryMultiCallable[_session_pb2.RestoreCallerRequest, _session_pb2.RestoreCallerResponse]  # type: ignore[assignment]
+    """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one."""
+    GetCaller: _aio.UnaryUnaryMultiCallable[_session_pb2.GetCallerRequest, _session_pb2.GetCallerResponse]  # type: ignore[assignment]
+    """GetCaller reads the budget of a caller as it is stored."""
 
 class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
     """SessionService owns the state of sessions. All state lives in Redis or Valkey; any instance answers."""
@@ -297,5 +305,21 @@ class SessionServiceServicer(metaclass=_abc_1.ABCMeta):
         """RestoreTrees rebuilds several trees, each as RestoreTree would and with a refusal of its own: one that is refused keeps no
         other from being rebuilt. Idempotent. Refused as a whole with INVALID_ARGUMENT (TOO_MANY_TREES).
         """
+
+    @_abc_1.abstractmethod
+    def RestoreCaller(
+        self,
+        request: _session_pb2.RestoreCallerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.RestoreCallerResponse, _abc.Awaitable[_session_pb2.RestoreCallerResponse]]:
+        """RestoreCaller rebuilds the budget of a caller from its audit record. It never raises one."""
+
+    @_abc_1.abstractmethod
+    def GetCaller(
+        self,
+        request: _session_pb2.GetCallerRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_session_pb2.GetCallerResponse, _abc.Awaitable[_session_pb2.GetCallerResponse]]:
+        """GetCaller reads the budget of a caller as it is stored."""
 
 def add_SessionServiceServicer_to_server(servicer: SessionServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

@@ -1,0 +1,93 @@
+"""The use case of a caller's budget: which period it is in, and rebuilding it from the audit log (ATT-2; docs/adr/0018)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import structlog
+
+from interlock.domain.budget import Micros
+from interlock.domain.errors import Refused
+from interlock.domain.ids import SessionId
+from interlock.domain.session.caller import CallerAsk, CallerView, caller_id_of, rebuild, view_of
+from interlock.domain.session.session_refusals import CALLER_UNVERIFIED
+from interlock.domain.session.token import Token, caller_of
+from interlock.runtime.clock import Clock, iso8601
+from interlock.session import metrics
+from interlock.session.store.store import Store
+from interlock.session.terms import SessionRules
+
+SECOND_US = 1_000_000
+MARGIN_PERIODS = 2
+"""How many periods before the present one are asked for: a window counts for the one in which it was opened."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True)
+class Callers:
+    """Callers, over the same store as their sessions."""
+
+    store: Store
+    rules: SessionRules
+    clock: Clock
+
+    def of_scope(self, scope: str) -> CallerAsk | None:
+        """Return what a new root session of *scope* asks of its caller; ``None`` where callers have no budget."""
+        return self._ask(caller_id_of(scope)) if self.rules.caller_budget else None
+
+    def of_token(self, token: Token) -> CallerAsk | None:
+        """Return what the session of a token asks of its caller, which it has for life."""
+        caller = caller_of(token)
+        return self._ask(caller) if caller else None
+
+    def _ask(self, caller_id: SessionId) -> CallerAsk:
+        number = max(1, self.clock() // (self.rules.caller_period_s * SECOND_US))
+        return CallerAsk(caller_id, number, self.rules.caller_budget)
+
+    def ends_at(self, number: int) -> int:
+        """Return when a period ends, seconds since the epoch."""
+        return (number + 1) * self.rules.caller_period_s
+
+    @contextmanager
+    def naming(self, ask: CallerAsk | None) -> Iterator[None]:
+        """Name the caller in a refusal that its budget gives, and say when its period ends."""
+        with self.naming_id(ask.caller_id if ask else ""):
+            yield
+
+    @contextmanager
+    def naming_id(self, caller_id: str) -> Iterator[None]:
+        """Name the caller in a refusal, by its id."""
+        try:
+            yield
+        except Refused as refused:
+            if refused.reason == CALLER_UNVERIFIED:
+                since_us = max(0, self.clock() - (MARGIN_PERIODS * self.rules.caller_period_s) * SECOND_US)
+                refused.metadata |= {"caller_id": caller_id, "since": iso8601(since_us)}
+            elif refused.reason == "CALLER_BUDGET_DEPLETED":
+                metrics.CALLERS_REFUSED.inc()
+                ends_at = self.ends_at(int(refused.metadata["period"]))
+                wait_s = max(1, ends_at - self.clock() // SECOND_US)
+                refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at), "retry_after": str(wait_s)}
+                log.warning("caller.depleted", caller_id=caller_id, ends_at=ends_at)
+            raise
+
+    async def restore(self, caller_id: SessionId, charged: Sequence[tuple[int, SessionId, Micros]]) -> CallerView:
+        """Bring a caller's budget up to the audit log. It is never raised."""
+        ask = self._ask(caller_id)
+        state = await self.store.restore_caller(caller_id, rebuild(ask.number, ask.cap, charged))
+        metrics.CALLERS_RESTORED.inc()
+        log.info("caller.restored", caller_id=caller_id, period=state.now.number, left_micros=state.now.left)
+        return view_of(caller_id, state)
+
+    async def read(self, scope: str) -> CallerView | None:
+        """Return the budget of a caller as it is stored; a period that is over is told as the next one, still full."""
+        ask = self.of_scope(scope)
+        state = await self.store.caller(ask.caller_id) if ask else None
+        if ask is None or state is None:
+            return None
+        if ask.number > state.now.number:
+            return CallerView(ask.caller_id, ask.number, ask.cap, ask.cap, state.now.number)
+        return view_of(ask.caller_id, state)
