@@ -11,6 +11,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Refused, conflict, halted, unavailable
 from interlock.runtime.clock import iso8601
 from interlock.sidecar.openai.completion import Completion
@@ -112,7 +113,7 @@ def _retry(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespo
     """Return what helps: a review can still release what is held; an open breaker ends everything else (BRK-3)."""
     if decision.action == policy_pb2.ACTION_HOLD:
         return OVERSIGHT
-    if decision.halt_reason == CALLER_HALT:
+    if settled.HasField("caller_budget") and settled.caller_budget.left_micros <= OPEN_AT:
         return time_at(settled.caller_budget.ends_at)
     if settled.terminated or settled.breaker == common_pb2.BREAKER_STATE_OPEN:
         return NEW_SESSION
