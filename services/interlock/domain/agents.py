@@ -27,7 +27,9 @@ HASH_COMMAND = "interlock agents hash-key"
 NAME = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 DIGEST = re.compile(r"[0-9a-f]{64}", re.ASCII)
 _NAME_RULE = "1 to 64 letters, digits, dots, hyphens or underscores"
-_FIELDS = ("api_key", "max_loop_depth", "max_delegations", "allowed_strategies", "safety_policy")
+_FIELDS = ("api_key", "max_loop_depth", "max_delegations", "allowed_strategies", "safety_policy", "roots")
+ROOTS = ("allowed", "forbidden")
+"""Whether an agent type begins sessions of its own, or is only ever a sub-agent (ATT-2)."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,7 @@ class AgentType:
     max_delegations: int | None
     strategies: tuple[str, ...]
     policy: str
+    roots_forbidden: bool = False
 
 
 class Registry:
@@ -90,6 +93,7 @@ def _agent(name: object, fields: object) -> AgentType:
         max_delegations=_number(f"{place}.max_delegations", given, MOST_DELEGATIONS),
         strategies=_strategies(f"{place}.allowed_strategies", given),
         policy=_policy(f"{place}.safety_policy", given),
+        roots_forbidden=_roots(f"{place}.roots", given),
     )
 
 
@@ -165,6 +169,12 @@ def _policy(place: str, given: Mapping[str, Any]) -> str:
         raise bad from None
 
 
+def _roots(place: str, given: Mapping[str, Any]) -> bool:
+    if given.get("roots", "allowed") not in ROOTS:
+        raise _bad(place, " or ".join(ROOTS))
+    return given.get("roots") == "forbidden"
+
+
 def _bad(place: str, expected: str, **metadata: str) -> Refused:
     return invalid(
         "AGENTS_INVALID", f"{place}: expected {expected}", **{**metadata, "place": place, "expected": expected}
@@ -183,4 +193,6 @@ def as_fields(agent: AgentType) -> dict[str, Any]:
         fields["allowed_strategies"] = list(agent.strategies)
     if agent.policy:
         fields["safety_policy"] = agent.policy
+    if agent.roots_forbidden:
+        fields["roots"] = "forbidden"
     return fields

@@ -81,6 +81,7 @@ def to_message(agent: AgentType) -> policy_pb2.Agent:
         max_delegations=agent.max_delegations,
         allowed_strategies=agent.strategies,
         safety_policy=agent.policy,
+        roots_forbidden=agent.roots_forbidden,
     )
 
 
@@ -95,5 +96,7 @@ def from_message(message: policy_pb2.Agent) -> AgentType:
         fields["allowed_strategies"] = list(message.allowed_strategies)
     if message.safety_policy:
         fields["safety_policy"] = message.safety_policy
+    if message.roots_forbidden:
+        fields["roots"] = "forbidden"
     [agent] = read_registry({"agents": {message.agent_type: fields}}).by_name.values()
     return agent

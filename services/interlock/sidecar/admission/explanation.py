@@ -20,6 +20,15 @@ from interlock.sidecar.verdict import CALLER_HALT, time_at
 log = structlog.get_logger()
 
 
+def tell_caller_halt(refused: Refused, reply: ResponseHeaders) -> bool:
+    """Tell whether a call is refused because its caller has spent its budget, and say until when (ATT-2)."""
+    if refused.reason != CALLER_HALT:
+        return False
+    refused.metadata["halt_reason"] = CALLER_HALT
+    reply.set({"CRP-Safety-Retry-After": time_at(int(refused.metadata["ends_at"]))})
+    return True
+
+
 @dataclass(frozen=True)
 class Explanation:
     """Adds to the response headers of a refused opening."""
@@ -35,12 +44,7 @@ class Explanation:
             reply.set({"CRP-Safety-Retry-After": "0"})
         if refused.kind is not Kind.HALTED:
             return
-        if refused.reason == CALLER_HALT:
-            refused.metadata["halt_reason"] = CALLER_HALT
-            reply.set({"CRP-Safety-Retry-After": time_at(int(refused.metadata["ends_at"]))})
-            if not token:
-                return
-        else:
+        if not tell_caller_halt(refused, reply):
             reply.set({"CRP-Safety-Retry-After": "new-session-required"})
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
         try:

@@ -16,6 +16,7 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
+from interlock.sidecar.admission.explanation import tell_caller_halt
 from interlock.sidecar.admission.policies import Policies, check_layers
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.recovery import Recovery
@@ -74,9 +75,19 @@ class SessionStarter:
                 "a sub-agent's first call needs CRP-Agent-Delegation-Grant, which its orchestrator gets for it",
                 header="crp-agent-delegation-grant",
             )
+        if origin.agent.roots_forbidden:
+            raise forbidden(
+                "ROOT_FORBIDDEN",
+                f"an agent of type {origin.agent.agent_type} may only be a sub-agent; it needs a delegation grant",
+                agent_type=origin.agent.agent_type,
+            )
         check_depth(asked, 0)
         policy = await self.policies.resolve(asked, None, origin.agent, reply, deadline)
-        started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
+        try:
+            started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
+        except Refused as refused:
+            tell_caller_halt(refused, reply)
+            raise
         await self._created(started, origin, "", deadline)
         _set_headers(started, reply)
         return started, policy

@@ -377,6 +377,7 @@ class Agent(_message.Message):
     MAX_DELEGATIONS_FIELD_NUMBER: _builtins.int
     ALLOWED_STRATEGIES_FIELD_NUMBER: _builtins.int
     SAFETY_POLICY_FIELD_NUMBER: _builtins.int
+    ROOTS_FORBIDDEN_FIELD_NUMBER: _builtins.int
     agent_type: _builtins.str
     """Name, 1 to 64 letters, digits, dots, hyphens or underscores."""
     max_loop_depth: _builtins.int
@@ -385,6 +386,8 @@ class Agent(_message.Message):
     """Sub-agents that one session of it may create; absent: no limit of its own."""
     safety_policy: _builtins.str
     """Canonical policy; empty when there is none."""
+    roots_forbidden: _builtins.bool
+    """Whether it may only be a sub-agent: it begins no session of its own."""
     @_builtins.property
     def api_key_sha256(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """SHA-256 of each of its API keys, 64 lower-case hex digits."""
@@ -402,10 +405,11 @@ class Agent(_message.Message):
         max_delegations: _builtins.int | None = ...,
         allowed_strategies: _abc.Iterable[_builtins.str] | None = ...,
         safety_policy: _builtins.str = ...,
+        roots_forbidden: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "api_key_sha256", b"api_key_sha256", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth", "safety_policy", b"safety_policy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations", "_max_loop_depth", b"_max_loop_depth", "agent_type", b"agent_type", "allowed_strategies", b"allowed_strategies", "api_key_sha256", b"api_key_sha256", "max_delegations", b"max_delegations", "max_loop_depth", b"max_loop_depth", "roots_forbidden", b"roots_forbidden", "safety_policy", b"safety_policy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__max_delegations: _TypeAlias = _typing.Literal["max_delegations"]  # noqa: Y015
     _WhichOneofArgType__max_delegations: _TypeAlias = _typing.Literal["_max_delegations", b"_max_delegations"]  # noqa: Y015
