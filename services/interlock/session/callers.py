@@ -70,7 +70,8 @@ class Callers:
                 metrics.CALLERS_REFUSED.inc()
                 ends_at = self.ends_at(int(refused.metadata["period"]))
                 wait_s = max(1, ends_at - self.clock() // SECOND_US)
-                refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at), "retry_after": str(wait_s)}
+                refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at)}
+                refused.retry_after_ms = wait_s * 1000
                 log.warning("caller.depleted", caller_id=caller_id, ends_at=ends_at)
             raise
 

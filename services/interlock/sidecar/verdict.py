@@ -13,7 +13,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Refused, conflict, halted, unavailable
-from interlock.runtime.clock import iso8601
+from interlock.runtime.clock import iso8601, system_clock
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail.events import directive_of
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -114,20 +114,22 @@ def _retry(decision: policy_pb2.Decision, settled: session_pb2.CommitWindowRespo
     if decision.action == policy_pb2.ACTION_HOLD:
         return OVERSIGHT
     if settled.HasField("caller_budget") and settled.caller_budget.left_micros <= OPEN_AT:
-        return time_at(settled.caller_budget.ends_at)
+        return seconds_until(settled.caller_budget.ends_at)
     if settled.terminated or settled.breaker == common_pb2.BREAKER_STATE_OPEN:
         return NEW_SESSION
     return OVERSIGHT if decision.oversight_required else AT_ONCE
 
 
-def time_at(seconds: int) -> str:
-    """Return a time in seconds since the epoch as headers and bodies carry it, ISO 8601 in UTC."""
-    return iso8601(seconds * 1_000_000)
+def seconds_until(ends_at: int) -> str:
+    """Return how long it is to a time in seconds since the epoch, at least one second."""
+    return str(max(1, ends_at - system_clock() // 1_000_000))
 
 
 def as_halt(refused: Refused, reply: ResponseHeaders, *, now: str) -> dict[str, object]:
     """Return the JSON object that a 451 carries (SPEC-002 §13.2), for a halt of any origin. *now* is ISO 8601."""
     retry = reply.headers.get("CRP-Safety-Retry-After", NEW_SESSION)
+    if retry.isdigit() and retry != AT_ONCE:
+        retry = iso8601(system_clock() + int(retry) * 1_000_000)
     return {
         "crp_halt_reason": refused.metadata.get("halt_reason") or "SAFETY_BUDGET_DEPLETED",
         "session_id": reply.session_id or None,

@@ -78,10 +78,10 @@ async def test_a_plain_client_is_halted_across_its_sessions(sidecars, provider):
     assert [one.status_code for one in answers] == [200] + [451] * 11
     assert [reason_of(one) for one in answers[1:3]] == ["HELD_FOR_REVIEW", "BUDGET_DEPLETED"]
     assert {reason_of(one) for one in answers[3:]} == {"CALLER_BUDGET_DEPLETED"}
-    assert {one.headers["crp-safety-retry-after"] for one in answers[2:]} == {refused.headers["crp-safety-retry-after"]}
+    assert all(1 <= int(one.headers["crp-safety-retry-after"]) <= DAY_S for one in answers[2:])
     assert refused.json()["crp_halt_reason"] == "CALLER_BUDGET_DEPLETED"
-    assert refused.headers["crp-safety-retry-after"] == refused.json()["retry_condition"]
-    assert refused.json()["retry_condition"].endswith("Z")
+    assert refused.headers["retry-after"].isdigit()
+    assert refused.json()["retry_condition"].endswith("Z"), "the end of the period"
     assert len(provider.received) == asked, "what is refused is not asked for"
     assert await left(sidecar) == 0
 

@@ -15,7 +15,7 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.trail import response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
-from interlock.sidecar.verdict import CALLER_HALT, time_at
+from interlock.sidecar.verdict import CALLER_HALT, seconds_until
 
 log = structlog.get_logger()
 
@@ -25,7 +25,7 @@ def tell_caller_halt(refused: Refused, reply: ResponseHeaders) -> bool:
     if refused.reason != CALLER_HALT:
         return False
     refused.metadata["halt_reason"] = CALLER_HALT
-    reply.set({"CRP-Safety-Retry-After": time_at(int(refused.metadata["ends_at"]))})
+    reply.set({"CRP-Safety-Retry-After": seconds_until(int(refused.metadata["ends_at"]))})
     return True
 
 
