@@ -155,6 +155,14 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         del context
         return await self._records.one(request)
 
+    @answers_refusals(audit_pb2.ListSessionsResponse)
+    async def ListSessions(  # noqa: N802 - gRPC's name
+        self, request: audit_pb2.ListSessionsRequest, context: Any
+    ) -> audit_pb2.ListSessionsResponse:
+        """Name the sessions that began last."""
+        del context
+        return await self._callers.sessions(request)
+
     @answers_refusals(audit_pb2.GetCallerRecordResponse)
     async def GetCallerRecord(  # noqa: N802 - gRPC's name
         self, request: audit_pb2.GetCallerRecordRequest, context: Any

@@ -63,3 +63,15 @@ def wants_json(arguments: Sequence[str]) -> bool:
     """Return whether a command line asks for JSON, for failures before any command parsed it."""
     pairs = zip(arguments, [*arguments[1:], ""], strict=True)
     return any(a in {"-ojson", "--output=json"} or (a in {"-o", "--output"} and b == "json") for a, b in pairs)
+
+
+def table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield the lines of a table whose columns are as wide as their widest cell."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+
+
+def plain(line: str) -> str:
+    """Return a line without characters that could control a terminal (reliability.md A-17)."""
+    return "".join(char if char.isprintable() else "?" for char in line)

@@ -13,7 +13,8 @@ import typer
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.cli.asking import asked
-from interlock.cli.output import Format, Output, print_json, print_refusal
+from interlock.cli.output import Format, Output, plain, print_json, print_refusal, table
+from interlock.cli.session_list import list_sessions
 from interlock.domain.budget import Micros, as_decimal, budget_warning
 from interlock.domain.dag.dag import Node, Seal, lineage_text, violations
 from interlock.domain.errors import Refused, unavailable
@@ -26,7 +27,10 @@ from interlock.runtime.settings.model import Settings
 if TYPE_CHECKING:
     from interlock.api.session.v1.session_pb2_grpc import SessionServiceAsyncStub
 
-app = typer.Typer(no_args_is_help=True, help="Show a session: budget, breaker, windows. Draw its graph.")
+app = typer.Typer(
+    no_args_is_help=True, help="List sessions and callers. Show a session: budget, breaker, windows. Draw its graph."
+)
+app.command("list")(list_sessions)
 
 
 class Picture(StrEnum):
@@ -59,7 +63,7 @@ _COLUMNS = ("#", "window", "risk", "tier", "charge", "budget", "status", "strate
 
 @app.callback()
 def session() -> None:
-    """Show a session: budget, breaker, windows. Draw its graph."""
+    """List sessions and callers. Show a session: budget, breaker, windows. Draw its graph."""
 
 
 @app.command()
@@ -155,6 +159,8 @@ def _as_json(found: session_pb2.Session) -> dict[str, Any]:
         "policy_hash": found.policy_hash,
         "max_windows": found.max_windows,
         "scope": found.scope,
+        "caller_id": found.caller_id or None,
+        "continues_session_id": found.continues_session_id or None,
         "loop_depth": found.loop_depth,
         "created_at": found.created_at,
         "chain_tip": found.chain_tip,
@@ -199,18 +205,20 @@ def _as_text(found: session_pb2.Session) -> str:
         *_kin(found),
         f"policy   {found.policy_text or '(none)'}",
         "",
-        *_table([_COLUMNS, *(_row(window) for window in found.windows)]),
+        *table([_COLUMNS, *(_row(window) for window in found.windows)]),
         "",
         f"lineage  {lineage_text(window.window_id for window in found.windows) or '(no window yet)'}",
         f"dag      {'sound' if not wrong else 'BROKEN: ' + ', '.join(wrong)}",
     ]
-    return "\n".join(_plain(line).rstrip() for line in lines)
+    return "\n".join(plain(line).rstrip() for line in lines)
 
 
 def _kin(found: session_pb2.Session) -> Iterable[str]:
     if found.agent.agent_type or found.parent_session_id:
         parent = f", delegated by {found.parent_session_id}" if found.parent_session_id else ""
         yield f"agent    {found.agent.agent_type or '(unregistered)'}, depth {found.loop_depth}{parent}"
+    if found.continues_session_id:
+        yield f"goes on  from {found.continues_session_id}"
     for number, child in enumerate(found.child_session_ids):
         yield f"{'children' if number == 0 else '':<8} {child}"
 
@@ -227,12 +235,6 @@ def _row(window: session_pb2.Window) -> tuple[str, ...]:
         window.strategy,
         window.hmac[:19],
     )
-
-
-def _table(rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
 
 
 def _violations(found: session_pb2.Session) -> tuple[str, ...]:
@@ -273,8 +275,3 @@ def _breaker(found: session_pb2.Session) -> str:
 
 def _risk(window: session_pb2.Window) -> str:
     return common_pb2.RiskLevel.Name(window.risk_level).removeprefix("RISK_LEVEL_")
-
-
-def _plain(line: str) -> str:
-    """Return a line without characters that could control a terminal (reliability.md A-17)."""
-    return "".join(char if char.isprintable() else "?" for char in line)

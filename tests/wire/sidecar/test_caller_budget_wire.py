@@ -14,6 +14,7 @@ from interlock.domain.errors import Refused
 from interlock.domain.session.caller import caller_id_of
 from interlock.runtime import failpoints
 from interlock.session.store.redis import caller_key_of
+from tests.support.policy.agents import fields, write
 from tests.support.servers.provider import RunningProvider
 from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import Answering, Merger, delegated, onward
@@ -221,3 +222,22 @@ async def test_without_the_setting_callers_have_no_budget(sidecars, provider):
     assert [one.status_code for one in answers] == [200] * 4
     with pytest.raises(Refused, match="SESSION_NOT_FOUND"):
         await own_trail(sidecar)
+
+
+@pytest.mark.req("ATT-2", "AGT-2")
+async def test_an_agent_whose_roots_are_forbidden_is_only_ever_a_sub_agent(sidecars, provider, tmp_path):
+    """Without a grant it begins nothing, whatever it names; below its orchestrator it works."""
+    registry = {"agents": {"helper": fields("helper-key", roots="forbidden"), "boss": fields("boss-key")}}
+    sidecar = await sidecars(agents_file=write(tmp_path / "agents.yaml", registry))
+    helper, boss = {"authorization": "Bearer helper-key"}, {"authorization": "Bearer boss-key"}
+    alone = await sidecar.chat("Fine?", headers=helper)
+    named = await sidecar.chat("Fine?", headers={**helper, "x-session-id": "mine"})
+    root = await sidecar.chat("All?", headers=boss)
+    granted = await sidecar.client.post(
+        "/crp/v3/delegations", json={"agent_type": "helper"},
+        headers={**boss, "crp-session-token": token_of(root)},
+    )  # fmt: skip
+    child = await sidecar.chat("Fine?", headers={**helper, **granted.json()["headers"]})
+
+    assert {(one.status_code, reason_of(one)) for one in (alone, named)} == {(403, "ROOT_FORBIDDEN")}
+    assert child.status_code == 200, child.text

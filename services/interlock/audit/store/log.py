@@ -286,6 +286,9 @@ class LogReader(Protocol):
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
 
+    def created_last(self, mentioning: str, limit: int) -> list[tuple[str, str, str]]:
+        """Return id, time and data of the SESSION_CREATED events whose data hold this text, the latest first."""
+
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
 

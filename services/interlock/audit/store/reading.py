@@ -61,6 +61,11 @@ class SqlReader(ABC):
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""
         return sorted({rows.text(row[0]) for row in self._all(statements.NAMING, root_session_id)})
 
+    def created_last(self, mentioning: str, limit: int) -> list[tuple[str, str, str]]:
+        """Return id, time and data of the SESSION_CREATED events whose data hold this text, the latest first."""
+        found = self._all(statements.CREATED_LAST, mentioning, limit)
+        return [(rows.text(row[0]), rows.text(row[1]), rows.text(row[2])) for row in found]
+
     def charged_to(self, caller_id: str, since: str) -> list[str]:
         """Return the sessions with windows that cost something, were sealed from *since* on and mention this caller."""
         return sorted(rows.text(row[0]) for row in self._all(statements.CHARGED_TO, since, caller_id))

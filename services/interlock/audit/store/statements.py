@@ -33,6 +33,10 @@ CONTINUED = "SELECT 1 FROM windows WHERE session_id = ? AND window_number > ? AN
 REPORT_BY_WINDOW = f"{_WITH_KEY} WHERE w.window_id = ?"
 REPORT_BY_TRAIL = f"{_WITH_KEY} WHERE w.trail_id = ?"
 WINDOWS = f"{_WITH_REPORT} WHERE w.session_id = ? ORDER BY w.window_number, w.window_id"
+CREATED_LAST = (
+    "SELECT session_id, timestamp, data_json FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
+    " ORDER BY timestamp DESC, session_id LIMIT ?"
+)
 CHARGED_TO = (
     "SELECT DISTINCT session_id FROM windows WHERE charge_micros > 0 AND timestamp >= ? AND instr(settle_json, ?) > 0"
 )

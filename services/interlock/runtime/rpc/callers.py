@@ -79,6 +79,7 @@ CALLERS: Mapping[str, Mapping[str, frozenset[str]]] = {
         "GetReport": _ALL,
         "GetTreeRecord": _ALL,
         "GetCallerRecord": _SIDECAR,
+        "ListSessions": _OPERATOR,
         "GetTreeRecords": _ALL,
         "VerifyTree": _ALL,
         "Verify": _ALL,

@@ -240,7 +240,7 @@ class RedisStore:
 
     async def placed(self, session: SessionId, caller_id: SessionId) -> SessionId:
         """Return the id, on a Cluster with other last digits: one script changes a session and its caller's budget, so both
-        lie in one slot. 114 of its bits stay random then.
+        lie in one slot. 108 of its bits stay random throughout, and 6 more within the slot.
         """
         if self._clustered is None:
             self._clustered = (await self._batcher.server()).cluster

@@ -1147,6 +1147,100 @@ class ExportResponse(_message.Message):
 Global___ExportResponse: _TypeAlias = ExportResponse  # noqa: Y015
 
 @_typing.final
+class ListSessionsRequest(_message.Message):
+    """ListSessionsRequest asks for the sessions that began last."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SCOPE_FIELD_NUMBER: _builtins.int
+    LIMIT_FIELD_NUMBER: _builtins.int
+    scope: _builtins.str
+    """Caller's key id; empty: those of all callers."""
+    limit: _builtins.int
+    """How many, 1 to 1,000; 0: 50."""
+    def __init__(
+        self,
+        *,
+        scope: _builtins.str = ...,
+        limit: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["limit", b"limit", "scope", b"scope"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsRequest: _TypeAlias = ListSessionsRequest  # noqa: Y015
+
+@_typing.final
+class ListedSession(_message.Message):
+    """ListedSession is a session as its SESSION_CREATED event tells it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_ID_FIELD_NUMBER: _builtins.int
+    ROOT_SESSION_ID_FIELD_NUMBER: _builtins.int
+    SCOPE_FIELD_NUMBER: _builtins.int
+    AGENT_TYPE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    session_id: _builtins.str
+    """Session."""
+    root_session_id: _builtins.str
+    """Root of its tree."""
+    scope: _builtins.str
+    """Caller's key id."""
+    agent_type: _builtins.str
+    """Agent type; empty for an agent that is not registered."""
+    created_at: _builtins.str
+    """When it began, ISO 8601 in UTC."""
+    def __init__(
+        self,
+        *,
+        session_id: _builtins.str = ...,
+        root_session_id: _builtins.str = ...,
+        scope: _builtins.str = ...,
+        agent_type: _builtins.str = ...,
+        created_at: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent_type", b"agent_type", "created_at", b"created_at", "root_session_id", b"root_session_id", "scope", b"scope", "session_id", b"session_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListedSession: _TypeAlias = ListedSession  # noqa: Y015
+
+@_typing.final
+class ListSessionsResponse(_message.Message):
+    """ListSessionsResponse carries the sessions, the latest first."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSIONS_FIELD_NUMBER: _builtins.int
+    REFUSAL_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def sessions(self) -> _containers.RepeatedCompositeFieldContainer[Global___ListedSession]:
+        """The sessions."""
+
+    @_builtins.property
+    def refusal(self) -> _common_pb2.Refusal:
+        """Set when they cannot be read."""
+
+    def __init__(
+        self,
+        *,
+        sessions: _abc.Iterable[Global___ListedSession] | None = ...,
+        refusal: _common_pb2.Refusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal", "sessions", b"sessions"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListSessionsResponse: _TypeAlias = ListSessionsResponse  # noqa: Y015
+
+@_typing.final
 class GetCallerRecordRequest(_message.Message):
     """GetCallerRecordRequest names a caller."""
 

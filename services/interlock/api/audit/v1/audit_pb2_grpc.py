@@ -90,6 +90,11 @@ class AuditServiceStub:
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
                 response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
                 _registered_method=True)
+        self.ListSessions = channel.unary_unary(
+                '/interlock.api.audit.v1.AuditService/ListSessions',
+                request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.SerializeToString,
+                response_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.FromString,
+                _registered_method=True)
         self.GetCallerRecord = channel.unary_unary(
                 '/interlock.api.audit.v1.AuditService/GetCallerRecord',
                 request_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetCallerRecordRequest.SerializeToString,
@@ -244,6 +249,13 @@ class AuditServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ListSessions(self, request, context):
+        """ListSessions names the sessions that began last, for operators.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def GetCallerRecord(self, request, context):
         """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify.
         """
@@ -392,6 +404,11 @@ def add_AuditServiceServicer_to_server(servicer, server):
                     servicer.GetTreeRecord,
                     request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.FromString,
                     response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.SerializeToString,
+            ),
+            'ListSessions': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListSessions,
+                    request_deserializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.FromString,
+                    response_serializer=interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.SerializeToString,
             ),
             'GetCallerRecord': grpc.unary_unary_rpc_method_handler(
                     servicer.GetCallerRecord,
@@ -752,6 +769,33 @@ class AuditService:
             '/interlock.api.audit.v1.AuditService/GetTreeRecord',
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordRequest.SerializeToString,
             interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.GetTreeRecordResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListSessions(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/interlock.api.audit.v1.AuditService/ListSessions',
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsRequest.SerializeToString,
+            interlock_dot_api_dot_audit_dot_v1_dot_audit__pb2.ListSessionsResponse.FromString,
             options,
             channel_credentials,
             insecure,

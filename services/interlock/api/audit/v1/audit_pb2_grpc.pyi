@@ -71,6 +71,8 @@ class AuditServiceStub:
 
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
+    ListSessions: _grpc.UnaryUnaryMultiCallable[_audit_pb2.ListSessionsRequest, _audit_pb2.ListSessionsResponse]
+    """ListSessions names the sessions that began last, for operators."""
     GetCallerRecord: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]
     """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _grpc.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]
@@ -150,6 +152,8 @@ class AuditServiceAsyncStub(AuditServiceStub):
 
     Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
     """
+    ListSessions: _aio.UnaryUnaryMultiCallable[_audit_pb2.ListSessionsRequest, _audit_pb2.ListSessionsResponse]  # type: ignore[assignment]
+    """ListSessions names the sessions that began last, for operators."""
     GetCallerRecord: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetCallerRecordRequest, _audit_pb2.GetCallerRecordResponse]  # type: ignore[assignment]
     """GetCallerRecord reads what the sessions of one caller were charged, from chains that verify."""
     GetTreeRecords: _aio.UnaryUnaryMultiCallable[_audit_pb2.GetTreeRecordsRequest, _audit_pb2.GetTreeRecordsResponse]  # type: ignore[assignment]
@@ -292,6 +296,14 @@ class AuditServiceServicer(metaclass=_abc_1.ABCMeta):
 
         Refused with CONFLICT (CHAIN_BROKEN) when a chain of the tree does not verify: nothing is rebuilt from what was tampered with.
         """
+
+    @_abc_1.abstractmethod
+    def ListSessions(
+        self,
+        request: _audit_pb2.ListSessionsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_audit_pb2.ListSessionsResponse, _abc.Awaitable[_audit_pb2.ListSessionsResponse]]:
+        """ListSessions names the sessions that began last, for operators."""
 
     @_abc_1.abstractmethod
     def GetCallerRecord(
