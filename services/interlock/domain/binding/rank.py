@@ -17,6 +17,11 @@ class Rank(IntEnum):
     CONVERSATION = 7
     CALLER = 8
 
+    @property
+    def word(self) -> str:
+        """The rank as headers, events, metrics and the setting ``bindings`` name it."""
+        return self.name.lower()
+
 
 NAMES = frozenset({Rank.HINT, Rank.COOKIE, Rank.RESPONSE, Rank.TRACE, Rank.BODY})
 """Ranks that name a session, or a window of one; the others are read off the call as a whole."""
