@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 from prometheus_client import Counter
 
-from interlock.domain.binding.index import IndexBounds, Index, IndexNote
+from interlock.domain.binding.index import Index, IndexBounds, IndexNote
 from interlock.runtime.clock import Clock, system_clock
 
 FORGOTTEN = Counter(
