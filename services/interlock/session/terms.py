@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding.index import USUAL, IndexBounds
 from interlock.domain.budget import Decrements, Micros, micros
 from interlock.domain.dag.dag import Limits
 from interlock.domain.ids import SessionId
@@ -33,6 +34,7 @@ class SessionRules:
     caller_budget: Micros = Micros(0)  # noqa: RUF009 - a NewType's constructor returns the number itself
     """Budget of one caller and period; 0: callers have none."""
     caller_period_s: int = 3600
+    bindings: IndexBounds = USUAL
 
 
 @dataclass(frozen=True)
@@ -46,8 +48,8 @@ class NewSession:
     residency: str
     safety_mode: str
     ceiling: Micros
-    continues: str = ""
-    """Session that this one goes on from; empty: none."""
+    continues: SessionId | None = None
+    """Session whose windows were used up, which this one goes on from."""
 
 
 def rules_of(settings: Settings) -> SessionRules:
@@ -69,6 +71,7 @@ def rules_of(settings: Settings) -> SessionRules:
         max_roots_per_minute=settings.max_roots_per_minute,
         caller_budget=micros(settings.caller_budget),
         caller_period_s=settings.caller_period_s,
+        bindings=IndexBounds(settings.bindings_per_caller, settings.binding_ttl_s * 1000),
     )
 
 
@@ -161,7 +164,7 @@ def terms_message(terms: Terms) -> session_pb2.Session:
         safety_mode=terms.safety_mode,
         accumulate_sum=terms.accumulate,
         caller_id=terms.caller_id,
-        continues_session_id=terms.continues,
+        continues_session_id=terms.continues or "",
     )
 
 

@@ -70,8 +70,8 @@ class Terms:
     safety_mode: str = ""
     caller_id: str = ""
     """The caller whose budget stands above the whole tree; empty: none does."""
-    continues: str = ""
-    """Session that this one goes on from, whose windows were used up; empty: none."""
+    continues: SessionId | None = None
+    """Session whose windows were used up, which this one goes on from."""
 
     @property
     def parent_session_id(self) -> SessionId | None:

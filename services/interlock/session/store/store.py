@@ -21,6 +21,7 @@ from interlock.domain.session.rule import (
 )
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.session_tree import start_child, view_of
+from interlock.domain.session.standing import Standing, standing_of
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
@@ -31,10 +32,14 @@ from interlock.domain.session.state import (
     ParentView,
     SessionState,
 )
+from interlock.session.store.bindings import BindingIndex, MemoryBindings
 
 
 class Store(Protocol):
     """Each method is one atomic step. All raise ``Refused`` as the rules of the domain do, or when unavailable."""
+
+    bindings: BindingIndex
+    """What names and turns stand for which sessions."""
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new root session, with no more than its caller has left. Refused with SESSION_EXISTS, CALLER_BUDGET_DEPLETED
@@ -79,7 +84,7 @@ class Store(Protocol):
         ...
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record; return how many were waiting for it."""
+        """IndexNote that what windows moved is on record; return how many were waiting for it."""
         ...
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
@@ -116,6 +121,10 @@ class Store(Protocol):
         """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
         ...
 
+    async def standing(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> Standing | None:
+        """Return how a session stands, with *windows* as points, before a call is bound to it; the opening looks again."""
+        ...
+
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Return dependency → hint for what cannot be used now; empty means ready. Never raises."""
         ...
@@ -135,6 +144,7 @@ class MemoryStore:
         self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
         self._roots: dict[tuple[str, int], int] = {}
         self._callers: dict[SessionId, CallerState] = {}
+        self.bindings: BindingIndex = MemoryBindings()
 
     async def start(self, state: SessionState, caller: CallerAsk | None = None) -> Begun:
         """Keep a new session."""
@@ -207,7 +217,7 @@ class MemoryStore:
         return changed
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record."""
+        """IndexNote that what windows moved is on record."""
         state, count = acknowledge(self._tree(root).get(session), windows)
         self._keep(state)
         return count
@@ -250,6 +260,11 @@ class MemoryStore:
         self._roots = {key: count for key, count in self._roots.items() if key[1] >= minute}
         self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
         return self._roots[digest, minute]
+
+    async def standing(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> Standing | None:
+        """Return how a session stands."""
+        state = self._tree(root).get(session)
+        return standing_of(state, windows) if state else None
 
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Miss nothing."""
