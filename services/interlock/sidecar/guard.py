@@ -148,6 +148,7 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
             "budget_micros": governed.settled.session_budget_micros,
             "breaker": word(common_pb2.BreakerState, governed.settled.breaker),
             "integrity": word(common_pb2.ChainIntegrity, governed.integrity),
+            **({"would": [f"{one.action} {one.reason}" for one in run.would]} if run.would else {}),
             **({"shape": shape} if (shape := strategies.shape_of(call)) else {}),
         }
     log.info(
