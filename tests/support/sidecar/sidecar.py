@@ -179,6 +179,7 @@ async def running_sidecar(
 
     *dpe* is a servicer or None for a ``DpeDouble``; *wrap* may put something between the mesh and its services.
     """
+    tmp_path.mkdir(parents=True, exist_ok=True)
     settings = Settings(
         **{
             **ENFORCING,
