@@ -43,6 +43,7 @@ class NewSession:
     residency: str
     safety_mode: str
     ceiling: Micros
+    aware: bool
 
 
 def rules_of(settings: Settings) -> SessionRules:
@@ -97,6 +98,7 @@ def new_terms(
         accumulate=parent.accumulate if parent else rules.accumulate,
         residency=wanted.residency or (parent.residency if parent else ""),
         safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
+        aware=wanted.aware,
     )
 
 

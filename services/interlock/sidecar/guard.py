@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -88,6 +89,8 @@ class Guard:
         """Take a call from its admission to its release. Every answer of every front comes this way."""
         with span("crp.admit"):
             admitted = await self._admission.admit(run.call.caller, run.call.asked, run.call.reply, run.deadline)
+        if run.call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
+            admitted = replace(admitted, observed=False)
         try:
             _require_room(run.call, admitted)
             rounds = Rounds(self._settings, self._peers, run, admitted)

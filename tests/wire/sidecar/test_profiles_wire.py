@@ -240,15 +240,61 @@ async def test_observe_would_hold_where_there_is_a_reviewer(bound, tmp_path, pro
     assert not held.items
 
 
-async def test_observe_enforces_the_policy_that_a_session_was_begun_with(bound, tmp_path, provider, upstream):
-    """A later call without a header is still under what its caller asked for."""
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"crp-safety-policy": HALTS},
+        {"crp-safety-policy": f"{HALTS}; block-pii"},
+        {"crp-agent-safety-budget": "0.9"},
+        {"crp-safety-mode": "permissive"},
+    ],
+    ids=str,
+)
+async def test_observe_enforces_a_session_that_was_begun_with_a_wish(bound, tmp_path, provider, upstream, asked):
+    """A later call without a header is still under what its caller asked for, also where that is what holds anyway."""
     provider.answers("A calm answer.")
-    async with running_sidecar(tmp_path, upstream=upstream, **{**OBSERVE, "default_policy": ""}) as sidecar:
-        first = await sidecar.chat(headers={"crp-safety-policy": HALTS})
+    async with running_sidecar(tmp_path, upstream=upstream, **OBSERVE) as sidecar:
+        first = await sidecar.chat(headers=asked)
         provider.answers(CRITICAL)
         later = await sidecar.chat(token=token_of(first))
 
     assert (later.status_code, reason_of(later)) == (451, "SAFETY_HALT")
+
+
+@pytest.mark.req("BUD-9")
+async def test_a_session_that_was_rebuilt_is_enforced_as_before(bound, tmp_path, provider, upstream):
+    """The store is lost with its process; the chain knows that its caller asked for protection."""
+    provider.answers("A calm answer.")
+    async with running_sidecar(tmp_path, upstream=upstream, **OBSERVE) as sidecar:
+        first = await sidecar.chat(headers={"crp-safety-policy": HALTS})
+    provider.answers(CRITICAL)
+    async with running_sidecar(tmp_path, upstream=upstream, **OBSERVE) as sidecar:
+        later = await sidecar.chat(token=token_of(first))
+
+    assert (later.status_code, reason_of(later)) == (451, "SAFETY_HALT")
+
+
+async def test_observe_enforces_a_session_that_was_tightened_later(bound, tmp_path, provider, upstream):
+    """A policy that came with a later call holds for the calls after it."""
+    provider.answers("A calm answer.")
+    async with running_sidecar(tmp_path, upstream=upstream, **{**OBSERVE, "default_policy": ""}) as sidecar:
+        first = await sidecar.chat()
+        second = await sidecar.chat(token=token_of(first), headers={"crp-safety-policy": HALTS})
+        provider.answers(CRITICAL)
+        later = await sidecar.chat(token=token_of(second))
+
+    assert (later.status_code, reason_of(later)) == (451, "SAFETY_HALT")
+
+
+async def test_observe_enforces_every_item_of_a_batch(tmp_path, provider, upstream):
+    """Who asks for a batch knows of CRP: the first item, which has no token yet, is no exception."""
+    provider.answers(CRITICAL)
+    items = [{"id": name, "body": {"model": "m", "messages": QUESTION}} for name in ("a", "b")]
+    async with running_sidecar(tmp_path, upstream=upstream, **OBSERVE) as sidecar:
+        answer = await sidecar.client.post("/crp/v3/batch", json={"items": items})
+
+    ends = answer.json()["results"]
+    assert [(one["status"], one["body"]["reason"]) for one in ends] == [(451, "SAFETY_HALT")] * 2
 
 
 async def test_observe_refuses_no_session_for_its_quality(bound, tmp_path, provider, upstream):

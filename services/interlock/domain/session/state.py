@@ -49,6 +49,7 @@ class Terms:
     ``ancestors`` runs from the parent up to the root. ``deepest`` is the lowest level below the root on which a session
     under this one may be, by the limits of all agents above it. ``max_delegations`` is its agent's limit, else the
     deployment's. ``accumulate``: what windows cost is taken off the session and its ancestors, not off one path alone.
+    ``aware``: whoever began the session asked for protection, so that no call of it is only watched.
     """
 
     session_id: SessionId
@@ -67,6 +68,7 @@ class Terms:
     accumulate: bool = False
     residency: str = ""
     safety_mode: str = ""
+    aware: bool = False
 
     @property
     def parent_session_id(self) -> SessionId | None:

@@ -269,8 +269,7 @@ def _strategy(asked: RequestHeaders, allowed: Collection[str] | None) -> str:
 
 def _protected(asked: RequestHeaders, opened: session_pb2.OpenedWindow, policy: policy_pb2.ResolveResponse) -> bool:
     """Tell whether a caller asked for protection, with this call or with an earlier one of the session, or an orchestrator did."""
-    bound = opened.ancestor_session_ids or opened.safety_mode or opened.data_residency
-    return aware(asked) or bool(bound) or policy.asked_for
+    return aware(asked) or opened.aware or bool(opened.ancestor_session_ids) or policy.asked_for
 
 
 def _effective(opened: session_pb2.OpenedWindow, asked: RequestHeaders) -> Micros:
