@@ -121,7 +121,7 @@ class Children:
         environment = {
             **os.environ, "INTERLOCK_REDIS_URL": self.redis_url, "INTERLOCK_STATE_DIR": str(self.folder / "state"),
             "INTERLOCK_AUDIT_URL": f"sqlite:///{self.folder / name}.db", "INTERLOCK_MAX_WINDOWS": "60",
-            "INTERLOCK_MAX_DAG_NODES": "60", **settings,
+            "INTERLOCK_MAX_DAG_NODES": "60", "INTERLOCK_PROFILE": "enforce", "INTERLOCK_REMEDIATION": "full", **settings,
         }  # fmt: skip
         log = (self.folder / f"{name}.log").open("wb")
         process = subprocess.Popen(

@@ -46,7 +46,7 @@ def test_the_wheel_holds_every_file_of_the_package(wheel):
     ours = {str(p.relative_to(PACKAGE)) for p in files() if PACKAGE in p.parents}
 
     assert ours <= held
-    for kind in (".lua", ".sql", ".onnx", "conversation.json", "LICENSE"):
+    for kind in (".lua", ".sql", ".onnx", "profiles/observe.yaml", "conversation.json", "LICENSE"):
         assert any(name.endswith(kind) for name in held), kind
 
 

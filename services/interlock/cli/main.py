@@ -18,6 +18,7 @@ from interlock.domain.errors import Refused
 COMMANDS = {
     "serve": ("interlock.cli.serve", "serve", "Run the whole mesh in one process, or one service."),
     "check": ("interlock.cli.check.command", "check", "Find missing or misconfigured parts, with a hint for each."),
+    "config": ("interlock.cli.config.commands", "app", "Show every setting in force and where its value came from."),
     "demo": (
         "interlock.cli.demo",
         "demo",

@@ -33,6 +33,7 @@ from interlock.runtime.rpc.server import RpcServer, address
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.loading import load, unknown_variables
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.profile_files import ProfileName
 from interlock.runtime.settings.values import without_password
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ log = structlog.get_logger()
 MESH = ("session", "policy", "dpe", "audit")
 # Room for facts, headers and framing that the agents' front accepts in addition to the body.
 FRONT_MARGIN_BYTES = 262_144
+
+NO_REVIEWERS_HINT = "what a person should review is halted; set INTERLOCK_REVIEWERS_FILE to have it held instead"
 
 Ready = Callable[[], Awaitable[Mapping[str, str]]]
 
@@ -63,6 +66,12 @@ def serve(
         ServedProcess | None, typer.Argument(help="One service. Default: all services in one process.")
     ] = None,
     output: Output = Format.TEXT,
+    profile: Annotated[
+        ProfileName | None,
+        typer.Option(
+            help="observe, enforce or regulated (docs/profiles.md). Default: INTERLOCK_PROFILE, else observe."
+        ),
+    ] = None,
 ) -> None:
     """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
 
@@ -70,9 +79,9 @@ def serve(
     to standard error. Once everything listens, one line {"event": "ready", "ports": …} goes to standard output if that is
     not a terminal.
 
-    Examples: interlock serve | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
+    Examples: interlock serve | interlock serve --profile enforce | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
     """
-    settings = load()
+    settings = load(flags={"profile": profile} if profile else {})
     logging.configure(settings.log_level)
     # A core dump would contain keys, prompts and answers in plain text (reliability.md A-43).
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -105,6 +114,8 @@ class _Process:
         """Start, serve until a signal, end. Returns the exit code."""
         self._catch_signals(asyncio.current_task())
         self._say(f"interlock {version('interlock')}, state in {self.settings.state_dir}")
+        self._say(f"  {profile_line(self.settings)}")
+        _log_profile(self.settings)
         for variable in unknown_variables(os.environ):
             log.warning("setting.unknown", setting=variable, hint="no setting has this name; see docs/configuration.md")
         async with self._ends:
@@ -333,6 +344,22 @@ def _missing_package(name: str, error: ModuleNotFoundError) -> Refused:
         retry_after_ms=0,
         hint=f"pip install 'interlock[{'dpe' if name == 'dpe' else 'all'}]'",
     )
+
+
+def profile_line(settings: Settings) -> str:
+    """Return in one line what the profile does to callers that know nothing of CRP, and what it takes to enforce."""
+    if settings.unaware_callers == "observe":
+        return (
+            f"profile {settings.profile}: answers to callers that know nothing of CRP are watched, not stopped; "
+            "to enforce: --profile enforce"
+        )
+    return f"profile {settings.profile}: every caller is held to the policy and the budget"
+
+
+def _log_profile(settings: Settings) -> None:
+    log.info("serve.profile", profile=settings.profile, unaware_callers=settings.unaware_callers)
+    if settings.reviewers_file is None and not settings.reviewers_by_rpc:
+        log.warning("serve.no_reviewers", hint=NO_REVIEWERS_HINT)
 
 
 def _log_stray(_loop: Any, context: dict[str, Any]) -> None:

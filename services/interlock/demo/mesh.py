@@ -36,7 +36,7 @@ def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
     servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "SESSION", "POLICY", "DPE", "AUDIT", "METRICS")
     ports = {f"INTERLOCK_{name}_PORT": "0" for name in servers}
-    return {**inherited, **ports, "INTERLOCK_STATE_DIR": str(state_dir), **settings}
+    return {**inherited, **ports, "INTERLOCK_PROFILE": "enforce", "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 
 
 def interrupt_on_stop() -> None:

@@ -62,6 +62,10 @@ class Reviewers:
         """Their names."""
         return frozenset(self._keys)
 
+    def may_any(self, action: str) -> bool:
+        """Tell whether one of them may approve *action*."""
+        return any(action in actions for _, actions in self._keys.values())
+
     def verified(self, token: str, action: str, scope: Mapping[str, str], *, now_s: int) -> Approval:
         """Return the approval in *token* if a registered reviewer signed it for exactly this action and scope.
 
@@ -125,11 +129,15 @@ class Registered:
 
     def __init__(self, file: Callable[[], Reviewers], *, by_rpc: bool) -> None:
         self._file, self._by_rpc = file, by_rpc
-        self._added: dict[str, dict[str, object]] = {}
+        self._added: dict[str, dict[str, Any]] = {}
 
     def now(self) -> Reviewers:
         """Return all reviewers. The file overrides registrations by RPC."""
         return self._file().joined(read_reviewers({"reviewers": self._added}))
+
+    def may_any(self, action: str) -> bool:
+        """Tell whether a registered reviewer may approve *action*. Every decision asks, so nothing is parsed for it."""
+        return self._file().may_any(action) or any(action in held["actions"] for held in self._added.values())
 
     def list(self) -> list[policy_pb2.Reviewer]:
         """Return all reviewers, by name."""
@@ -142,7 +150,7 @@ class Registered:
         """
         self._require()
         name = reviewer.reviewer_id
-        fields: dict[str, object] = {"public_key": reviewer.public_key, "actions": list(reviewer.actions or UNNAMED)}
+        fields: dict[str, Any] = {"public_key": reviewer.public_key, "actions": list(reviewer.actions or UNNAMED)}
         read_reviewers({"reviewers": {name: fields}})
         key = key_bytes(reviewer.public_key, "public_key", _KEY_RULE)
         if self._file().find_owner(name, key) is not None:

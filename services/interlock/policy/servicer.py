@@ -5,6 +5,7 @@ Its only state is read from files: the registry of agent types and the reviewers
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -16,10 +17,10 @@ from interlock.domain import approval
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
 from interlock.domain.errors import invalid
-from interlock.domain.policy.decision import Situation, Verdict, decide
+from interlock.domain.policy.decision import PolicyOutcome, Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
 from interlock.domain.policy.enforcement import Breach
-from interlock.domain.policy.policy_layers import Layers, resolve
+from interlock.domain.policy.policy_layers import Layers, resolve, unasked
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
 from interlock.domain.policy.remedies import Progress
@@ -111,7 +112,10 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         effective, report_only = resolve(layers, self._parse)
         text = canonical(effective)
         return policy_pb2.ResolveResponse(
-            policy_text=text, policy_hash=policy_hash(text), report_only_text=canonical(report_only)
+            policy_text=text,
+            policy_hash=policy_hash(text),
+            report_only_text=canonical(report_only),
+            asked_for=effective != unasked(layers),
         )
 
     @answers_refusals(policy_pb2.IdentifyAgentResponse)
@@ -214,6 +218,8 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
             accept_quality=frozenset(_tier(name) for name in request.accept_quality),
             no_store=request.no_store,
             progress=_progress(request),
+            reviewed=self._reviewers.may_any(approval.RELEASE),
+            observed=request.observed,
         )
 
     def _read(self, text: str) -> Policy:
@@ -262,6 +268,7 @@ def _tier(name: str) -> Tier:
 
 
 def _note(verdict: Verdict) -> None:
+    # An observed response counts as what happened to it: delivered. The sidecar counts what would have.
     DECISIONS.labels(verdict.outcome.cause, verdict.outcome.action.name).inc()
     if verdict.unprotected_pii:
         COMPLIANCE_WARNINGS.inc()
@@ -281,8 +288,23 @@ def _decision(verdict: Verdict) -> policy_pb2.Decision:
         oversight_required=verdict.outcome.oversight_required,
         warned=verdict.warned,
         redispatch_strategy=verdict.outcome.strategy,
-        remedies=[policy_pb2.Remedy.ValueType(int(remedy)) for remedy in verdict.outcome.remedies],
+        remedies=_remedies(verdict.outcome),
+        would=None if verdict.would is None else _would(verdict.would, verdict.reported),
     )
+
+
+def _would(outcome: PolicyOutcome, broken: Sequence[Breach]) -> policy_pb2.WouldHave:
+    caused = (breach.directive for breach in broken if breach.name == outcome.cause)
+    return policy_pb2.WouldHave(
+        action=policy_pb2.Action.ValueType(int(outcome.action)),
+        reason=outcome.halt_reason,
+        directive=next(caused, ""),
+        remedies=_remedies(outcome),
+    )
+
+
+def _remedies(outcome: PolicyOutcome) -> list[policy_pb2.Remedy.ValueType]:
+    return [policy_pb2.Remedy.ValueType(int(remedy)) for remedy in outcome.remedies]
 
 
 def _violation(breach: Breach, *, report_only: bool) -> policy_pb2.Violation:

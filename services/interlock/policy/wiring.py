@@ -9,7 +9,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from interlock.api.policy.v1 import policy_pb2, policy_pb2_grpc
 from interlock.domain.agents import Registry, read_registry
 from interlock.domain.errors import Refused, invalid
-from interlock.domain.policy.directives import NOTHING, Policy
+from interlock.domain.policy.directives import NOTHING, Oversight, Policy
+from interlock.domain.policy.policy_order import merge
 from interlock.domain.policy.policy_text import parse
 from interlock.policy.agents import AgentRegistry
 from interlock.policy.reviewers import NO_REVIEWERS, Registered, Reviewers, read_reviewers
@@ -32,7 +33,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
         name="policy",
         full_name=policy_pb2.DESCRIPTOR.services_by_name["PolicyService"].full_name,
         servicer=PolicyServicer(
-            _default_policy(settings.default_policy),
+            _default_policy(settings.default_policy, reviewed=settings.review_required),
             agents=registry,
             reviewers=Registered(
                 (lambda: NO_REVIEWERS) if reviewers is None else (lambda: reviewers.now.value),
@@ -74,11 +75,10 @@ def _naming(setting: str) -> Iterator[None]:
         raise
 
 
-def _default_policy(text: str) -> Policy:
-    if not text:
-        return NOTHING
+def _default_policy(text: str, *, reviewed: bool) -> Policy:
     with _naming("default_policy"):
-        return parse(text)
+        stated = parse(text) if text else NOTHING
+        return merge(stated, Policy(oversight=Oversight.HUMAN_REVIEW)) if reviewed else stated
 
 
 async def _nothing_unready() -> Mapping[str, str]:

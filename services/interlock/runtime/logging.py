@@ -39,7 +39,7 @@ SAFE_KEYS = frozenset({
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
-    "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
+    "profile", "unaware_callers", "would", "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
     "what", "operation", "caller", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers

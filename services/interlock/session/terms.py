@@ -48,6 +48,7 @@ class NewSession:
     residency: str
     safety_mode: str
     ceiling: Micros
+    aware: bool
     continues: SessionId | None = None
     """Session whose windows were used up, which this one goes on from."""
 
@@ -110,6 +111,7 @@ def new_terms(
         safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
         caller_id=caller_id,
         continues=wanted.continues,
+        aware=wanted.aware,
     )
 
 

@@ -21,7 +21,7 @@ from interlock.sidecar.requests import DecidedAnswer
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
 from interlock.sidecar.settlement.recovery import Recovery
-from interlock.sidecar.trail import events, response_headers, trace_events
+from interlock.sidecar.trail import events, response_headers, trace_events, would
 from interlock.sidecar.verdict import depleted, refusal_of
 
 
@@ -109,15 +109,17 @@ class Closing:
     ) -> list[audit_pb2.NewEvent]:
         facts = trace_events.facts_retrieved(decided.context.envelope.facts, decided.report)
         tools = trace_events.tool_calls(decided.answer, run.call.body)
-        return events.of_window(
+        report_uri = response_headers.report_uri(self.base_url, commit.window_id)
+        of_window = events.of_window(
             opened=admitted.opened,
             continuation_id=run.call.asked.continuation_id,
             noted=[*facts, *run.noted, *tools],
             report=decided.report,
             decision=decided.decision,
-            report_uri=response_headers.report_uri(self.base_url, commit.window_id),
+            report_uri=report_uri,
             policy=admitted.policy,
         )
+        return [*of_window, *would.events(run.would, decided.report, report_uri)]
 
     async def settle(self, run: Run, admitted: Admitted, sealed: Sealed) -> Settled:
         """Charge the sealed window, once per window id, and record what that moved. Only then may it be released."""
@@ -129,10 +131,10 @@ class Closing:
         )
         await failpoints.reached("sidecar.after_settle")
         await self.effects.record(settlement, commit, run.deadline)
-        return Settled(sealed, await self._halt_if_depleted(run, sealed, settlement), settlement)
+        return Settled(sealed, await self._halt_if_depleted(run, admitted, sealed, settlement), settlement)
 
     async def _halt_if_depleted(
-        self, run: Run, sealed: Sealed, settlement: session_pb2.CommitWindowResponse
+        self, run: Run, admitted: Admitted, sealed: Sealed, settlement: session_pb2.CommitWindowResponse
     ) -> DecidedAnswer:
         """Halt an answer that the settled budget, or its caller's, no longer covers, even if it was to be delivered (I2)."""
         decided, commit = sealed.decided, sealed.commit
@@ -142,6 +144,13 @@ class Closing:
         if settlement.session_budget_micros > OPEN_AT and not caller:
             return decided
         report_uri = response_headers.report_uri(self.base_url, commit.window_id)
+        if admitted.observed:
+            if all(one.action != would.HALT for one in run.would):
+                run.would.append(would.DEPLETED)
+                run.call.reply.set(would.header(run.would))
+                told = list(would.events([would.DEPLETED], decided.report, report_uri))
+                await self.peers.audit.record(commit.session_id, commit.window_id, told, run.deadline)
+            return decided
         decision = depleted(decided.decision, caller=caller)
         halt = events.safety_halt(decided.report, decision.halt_reason, None, report_uri)
         await self.peers.audit.record(commit.session_id, commit.window_id, [halt], run.deadline)
@@ -155,6 +164,8 @@ class Closing:
         ) or _decided_too_early(admitted, settled)
         if refusal is not None and settled.sealed.decided.delivered:
             await self.leases.forget(commit.session_id, commit.window_id)
+        if refusal is None:
+            would.count(run.would)
         await failpoints.reached("sidecar.before_release")
         return Governed(admitted.opened, settled.decided, settled.settlement, integrity, refusal)
 
@@ -163,7 +174,7 @@ def _decided_too_early(admitted: Admitted, settled: Settled) -> Refused | None:
     """Refuse an answer whose session was rebuilt after the decision, which rested on a breaker that was less open."""
     settlement = settled.settlement
     before = settlement.transitions[0].from_state if settlement.transitions else settlement.breaker
-    if not settlement.duplicate or before <= admitted.breaker:
+    if not settlement.duplicate or before <= admitted.breaker or admitted.observed:
         return None
     return conflict(
         "WINDOW_ALREADY_SETTLED",

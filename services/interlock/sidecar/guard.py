@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from functools import partial
 
 import structlog
@@ -88,6 +89,8 @@ class Guard:
         """Take a call from its admission to its release. Every answer of every front comes this way."""
         with span("crp.admit"):
             admitted = await self._admission.admit(run.call.caller, run.call.asked, run.call.reply, run.deadline)
+        if run.call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
+            admitted = replace(admitted, observed=False)
         try:
             _require_room(run.call, admitted)
             rounds = Rounds(self._settings, self._peers, run, admitted)
@@ -148,6 +151,7 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
             "budget_micros": governed.settled.session_budget_micros,
             "breaker": word(common_pb2.BreakerState, governed.settled.breaker),
             "integrity": word(common_pb2.ChainIntegrity, governed.integrity),
+            **({"would": [f"{one.action} {one.reason}" for one in run.would]} if run.would else {}),
             **({"shape": shape} if (shape := strategies.shape_of(call)) else {}),
         }
     log.info(

@@ -126,6 +126,7 @@ def to_decide(
         stitched=tried.stitched,
         strategy=strategy,
         continues=bool(asked.continuation_id) and opened.pattern in CONTINUING,
+        observed=admitted.observed,
     )
 
 

@@ -28,7 +28,7 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
-from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.admission.admission import Admitted, deficient
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.context import packing, synthesis
 from interlock.sidecar.context.packing import Packed
@@ -39,8 +39,9 @@ from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import remediation, strategies
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
 from interlock.sidecar.requests import DecidedAnswer, RemedyState
-from interlock.sidecar.trail import events, response_headers, trace_events
+from interlock.sidecar.trail import events, response_headers, trace_events, would
 from interlock.sidecar.trail.response_headers import word
+from interlock.sidecar.trail.would import REWRITE, WouldHave
 from interlock.sidecar.verdict import checked_report
 
 log = structlog.get_logger()
@@ -103,6 +104,9 @@ class Rounds:
             return PUSH
         breaker, asked = self._admitted.breaker, self._admitted.strategy
         strategy = strategies.initial(breaker, self._admitted.safety_mode, asked)
+        if self._admitted.observed and strategy != asked:  # an answer that is only watched is not refined either
+            self._run.would.append(WouldHave(REWRITE, breaker.name))
+            return asked
         if strategy not in {PUSH, asked}:
             trigger = breaker.name if breaker is not BreakerState.CLOSED else "STRICT"
             self._run.noted.append(events.strategy_upgraded(PUSH, strategy, trigger))
@@ -197,6 +201,10 @@ class Rounds:
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
+        if self._admitted.observed and deficient(self._settings, self._admitted.opened):
+            self._run.would.append(would.DEFICIENT)
+        self._run.would.extend(would.of_decision(last.decision))
+        self._call.reply.set(would.header(self._run.would))
         return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _possible(self, answer: Completion) -> RemedyState:

@@ -13,6 +13,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from tests.support.profiles import ENFORCING
+
 COMMAND = [sys.executable, "-m", "interlock.cli.main"]
 START_S = 90.0
 STOP_S = 20.0
@@ -38,7 +40,8 @@ ANY_PORT = {
 
 def environment(state_dir: Path, settings: Mapping[str, Any] | None = None) -> dict[str, str]:
     """Return the environment of a child: any free ports, its own state, and *settings* by their names in lower case."""
-    named = {f"INTERLOCK_{name.upper()}": str(value) for name, value in (settings or {}).items()}
+    chosen = {**ENFORCING, **(settings or {})}
+    named = {f"INTERLOCK_{name.upper()}": str(value) for name, value in chosen.items()}
     plain = {"NO_COLOR": "1", "OTEL_BSP_SCHEDULE_DELAY": "200"}
     return {**_BARE, **ANY_PORT, **plain, "INTERLOCK_STATE_DIR": str(state_dir), **named}
 

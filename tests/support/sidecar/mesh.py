@@ -12,6 +12,7 @@ from typing import Any
 from interlock.runtime.rpc.health import Readiness
 from interlock.runtime.rpc.mesh import NAMES, Mesh
 from interlock.runtime.settings.model import Settings
+from tests.support.profiles import ENFORCING
 from tests.support.servers.processes import Processes
 
 TOPOLOGIES = ("local", "remote")
@@ -30,7 +31,9 @@ class LocalMesh:
 @asynccontextmanager
 async def local_mesh(tmp_path: Path, settings_overrides: Mapping[str, Any] | None = None) -> AsyncIterator[LocalMesh]:
     """Open session, policy, dpe and audit in this process, on memory:// sessions unless the overrides say otherwise."""
-    overrides = {"state_dir": tmp_path / "state", "redis_url": "memory://", **(settings_overrides or {})}
+    overrides = {
+        **ENFORCING, "state_dir": tmp_path / "state", "redis_url": "memory://", **(settings_overrides or {}),
+    }  # fmt: skip
     settings = Settings(**overrides)
     async with AsyncExitStack() as ends:
         services = {}

@@ -22,6 +22,8 @@ from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.wiring import open_sidecar
+from tests.support.policy import agents
+from tests.support.profiles import ENFORCING
 
 RISKS = {
     "LOW": (common_pb2.RISK_LEVEL_LOW, 0.05),
@@ -177,8 +179,11 @@ async def running_sidecar(
 
     *dpe* is a servicer or None for a ``DpeDouble``; *wrap* may put something between the mesh and its services.
     """
+    tmp_path.mkdir(parents=True, exist_ok=True)
     settings = Settings(
         **{
+            **ENFORCING,
+            "reviewers_file": agents.write(tmp_path / "reviewers-of-the-test.yaml", agents.reviewers()),
             "state_dir": tmp_path / "state",
             "redis_url": "memory://",
             "upstream_base_url": upstream,

@@ -30,6 +30,7 @@ from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.provider.prompts import FINDINGS_FORM
+from tests.support.policy import agents
 from tests.support.servers.processes import Processes
 from tests.support.servers.provider import Provider, completion, message
 from tests.support.sidecar.sidecar import DpeDouble, a_report, running_sidecar
@@ -143,7 +144,10 @@ async def four_sidecars(
         dpe = RpcServer([_dpe_service()], Settings(sidecar_http_port=0), port=0)
         dpe_port = await dpe.start()
         ends.push_async_callback(dpe.drain)
-        processes = ends.enter_context(Processes(folder, {**CALM, "upstream_base_url": upstream, **settings}))
+        reviewed = {"reviewers_file": agents.write(folder / "reviewers-of-the-test.yaml", agents.reviewers())}
+        processes = ends.enter_context(
+            Processes(folder, {**CALM, **reviewed, "upstream_base_url": upstream, **settings})
+        )
         services = [processes.process(name).start() for name in ("session", "policy", "audit")]
         found = {f"{one.name}_address": f"127.0.0.1:{one.wait().ports[str(one.name)]}" for one in services}
         found["dpe_address"] = f"127.0.0.1:{dpe_port}"

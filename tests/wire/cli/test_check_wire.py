@@ -69,7 +69,7 @@ async def test_fresh_machine_has_no_failure():
 
     assert [f for f in findings if f.status == "FAIL"] == []
     assert {f.group for f in findings} == {
-        "configuration", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "services",
+        "configuration", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "services",
         "upstream", "ports",
     }  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import asynccontextmanager
 
 import grpc
 import pytest
@@ -16,6 +17,7 @@ from interlock.domain.errors import Kind, Refused
 from interlock.policy.wiring import open_service
 from interlock.runtime.rpc.client import call_service
 from interlock.runtime.settings.model import Settings
+from tests.support.policy import agents
 
 TV_020 = (
     "default-src context; halt-on CRITICAL; warn-on HIGH; require-grounding 0.75; block-ungrounded; "
@@ -24,9 +26,17 @@ TV_020 = (
 
 
 @pytest.fixture
-async def policy():
-    """A stub to a served policy service whose deployment demands grounding."""
-    service = await open_service(Settings(default_policy="require-grounding 0.75"))
+async def policy(tmp_path):
+    """A stub to a served policy service whose deployment demands grounding and has a reviewer."""
+    async with served(tmp_path, default_policy="require-grounding 0.75") as stub:
+        yield stub
+
+
+@asynccontextmanager
+async def served(folder, **settings):
+    """A stub to a served policy service with a reviewer, unless the settings say otherwise."""
+    reviewers = agents.write(folder / "reviewers.yaml", agents.reviewers())
+    service = await open_service(Settings(**{"reviewers_file": reviewers, **settings}))
     server = grpc.aio.server()
     service.register(service.servicer, server)
     port = server.add_insecure_port("127.0.0.1:0")
@@ -201,6 +211,96 @@ async def test_decide_holds_high_risk_in_a_half_open_session(policy):
 
     assert (decision.action, decision.reason) == (policy_pb2.ACTION_HOLD, "HELD_FOR_REVIEW")
     assert (decision.oversight_mode, decision.oversight_required) == ("human-review", True)
+
+
+@pytest.mark.req("ATT-9", "OVR-1")
+@pytest.mark.parametrize("actions", [None, ["erase"]])
+async def test_nothing_is_held_for_nobody(tmp_path, actions):
+    """Without a reviewer who may release, what would be held is halted, and the reason says so."""
+    listed = agents.reviewers()
+    for fields in listed["reviewers"].values():
+        fields["actions"] = actions
+    asked = decide(breaker=common_pb2.BREAKER_STATE_HALF_OPEN, session_budget_micros=400_000)
+    asked.report.risk_level = common_pb2.RISK_LEVEL_HIGH
+    file = agents.write(tmp_path / "erasers.yaml", listed) if actions else None
+    async with served(tmp_path, reviewers_file=file) as stub:
+        decision = (await stub.Decide(asked)).decision
+
+    assert (decision.action, decision.reason) == (policy_pb2.ACTION_HALT, "HUMAN_REVIEW_UNAVAILABLE")
+    assert (decision.halt_reason, decision.oversight_required) == ("HUMAN_REVIEW_UNAVAILABLE", True)
+
+
+@pytest.mark.req("ATT-9", "OVR-3")
+async def test_it_is_held_once_a_reviewer_has_registered(tmp_path):
+    """A reviewer who registers by RPC changes the next decision, and one who is removed the one after it."""
+    asked = decide(breaker=common_pb2.BREAKER_STATE_HALF_OPEN, session_budget_micros=400_000)
+    asked.report.risk_level = common_pb2.RISK_LEVEL_HIGH
+    key = next(iter(agents.reviewers()["reviewers"].values()))["public_key"]
+    reviewer = policy_pb2.Reviewer(reviewer_id=agents.REVIEWER, public_key=key)
+    seen = []
+    async with served(tmp_path, reviewers_file=None, reviewers_by_rpc=True) as stub:
+        seen.append((await stub.Decide(asked)).decision.action)
+        await stub.RegisterReviewer(policy_pb2.RegisterReviewerRequest(reviewer=reviewer))
+        seen.append((await stub.Decide(asked)).decision.action)
+        await stub.RemoveReviewer(policy_pb2.RemoveReviewerRequest(reviewer_id=agents.REVIEWER))
+        seen.append((await stub.Decide(asked)).decision.action)
+
+    assert seen == [policy_pb2.ACTION_HALT, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_HALT]
+
+
+@pytest.mark.req("ATT-9")
+async def test_an_observed_response_is_delivered_and_told_of(policy):
+    """The decision delivers, its policy only reports, and what would have been done stands beside it."""
+    asked = decide(observed=True, policy_text="require-grounding 0.75", redispatches=2)
+    decision = (await policy.Decide(asked)).decision
+
+    assert (decision.action, decision.reason, decision.halt_reason) == (policy_pb2.ACTION_DELIVER, "", "")
+    assert (decision.oversight_mode, decision.oversight_required) == ("log-only", False)
+    assert [(one.directive, one.report_only) for one in decision.violations] == [("require-grounding 0.75", True)]
+    assert (decision.would.action, decision.would.reason) == (policy_pb2.ACTION_HALT, "GROUNDING_BELOW_THRESHOLD")
+    assert decision.would.directive == "require-grounding 0.75"
+
+
+@pytest.mark.req("ATT-9")
+async def test_an_observed_response_counts_as_delivered(policy):
+    """The figures of decisions say what was done; a would-have is not among the halts."""
+    halts = sample("interlock_policy_decisions_total", directive="require-grounding", action="HALT")
+    delivered = sample("interlock_policy_decisions_total", directive="none", action="DELIVER")
+    await policy.Decide(decide(observed=True, policy_text="require-grounding 0.75"))
+
+    assert sample("interlock_policy_decisions_total", directive="require-grounding", action="HALT") == halts
+    assert sample("interlock_policy_decisions_total", directive="none", action="DELIVER") == delivered + 1
+
+
+@pytest.mark.req("ATT-9")
+@pytest.mark.parametrize(
+    ("fields", "asked_for"),
+    [
+        ({}, False),
+        ({"base_text": "require-grounding 0.75"}, False),
+        ({"agent_text": "halt-on HIGH"}, False),
+        ({"safety_mode": "permissive"}, False),
+        ({"policy_texts": ["halt-on CRITICAL"]}, True),
+        ({"safety_mode": "strict"}, True),
+        ({"base_text": "halt-on CRITICAL; require-grounding 0.75"}, True),
+    ],
+)
+async def test_resolve_tells_what_a_caller_asked_for(policy, fields, asked_for):
+    """A policy that says more than the deployment and the agent type was asked for, now or when the session began."""
+    resolved = await policy.Resolve(policy_pb2.ResolveRequest(**fields))
+
+    assert resolved.asked_for is asked_for
+
+
+@pytest.mark.req("ATT-9", "OVR-1")
+async def test_review_may_be_required_of_every_policy(tmp_path):
+    """With review_required each policy has at least human review; a stricter mode stays."""
+    async with served(tmp_path, review_required=True, default_policy="halt-on CRITICAL") as stub:
+        looser = await stub.Resolve(policy_pb2.ResolveRequest(policy_texts=["oversight log-only"]))
+        stricter = await stub.Resolve(policy_pb2.ResolveRequest(policy_texts=["oversight halt"]))
+
+    assert looser.policy_text == "halt-on CRITICAL; oversight human-review"
+    assert stricter.policy_text == "halt-on CRITICAL; oversight halt"
 
 
 async def test_decide_takes_what_the_caller_accepts(policy):

@@ -175,7 +175,16 @@ async def test_a_looser_policy_in_the_store_is_still_refused(client, valkey):
 def test_terms_of_before_can_still_be_read():
     """Stored by a writer that knew of no trees: what it left out has its default, and nothing is delegated by it."""
     written = json.loads(terms_to_json(new_state().terms))
-    for later in ("ancestors", "agent", "deepest", "max_delegations", "accumulate", "residency", "safety_mode"):
+    for later in (
+        "ancestors",
+        "agent",
+        "deepest",
+        "max_delegations",
+        "accumulate",
+        "residency",
+        "safety_mode",
+        "aware",
+    ):
         del written[later]
     del written["limits"]["max_fan_out"]
     terms = terms_from_json(json.dumps(written).encode())

@@ -15,6 +15,7 @@ import typer
 from interlock.cli.check import probes
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
+from interlock.cli.check.probes_profile import profile
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused
 from interlock.runtime.settings.loading import load
@@ -28,7 +29,7 @@ def check(
     output: Output = Format.TEXT,
     wait: Annotated[float, typer.Option(help="Seconds to wait until all services are ready.", min=0, max=3600)] = 0,
 ) -> None:
-    """Check configuration, keys, embedded parts, Redis, audit store, models, services, provider and ports.
+    """Check configuration, profile, keys, embedded parts, Redis, audit store, models, services, provider and ports.
 
     Changes nothing and ends within five seconds (and within --wait). OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
@@ -70,6 +71,7 @@ async def examine() -> list[ProbeFinding]:
     running = asyncio.create_task(_bounded("services", _all(probes.services(settings))))
     groups = [
         _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
+        _blocking("profile", lambda: profile(settings)),
         _blocking("keys", lambda: probes.keys(settings)),
         _blocking("certificates", lambda: probes.certificates(settings)),
         _blocking("embedded parts", lambda: probes.embedded(settings)),

@@ -95,6 +95,8 @@ _TYPES = (
     _type("POLICY_VIOLATION", "WARN", "directive report_only violation_details",
           "risk_level hallucination_score grounding_pct fabrication_count audit_trail_uri report_uri report_to",
           "A response broke a directive. The fields after `violation_details` are reported to `report-uri`."),
+    _type("WOULD_HAVE", "WARN", "action reason", "directive risk_level audit_trail_uri",
+          "A response was delivered to a caller that is only watched, and would have been halted, held, rejected or rewritten."),
     # §1.5
     _type("PII_DETECTED", "WARN", "pii_categories pii_types no_store_set", "", "An analysis found personal data."),
     _type("EU_AI_ACT_CLASSIFIED", "INFO", "risk_class", "system_type", "An analysis classified the system."),

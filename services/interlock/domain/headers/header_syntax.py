@@ -31,6 +31,7 @@ _WINDOW = rf"crp_win_{ID}"
 _LEVEL = "CRITICAL|HIGH|MEDIUM|LOW"
 _DISTORTION = "|".join(sorted(DISTORTION_TYPES))
 _CONTROL = r"A\.[0-9]{1,3}\.[0-9]{1,3}(?:\.[0-9]{1,3})?"
+_WOULD = r"(?:halt|hold|reject|rewrite); reason=[A-Z0-9_]{1,64}"
 _NESTED = 8
 """Maximum depth of brackets in a lineage or a quality history. Deeper nesting is left out."""
 
@@ -72,6 +73,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Nonce": r"base64:[A-Za-z0-9+/=]{1,256}",
         "CRP-Safety-Retry-After": r"[0-9]{1,9}|oversight-required|new-session-required",
         "CRP-Safety-Budget-Warning": r"caution|low",
+        # Not in SPEC-002: what would have been done to an answer that is only watched (docs/profiles.md).
+        "CRP-Safety-Would": rf"{_WOULD}(?:, {_WOULD}){{0,3}}",
         "CRP-Provenance-HMAC": HASH,
         "CRP-Provenance-Window-HMAC": HASH,
         "CRP-Provenance-DAG-Root": rf"dag:{_WINDOW}",

@@ -19,6 +19,7 @@ HELD_FOR_REVIEW = "HELD_FOR_REVIEW"
 RISK_NOT_ACCEPTED = "RISK_NOT_ACCEPTED"
 SIGNAL_NOT_AVAILABLE = "SIGNAL_NOT_AVAILABLE"
 QUALITY_NOT_AVAILABLE = "QUALITY_NOT_AVAILABLE"
+HUMAN_REVIEW_UNAVAILABLE = "HUMAN_REVIEW_UNAVAILABLE"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +35,10 @@ class Situation:
     accept_quality: frozenset[Tier]
     no_store: bool
     progress: Progress = field(default=SPENT)
+    reviewed: bool = True
+    """Whether a reviewer is registered who may release: without one, what would be held is halted."""
+    observed: bool = False
+    """Whether the response is delivered in any case, and the decision only tells what would have been done."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +60,9 @@ class PolicyOutcome:
     """Strategy of a re-dispatch; empty for every other action."""
 
 
+_DELIVERED = PolicyOutcome(action=Action.DELIVER, cause="none")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
     """The result of one decision."""
@@ -67,14 +75,35 @@ class Verdict:
     """Breaches of the report-only policy. They change nothing else (I13)."""
     unprotected_pii: bool
     """Personal data was found and the caller did not declare no-store; this is logged (SPEC-002 §7.3)."""
+    would: PolicyOutcome | None = None
+    """What would have been done to an observed response; ``None`` when it would have been delivered."""
 
 
 def decide(situation: Situation, findings: Findings) -> Verdict:
     """Return what happens to the response. The order is HALT, HOLD, REJECT_QUALITY, DELIVER.
 
     A remedy comes before all of them, as long as one is left that could lead to the delivery of a better answer.
+    An observed response is delivered whatever was found; the rest of the verdict then says what would have been.
     Refused with BUDGET_OUT_OF_RANGE when the budget or the charge is out of range.
     """
+    verdict = _enforced(situation, findings)
+    return _observed(verdict) if situation.observed else verdict
+
+
+def _observed(verdict: Verdict) -> Verdict:
+    """Return the verdict about a response that is only watched: its policy reports, and changes nothing."""
+    would = None if verdict.outcome.action is Action.DELIVER else verdict.outcome
+    return replace(
+        verdict,
+        outcome=_DELIVERED,
+        oversight=Oversight.LOG_ONLY if would else verdict.oversight,
+        broken=(),
+        reported=(*verdict.broken, *verdict.reported),
+        would=would,
+    )
+
+
+def _enforced(situation: Situation, findings: Findings) -> Verdict:
     _check_money(situation)
     state = _state(situation)
     oversight = _oversight(situation.policy, state)
@@ -82,7 +111,7 @@ def decide(situation: Situation, findings: Findings) -> Verdict:
     broken = (*breaches(policy, findings), *_not_accepted(situation, findings))
     tried = _treatment(situation, policy, findings, broken)
     return Verdict(
-        outcome=_treated(tried) if tried else _outcome(broken, state, findings),
+        outcome=_treated(tried) if tried else _outcome(broken, state, findings, reviewed=situation.reviewed),
         oversight=oversight,
         warned=policy.warn_on is not None and findings.risk >= policy.warn_on,
         broken=broken,
@@ -167,7 +196,7 @@ def _treated(tried: Treatment) -> PolicyOutcome:
     )
 
 
-def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings) -> PolicyOutcome:
+def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings, *, reviewed: bool) -> PolicyOutcome:
     """Return the outcome, named by its gravest cause.
 
     The order is: a spent budget, which ends the session; a prohibited use; findings in the response; absent signals.
@@ -182,8 +211,8 @@ def _outcome(broken: tuple[Breach, ...], state: BreakerState, findings: Findings
     for action in (Action.HOLD, Action.REJECT_QUALITY):
         first = next((breach for breach in broken if breach.action is action), None)
         if first is not None:
-            return _kept_back(first)
-    return PolicyOutcome(action=Action.DELIVER, cause="none")
+            return _kept_back(first, reviewed=reviewed)
+    return _DELIVERED
 
 
 def _halted_by(breach: Breach, risk: RiskLevel) -> PolicyOutcome:
@@ -202,8 +231,10 @@ def _halt(cause: str, reason: str, halt_reason: str, *, oversight_required: bool
     )
 
 
-def _kept_back(breach: Breach) -> PolicyOutcome:
+def _kept_back(breach: Breach, *, reviewed: bool) -> PolicyOutcome:
     held = breach.action is Action.HOLD
+    if held and not reviewed:  # held for nobody, it would only expire
+        return _halt(breach.name, HUMAN_REVIEW_UNAVAILABLE, HUMAN_REVIEW_UNAVAILABLE, oversight_required=True)
     return PolicyOutcome(
         action=breach.action,
         cause=breach.name,

@@ -82,6 +82,11 @@ def resolve(layers: Layers, read: Parse = parse) -> tuple[Policy, Policy]:
     return _fitting(effective), _fitting(report_only)
 
 
+def unasked(layers: Layers) -> Policy:
+    """Return the policy that holds where a caller asks for nothing: the deployment's and its agent type's, joined."""
+    return _joined([layers.default, layers.agent])
+
+
 def _check_acceptance(layers: Layers) -> None:
     """Refuse values that the decision about this call could not use. They are no part of the policy, which outlives the call."""
     _choice("ACCEPT_RISK_UNKNOWN", "CRP-Accept-Risk", layers.accept_risk, _RISKS, RiskLevel.CRITICAL)

@@ -50,6 +50,7 @@ class Terms:
     ``ancestors`` runs from the parent up to the root. ``deepest`` is the lowest level below the root on which a session
     under this one may be, by the limits of all agents above it. ``max_delegations`` is its agent's limit, else the
     deployment's. ``accumulate``: what windows cost is taken off the session and its ancestors, not off one path alone.
+    ``aware``: whoever began the session asked for protection, so that no call of it is only watched.
     """
 
     session_id: SessionId
@@ -72,6 +73,7 @@ class Terms:
     """The caller whose budget stands above the whole tree; empty: none does."""
     continues: SessionId | None = None
     """Session whose windows were used up, which this one goes on from."""
+    aware: bool = False
 
     @property
     def parent_session_id(self) -> SessionId | None:

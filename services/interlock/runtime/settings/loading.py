@@ -1,38 +1,97 @@
-"""Loads the settings: the environment ``INTERLOCK_*`` over a YAML file over defaults. Reports faults without showing values."""
+"""Loads the settings: flags over the environment ``INTERLOCK_*`` over a YAML file over the profile over defaults.
+
+Faults are reported without showing values.
+"""
 
 from __future__ import annotations
 
 import difflib
 import os
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
 import yaml
-from pydantic import ValidationError
+from pydantic import SecretStr, ValidationError
 from pydantic_settings import SettingsConfigDict, SettingsError
 
 from interlock.domain.errors import invalid
 from interlock.runtime import failpoints
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.profile_files import profile_values
+from interlock.runtime.settings.values import without_password
 
 CONFIG_FILE = "INTERLOCK_CONFIG_FILE"
 _HINT = "see docs/configuration.md"
 
 
-def load(config_file: Path | None = None) -> Settings:
-    """Return the settings from the environment over *config_file*, else INTERLOCK_CONFIG_FILE, over defaults.
+NO_FLAGS: Mapping[str, Any] = MappingProxyType({})
+
+MASKED = "***"
+"""What stands for a secret that is set."""
+
+
+@dataclass(frozen=True)
+class EffectiveSetting:
+    """One setting as it is in force."""
+
+    name: str
+    value: Any
+    """A number, a truth value, a text or ``None``; a secret is ``MASKED``."""
+    origin: str
+    """default, ``profile NAME``, file, environment or flag."""
+
+
+def load(config_file: Path | None = None, flags: Mapping[str, Any] = NO_FLAGS) -> Settings:
+    """Return the settings: *flags* over the environment over *config_file*, else INTERLOCK_CONFIG_FILE, over profile and defaults.
 
     Refused with CONFIG_FILE_UNREADABLE or SETTINGS_INVALID; the message names each field and its range, never its value.
     """
-    if config_file is None and os.environ.get(CONFIG_FILE):
-        config_file = Path(os.environ[CONFIG_FILE])
+    config_file = _named_file(config_file)
     try:
-        return Settings() if config_file is None else _from_file(config_file)
+        return Settings(**flags) if config_file is None else _from_file(config_file, flags)
     except ValidationError as error:
         problems = [_problem(e["loc"], e["type"], e["msg"]) for e in error.errors(include_input=False)]
     except SettingsError as error:  # a variable of a complex type that is not JSON
         problems = [str(error)]
     raise invalid("SETTINGS_INVALID", "; ".join(problems), hint=_HINT)
+
+
+def explain(config_file: Path | None = None, flags: Mapping[str, Any] = NO_FLAGS) -> list[EffectiveSetting]:
+    """Return every setting in the order of the model: its value, and where that came from. Refused like ``load``."""
+    settings = load(config_file, flags)
+    file = _named_file(config_file)
+    in_file = _mapping(file) if file else {}
+    in_environment = {name.lower() for name in os.environ}
+    in_profile = profile_values(settings.profile)
+
+    def origin(name: str) -> str:
+        if name in flags:
+            return "flag"
+        if f"interlock_{name}" in in_environment:
+            return "environment"
+        if name in in_file:
+            return "file"
+        return f"profile {settings.profile}" if name in in_profile else "default"
+
+    return [EffectiveSetting(name, _shown(getattr(settings, name)), origin(name)) for name in Settings.model_fields]
+
+
+def _shown(value: Any) -> Any:
+    """Return a value as people and programs may see it."""
+    if isinstance(value, SecretStr):
+        return MASKED
+    if isinstance(value, str):
+        return without_password(value)
+    return str(value) if isinstance(value, Path) else value
+
+
+def _named_file(config_file: Path | None) -> Path | None:
+    if config_file is None and os.environ.get(CONFIG_FILE):
+        return Path(os.environ[CONFIG_FILE])
+    return config_file
 
 
 def unknown_variables(environment: Mapping[str, str]) -> list[str]:
@@ -41,7 +100,17 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     return sorted(name for name in environment if name.upper().startswith("INTERLOCK_") and name.upper() not in known)
 
 
-def _from_file(config_file: Path) -> Settings:
+def _from_file(config_file: Path, flags: Mapping[str, Any]) -> Settings:
+    _mapping(config_file)
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(yaml_file=config_file)
+
+    return FromFile(**flags)
+
+
+def _mapping(config_file: Path) -> Mapping[str, object]:
+    """Return what the file sets. Refused with CONFIG_FILE_UNREADABLE."""
     try:
         found = yaml.safe_load(config_file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -52,11 +121,7 @@ def _from_file(config_file: Path) -> Settings:
         ) from None
     if not isinstance(found, dict | None):
         raise invalid("CONFIG_FILE_UNREADABLE", f"{config_file} is not a mapping of setting to value", hint=_HINT)
-
-    class FromFile(Settings):
-        model_config = SettingsConfigDict(yaml_file=config_file)
-
-    return FromFile()
+    return found or {}
 
 
 def _problem(location: tuple[int | str, ...], kind: str, message: str) -> str:
@@ -65,7 +130,9 @@ def _problem(location: tuple[int | str, ...], kind: str, message: str) -> str:
     if kind == "extra_forbidden":
         near = difflib.get_close_matches(name, Settings.model_fields, n=1)
         return f"{name} is no setting" + (f"; did you mean {near[0]}?" if near else "")
-    problem = f"{name} {_range(name) or message.removeprefix('Value error, ')}"
+    problem = (
+        f"{name} {_range(name) or message.removeprefix('Value error, ')}".strip()
+    )  # settings together have no name
     if os.environ.get(f"INTERLOCK_{name.upper()}", "").startswith("tcp://"):
         problem += " (Kubernetes sets it for a Service called interlock-*: set enableServiceLinks to false)"
     return problem

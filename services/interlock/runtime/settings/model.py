@@ -20,6 +20,7 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
+from interlock.runtime.settings.profile_files import DEFAULT, ProfileName, ProfileSource, profile_values
 from interlock.runtime.settings.values import (
     AiDomain,
     AuditUrl,
@@ -46,6 +47,16 @@ class Settings(BaseSettings):
         use_attribute_docstrings=True,
         yaml_file_encoding="utf-8",
     )
+
+    # == Profile
+
+    profile: ProfileName = DEFAULT
+    """A word for the values of several settings (docs/profiles.md): observe (watch, stand in nobody's way), enforce or
+    regulated. It gives a setting its value where nothing else does. `interlock config show` tells what came from it."""
+    unaware_callers: Literal["observe", "enforce"] = "enforce"
+    """What happens to answers to a caller that sends nothing of CRP: enforce (held, halted and remedied like any other)
+    or observe (delivered as they came; what would have been done is counted, shown and on record). A caller that asks
+    for protection by a token, a policy or a delegation is protected in both."""
 
     # == Model provider
 
@@ -216,6 +227,9 @@ class Settings(BaseSettings):
     reviewers_by_rpc: bool = False
     """Whether RegisterReviewer may add reviewers besides those of reviewers_file, in memory. Only where mutual TLS says
     who calls: otherwise anyone who reaches the policy port could become a reviewer."""
+    review_required: bool = False
+    """Whether every answer of HIGH or CRITICAL risk waits for a person, whatever its policy says: each policy is joined
+    with oversight human-review. Needs reviewers_file or reviewers_by_rpc. Absent: policies and the breaker decide."""
     hold_expires_s: int = Field(default=86_400, ge=1, le=2_592_000)
     """How long a response is held for a reviewer, seconds. Nobody has decided by then: it is denied and deleted."""
     oversight_base_url: HttpUrl = ""
@@ -350,11 +364,20 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
+        missing = []
+        if self.review_required and self.reviewers_file is None and not self.reviewers_by_rpc:
+            missing.append(f"review_required{self._of_profile('review_required')} needs reviewers_file")
         if self.audit_anchor_required and self.audit_anchor is None:
-            raise ValueError("audit_anchor_required needs audit_anchor")
+            missing.append(f"audit_anchor_required{self._of_profile('audit_anchor_required')} needs audit_anchor")
         if self.report_uri_hosts and self.report_secret is None:
-            raise ValueError("report_uri_hosts needs report_secret: a report that is not signed proves nothing")
+            missing.append("report_uri_hosts needs report_secret: a report that is not signed proves nothing")
+        if missing:
+            raise ValueError("; ".join(missing))
         return self
+
+    def _of_profile(self, name: str) -> str:
+        """Return whose demand a setting is, where the operator may not have made it."""
+        return f" (of the profile {self.profile})" if name in profile_values(self.profile) else ""
 
     @classmethod
     def settings_customise_sources(
@@ -365,6 +388,7 @@ class Settings(BaseSettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Environment over the YAML file named by INTERLOCK_CONFIG_FILE over defaults."""
+        """Environment over the YAML file named by INTERLOCK_CONFIG_FILE over the profile over defaults."""
         del dotenv_settings, file_secret_settings
-        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls)
+        profile = ProfileSource(settings_cls, DEFAULT)
+        return init_settings, env_settings, YamlConfigSettingsSource(settings_cls), profile

@@ -123,6 +123,7 @@ def opened_message(
         left_out_ids=opened.left_out,
         data_residency=terms.residency,
         safety_mode=terms.safety_mode,
+        aware=terms.aware,
         max_dag_nodes=terms.limits.max_dag_nodes,
         max_fan_out=terms.limits.max_fan_out,
         degradation=session_pb2.Degradation.ValueType(int(opened.history.degradation)),

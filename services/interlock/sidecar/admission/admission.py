@@ -11,6 +11,7 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated, unavailable
+from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import APPROVAL, FAN_IN, FAN_OUT, RequestHeaders
 from interlock.domain.session.session_refusals import RECOVERABLE
 from interlock.runtime import failpoints
@@ -55,6 +56,8 @@ class Admitted:
     """The stricter of the call's own mode and its session's, which a child has from its parent."""
     strategy: str = PUSH
     """The strategy that was asked for and is allowed; what the breaker forces is not in it."""
+    observed: bool = False
+    """Whether the answer is delivered in any case: its caller knows nothing of CRP, and such callers are only watched."""
 
     @property
     def breaker(self) -> BreakerState:
@@ -194,10 +197,14 @@ class Admission:
         check_type(agent, opened.agent)
         _check_place(asked, opened)
         check_residency(opened.data_residency, self.settings.data_region)
-        self._check_quality(opened)
         allowed = allowed_by(agent, opened.agent)
         mode = stricter(asked.safety_mode or "", opened.safety_mode)
-        admitted = Admitted(opened, policy, _effective(opened, asked), allowed, mode, _strategy(asked, allowed))
+        budget, strategy = _effective(opened, asked), _strategy(asked, allowed)
+        observed = self.settings.unaware_callers == "observe" and not _protected(asked, opened, policy)
+        admitted = Admitted(opened, policy, budget, allowed, mode, strategy, observed)
+        if observed:
+            return admitted
+        self._check_quality(opened)
         if admitted.budget <= OPEN_AT:
             raise nothing_to_spend(reply)
         if admitted.breaker is not BreakerState.CLOSED or mode == "strict":
@@ -206,13 +213,17 @@ class Admission:
 
     def _check_quality(self, opened: session_pb2.OpenedWindow) -> None:
         """Refuse to continue after two windows of tier D, where the deployment wants that (SPEC-004 §13.2)."""
-        deficient = opened.degradation == session_pb2.DEGRADATION_PERSISTENT
-        if deficient and self.settings.refuse_persistent_deficiency:
+        if deficient(self.settings, opened):
             raise unavailable(
                 "PERSISTENT_DEFICIENCY",
                 "the last two windows of this session were of quality tier D; start a new session",
                 retry_after_ms=0,
             )
+
+
+def deficient(settings: Settings, opened: session_pb2.OpenedWindow) -> bool:
+    """Tell whether a session's quality fell so far that this deployment refuses to go on (SPEC-004 §13.2)."""
+    return settings.refuse_persistent_deficiency and opened.degradation == session_pb2.DEGRADATION_PERSISTENT
 
 
 def _check_fields(asked: RequestHeaders) -> None:
@@ -254,6 +265,11 @@ def _strategy(asked: RequestHeaders, allowed: Collection[str] | None) -> str:
         return check_strategy(asked.strategy, allowed)
     usable = (name for name in (*asked.preferred, PUSH, FORCED_STRATEGY) if allowed is None or name in allowed)
     return next(usable, None) or check_strategy(PUSH, allowed)
+
+
+def _protected(asked: RequestHeaders, opened: session_pb2.OpenedWindow, policy: policy_pb2.ResolveResponse) -> bool:
+    """Tell whether a caller asked for protection, with this call or with an earlier one of the session, or an orchestrator did."""
+    return aware(asked) or opened.aware or bool(opened.ancestor_session_ids) or policy.asked_for
 
 
 def _effective(opened: session_pb2.OpenedWindow, asked: RequestHeaders) -> Micros:

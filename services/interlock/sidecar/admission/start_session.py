@@ -10,6 +10,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import FULL, OPEN_AT
 from interlock.domain.errors import Kind, Refused, conflict, forbidden, halted, unauthenticated, unavailable
+from interlock.domain.headers.awareness import aware
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.deadline import Deadline
@@ -175,6 +176,7 @@ class SessionStarter:
             data_residency=given.data_residency or asked.data_residency or "",
             safety_mode=asked.safety_mode or given.safety_mode,
             ceiling_micros=asked.ceiling,
+            aware=aware(asked),
             first_window=origin.first_window,
         )
         return await self.peers.session.start(request, deadline)

@@ -18,6 +18,7 @@ from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.trail import events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
+from interlock.sidecar.trail.would import WouldHave
 
 Model = Callable[[Mapping[str, Any], float], Awaitable[Completion]]
 """Gets the answer to a request body, within the seconds given."""
@@ -73,6 +74,8 @@ class Run:
     """What each provider call was counted as: the answer's usage is their sum."""
     noted: list[audit_pb2.NewEvent] = field(default_factory=list)
     """What happened so far, in order; it is sealed with the window."""
+    would: list[WouldHave] = field(default_factory=list)
+    """What would have been done to the answer, where it is only watched."""
     asking: set[asyncio.Future[Completion]] = field(default_factory=set)
     """Provider calls that may be cut short."""
     dispatched: bool = False

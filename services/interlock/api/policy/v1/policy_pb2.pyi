@@ -338,6 +338,7 @@ class ResolveResponse(_message.Message):
     POLICY_TEXT_FIELD_NUMBER: _builtins.int
     POLICY_HASH_FIELD_NUMBER: _builtins.int
     REPORT_ONLY_TEXT_FIELD_NUMBER: _builtins.int
+    ASKED_FOR_FIELD_NUMBER: _builtins.int
     REFUSAL_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy of the session; empty when nothing is demanded."""
@@ -345,6 +346,8 @@ class ResolveResponse(_message.Message):
     """SHA-256 of policy_text, sha256:<hex>."""
     report_only_text: _builtins.str
     """Canonical report-only policy; empty when there is none."""
+    asked_for: _builtins.bool
+    """Whether it says more than the deployment and the agent type say unasked: a caller asked for it."""
     @_builtins.property
     def refusal(self) -> _common_pb2.Refusal:
         """Set when the layers do not resolve."""
@@ -355,11 +358,12 @@ class ResolveResponse(_message.Message):
         policy_text: _builtins.str = ...,
         policy_hash: _builtins.str = ...,
         report_only_text: _builtins.str = ...,
+        asked_for: _builtins.bool = ...,
         refusal: _common_pb2.Refusal | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["refusal", b"refusal"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["policy_hash", b"policy_hash", "policy_text", b"policy_text", "refusal", b"refusal", "report_only_text", b"report_only_text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["asked_for", b"asked_for", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "refusal", b"refusal", "report_only_text", b"report_only_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -793,6 +797,7 @@ class DecideRequest(_message.Message):
     STITCHED_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     CONTINUES_FIELD_NUMBER: _builtins.int
+    OBSERVED_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy."""
     report_only_text: _builtins.str
@@ -827,6 +832,8 @@ class DecideRequest(_message.Message):
     """Whether the caller continues an earlier answer: it named the continuation. Only then is a break in the flow remedied
     unasked, since a conversation may change its subject (SPEC-005 §11.3).
     """
+    observed: _builtins.bool
+    """Whether the response is delivered in any case: its caller knows nothing of this protocol, and is only watched."""
     @_builtins.property
     def report(self) -> _dpe_pb2.Report:
         """Report of the response."""
@@ -856,14 +863,51 @@ class DecideRequest(_message.Message):
         stitched: _builtins.bool = ...,
         strategy: _builtins.str = ...,
         continues: _builtins.bool = ...,
+        observed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "continues", b"continues", "no_cache", b"no_cache", "no_store", b"no_store", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "continues", b"continues", "no_cache", b"no_cache", "no_store", b"no_store", "observed", b"observed", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___DecideRequest: _TypeAlias = DecideRequest  # noqa: Y015
+
+@_typing.final
+class WouldHave(_message.Message):
+    """WouldHave is what would have been done to a response that is only watched."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ACTION_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    DIRECTIVE_FIELD_NUMBER: _builtins.int
+    REMEDIES_FIELD_NUMBER: _builtins.int
+    action: Global___Action.ValueType
+    """The action, never ACTION_DELIVER."""
+    reason: _builtins.str
+    """Why: the crp_halt_reason that the 451 would have had; empty for a remedy."""
+    directive: _builtins.str
+    """Directive that asks for it, as written; empty when none does, such as for a spent budget."""
+    @_builtins.property
+    def remedies(self) -> _containers.RepeatedScalarFieldContainer[Global___Remedy.ValueType]:
+        """The remedies of ACTION_REDISPATCH; empty otherwise."""
+
+    def __init__(
+        self,
+        *,
+        action: Global___Action.ValueType = ...,
+        reason: _builtins.str = ...,
+        directive: _builtins.str = ...,
+        remedies: _abc.Iterable[Global___Remedy.ValueType] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "directive", b"directive", "reason", b"reason", "remedies", b"remedies"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___WouldHave: _TypeAlias = WouldHave  # noqa: Y015
 
 @_typing.final
 class Decision(_message.Message):
@@ -880,6 +924,7 @@ class Decision(_message.Message):
     WARNED_FIELD_NUMBER: _builtins.int
     REDISPATCH_STRATEGY_FIELD_NUMBER: _builtins.int
     REMEDIES_FIELD_NUMBER: _builtins.int
+    WOULD_FIELD_NUMBER: _builtins.int
     action: Global___Action.ValueType
     """What happens."""
     halt_reason: _builtins.str
@@ -902,6 +947,10 @@ class Decision(_message.Message):
     def remedies(self) -> _containers.RepeatedScalarFieldContainer[Global___Remedy.ValueType]:
         """Remedies for ACTION_REDISPATCH, all at once; empty otherwise."""
 
+    @_builtins.property
+    def would(self) -> Global___WouldHave:
+        """What would have been done to a response that is only watched; absent when it would have been delivered too."""
+
     def __init__(
         self,
         *,
@@ -914,10 +963,11 @@ class Decision(_message.Message):
         warned: _builtins.bool = ...,
         redispatch_strategy: _builtins.str = ...,
         remedies: _abc.Iterable[Global___Remedy.ValueType] | None = ...,
+        would: Global___WouldHave | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["would", b"would"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned", "would", b"would"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -480,6 +480,7 @@ class StartSessionRequest(_message.Message):
     FIRST_WINDOW_FIELD_NUMBER: _builtins.int
     NAMES_FIELD_NUMBER: _builtins.int
     CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
+    AWARE_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id, at most 128 characters."""
     policy_text: _builtins.str
@@ -500,6 +501,8 @@ class StartSessionRequest(_message.Message):
     """Ceiling that the caller sets on its own budget (CRP-Agent-Safety-Budget); absent: none. It only lowers."""
     continues_session_id: _builtins.str
     """Session that this one goes on from: its windows were used up. Empty: none."""
+    aware: _builtins.bool
+    """Whether the caller asked for protection when it began the session: the whole session is held to it, in every profile."""
     @_builtins.property
     def agent(self) -> Global___AgentTerms:
         """What the agent may do."""
@@ -532,10 +535,11 @@ class StartSessionRequest(_message.Message):
         first_window: Global___OpenWindowRequest | None = ...,
         names: _abc.Iterable[Global___BoundName] | None = ...,
         continues_session_id: _builtins.str = ...,
+        aware: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "first_window", b"first_window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "continues_session_id", b"continues_session_id", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "names", b"names", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "aware", b"aware", "ceiling_micros", b"ceiling_micros", "continues_session_id", b"continues_session_id", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "names", b"names", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
     _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015
@@ -1076,6 +1080,7 @@ class OpenedWindow(_message.Message):
     UNSETTLED_PARENT_IDS_FIELD_NUMBER: _builtins.int
     BINDING_FIELD_NUMBER: _builtins.int
     CALLER_BUDGET_FIELD_NUMBER: _builtins.int
+    AWARE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window."""
     root_session_id: _builtins.str
@@ -1118,6 +1123,8 @@ class OpenedWindow(_message.Message):
     """Version of the master key that the session was made under."""
     unsettled_pattern: _builtins.str
     """Pattern of the unsettled window; empty when there is none."""
+    aware: _builtins.bool
+    """Whether the session was begun by a caller that asked for protection."""
     @_builtins.property
     def parent_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Ids of the parents, sorted; empty for the root."""
@@ -1212,10 +1219,11 @@ class OpenedWindow(_message.Message):
         unsettled_parent_ids: _abc.Iterable[_builtins.str] | None = ...,
         binding: Global___Binding | None = ...,
         caller_budget: Global___CallerBudget | None = ...,
+        aware: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "binding", b"binding", "caller_budget", b"caller_budget", "decrements", b"decrements"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent", "ancestor_session_ids", b"ancestor_session_ids", "aware", b"aware", "binding", b"binding", "breaker", b"breaker", "caller_budget", b"caller_budget", "data_residency", b"data_residency", "decrements", b"decrements", "degradation", b"degradation", "facts_seen", b"facts_seen", "key_version", b"key_version", "left_out_ids", b"left_out_ids", "lineage", b"lineage", "loop_depth", b"loop_depth", "max_dag_nodes", b"max_dag_nodes", "max_fan_out", b"max_fan_out", "max_windows", b"max_windows", "parent_hmacs", b"parent_hmacs", "parent_ids", b"parent_ids", "parents", b"parents", "pattern", b"pattern", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "quality_history", b"quality_history", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "session_budget_micros", b"session_budget_micros", "session_id", b"session_id", "strategy", b"strategy", "unsettled_parent_ids", b"unsettled_parent_ids", "unsettled_pattern", b"unsettled_pattern", "unsettled_window_id", b"unsettled_window_id", "untold_window_ids", b"untold_window_ids", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

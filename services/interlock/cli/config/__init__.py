@@ -1,0 +1,1 @@
+"""`interlock config`: the settings in force, and where each value came from."""
