@@ -34,7 +34,7 @@ SAFE_KEYS = frozenset({
     "event", "level", "timestamp", "logger", "trace_id", "where", "exception",
     # ids: minted by Interlock, checked by shape, never secret
     "session_id", "root_session_id", "parent_session_id", "window_id", "trail_id", "request_id", "report_id",
-    "agent_type", "scope", "key_version", "root_window_id",
+    "agent_type", "scope", "key_version", "root_window_id", "caller_id",
     # names from Interlock's code and settings
     "service", "services", "method", "code", "reason", "kind", "state", "from_state", "to_state", "status", "name",
     "action", "decision", "directive", "directives", "level_name", "pattern", "risk", "risk_level", "strategy", "stage", "stages",
@@ -43,7 +43,7 @@ SAFE_KEYS = frozenset({
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
     "what", "operation", "caller", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
-    "port", "pid", "count", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
+    "port", "pid", "count", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
     "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
 })  # fmt: skip

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import secrets
 from contextlib import AsyncExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -13,7 +15,13 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Refused
 from interlock.domain.session.caller import caller_id_of
 from interlock.runtime import failpoints
+from interlock.runtime.keys.derivation import load_keyring
+from interlock.runtime.settings.model import Settings
+from interlock.session.ledger import Ledger
+from interlock.session.servicer import SessionServicer
 from interlock.session.store.redis import caller_key_of
+from interlock.session.store.store import MemoryStore
+from interlock.session.terms import rules_of
 from tests.support.policy.agents import fields, write
 from tests.support.servers.provider import RunningProvider
 from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
@@ -185,13 +193,21 @@ async def test_sub_agents_spend_the_budget_of_their_root_s_caller(sidecars, prov
 
 
 @pytest.mark.req("ATT-2")
-async def test_only_time_renews_it(sidecars, provider, monkeypatch):
+async def test_only_time_renews_it(sidecars, provider, tmp_path):
     """The next period is full, and linked to the one before. The conversation of the old one goes on at its own budget and is
     charged in the new one; a clock that is set back again renews nothing.
     """
     ahead = [0]
-    monkeypatch.setattr("interlock.session.wiring.system_clock", lambda: 1_800_000_000_000_000 + ahead[0])
-    sidecar = await sidecars(caller_period_s=600, redis_url="memory://")
+
+    def with_clock(services):
+        settings = Settings(state_dir=tmp_path / "state", caller_budget=1.0, caller_period_s=600)
+        ledger = Ledger(
+            MemoryStore(), load_keyring(settings), rules_of(settings), clock=lambda: 1_800_000_000_000_000 + ahead[0],
+            entropy=secrets.token_bytes,
+        )  # fmt: skip
+        return {**services, "session": replace(services["session"], servicer=SessionServicer(ledger))}
+
+    sidecar = await sidecars(wrap=with_clock, redis_url="memory://")
     provider.by_question = {"Q?": CRITICAL, "M?": MEDIUM}
     begun = await sidecar.chat("Fine?")
     for _ in range(3):

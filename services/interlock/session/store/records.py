@@ -15,7 +15,7 @@ from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO
 from interlock.domain.dag.lineage import History, Step, find_degradation, trace_history
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
-from interlock.domain.session.caller import CallerAsk, CallerState, CallerView, Period, Spent
+from interlock.domain.session.caller import CallerAsk
 from interlock.domain.session.state import (
     VOID,
     CommitOutcome,
@@ -32,6 +32,7 @@ from interlock.domain.session.state import (
     SessionState,
     Status,
 )
+from interlock.session.store import caller_records
 from interlock.session.terms import hash_fields, terms_from_json
 
 NONE = "-"
@@ -189,42 +190,8 @@ def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
         facts=_words(facts),
         history=_history(dag, nodes, [outcome.index - 1 for outcome in found]),
         untold=tuple(WindowId(each) for each in _words(untold)),
-        caller=caller_view_from(ask.caller.caller_id, caller) if ask.caller else None,
+        caller=caller_records.view_from(ask.caller.caller_id, caller) if ask.caller else None,
     )
-
-
-def caller_view_from(caller_id: SessionId, told: Sequence[Any]) -> CallerView:
-    """Return what a script tells of a caller's budget."""
-    number, cap, spent, previous, _ = told
-    return CallerView(caller_id, number, Micros(cap), Micros(max(0, cap - spent)), previous)
-
-
-def caller_to_json(state: CallerState, *, ttl_s: int) -> str:
-    """Return the budget of a caller as ``caller.lua`` reads it."""
-    periods = [{"number": each.number, "cap": each.cap, "spent": list(each.spent.items())} for each in state.periods]
-    return orjson.dumps({"periods": periods, "ttl_s": ttl_s}).decode()
-
-
-def caller_from(flat: Sequence[bytes]) -> CallerState:
-    """Return the budget of a caller from all fields of its hash, names and values in turn."""
-    fields = {name.decode(): value for name, value in zip(flat[::2], flat[1::2], strict=True)}
-    numbers = {int(fields["period"]), int(fields["previous"])} - {0}
-    spent: dict[int, dict[SessionId, Micros]] = {number: {} for number in sorted(numbers)}
-    for name, value in fields.items():
-        number, _, session = name.partition(":")
-        if session.startswith("crp_sess_") and int(number) in spent:
-            spent[int(number)][SessionId(session)] = Micros(int(value))
-    return CallerState(tuple(Period(number, Micros(int(fields[f"{number}:cap"])), of) for number, of in spent.items()))
-
-
-def spent_to_text(spent: Spent) -> str:
-    """Return what a session has spent as stored."""
-    return ",".join(f"{period}:{amount}" for period, amount in spent)
-
-
-def _spent_from(text: bytes) -> Spent:
-    found = (entry.partition(":") for entry in _words(text))
-    return tuple((int(period), Micros(int(amount))) for period, _, amount in found)
 
 
 def _parent(window: bytes, outcome: CommitOutcome, entry: str) -> Parent:
@@ -254,7 +221,7 @@ def committed_from(reply: Sequence[Any], ask: CommitWindow) -> Committed:
         duplicate=bool(duplicate),
         pattern=PATTERN_OF[_entry(dag, outcome.index)[35]],
         history=_history(dag, outcome.index, [outcome.index - 1]),
-        caller=caller_view_from(SessionId(ask.caller_id), caller) if ask.caller_id else None,
+        caller=caller_records.view_from(SessionId(ask.caller_id), caller) if ask.caller_id else None,
     )
 
 
@@ -304,7 +271,7 @@ def state_from(fields: Mapping[str, bytes]) -> SessionState:
         replaced=frozenset(PolicyText(data.decode(), name) for name, data in _named(fields, "o:")),
         untold=tuple(WindowId(each) for each in _words(fields.get("untold", b""))),
         late=frozenset(WindowId(entry.partition(" ")[0]) for entry in _words(fields.get("late", b""))),
-        spent=_spent_from(fields.get("spent", b"")),
+        spent=caller_records.spent_from(fields.get("spent", b"")),
     )
 
 
@@ -330,7 +297,7 @@ def fields_of(state: SessionState) -> dict[str, str]:
         "facts": ",".join(state.facts),
         "kids": ",".join(state.children),
         "untold": ",".join(state.untold),
-        "spent": spent_to_text(state.spent),
+        "spent": caller_records.spent_to_text(state.spent),
         "late": ",".join(
             f"{node.window_id} {_joined(node.parent_ids)}" for node in nodes if node.window_id in state.late
         ),

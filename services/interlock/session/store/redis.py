@@ -32,7 +32,7 @@ from interlock.domain.session.state import (
     SessionState,
     Terms,
 )
-from interlock.session.store import records
+from interlock.session.store import caller_records, records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.bindings import BindingIndex
 from interlock.session.store.cluster import beside
@@ -108,7 +108,7 @@ class RedisStore:
         terms = state.terms
         keys = (key_of(terms.root_session_id, terms.session_id), *_caller_keys(caller))
         budget, *told = await self._run(self._start, keys, *self._first(state, caller=caller))
-        return Begun(Micros(budget), records.caller_view_from(caller.caller_id, told) if caller else None)
+        return Begun(Micros(budget), caller_records.view_from(caller.caller_id, told) if caller else None)
 
     async def start_child(self, state: SessionState, ask: Delegated) -> Micros:
         """Keep a new child session.
@@ -238,7 +238,7 @@ class RedisStore:
             same = state == stored and "late" in fields  # an older layout lacks fields
             written = () if same else (each for field in records.fields_of(state).items() for each in field)
             keys = (key, *((caller_key_of(SessionId(terms.caller_id)),) if terms.caller_id else ()))
-            spent = records.spent_to_text(state.spent)
+            spent = caller_records.spent_to_text(state.spent)
             (done,) = await self._run(self._restore, keys, _digest(fields), self._ttl_s, spent, *written)
             if done:
                 return state != stored
@@ -255,16 +255,16 @@ class RedisStore:
     async def restore_caller(self, caller_id: SessionId, rebuilt: CallerState) -> CallerState:
         """Merge the budget of a caller as the audit log has it with what is stored."""
         (fields,) = await self._run(
-            self._caller, (caller_key_of(caller_id),), records.caller_to_json(rebuilt, ttl_s=self._ttl_s)
+            self._caller, (caller_key_of(caller_id),), caller_records.to_json(rebuilt, ttl_s=self._ttl_s)
         )
         with _readable():
-            return records.caller_from(fields)
+            return caller_records.state_from(fields)
 
     async def caller(self, caller_id: SessionId) -> CallerState | None:
         """Return the budget of a caller, as it is stored."""
         fields: list[bytes] = await self._batcher.command("HGETALL", caller_key_of(caller_id))
         with _readable():
-            return records.caller_from(fields) if fields else None
+            return caller_records.state_from(fields) if fields else None
 
     async def read(self, root: SessionId, session: SessionId, *, verified: bool = True) -> SessionState | None:
         """Return a session's state, read in one step."""
