@@ -29,6 +29,7 @@ from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted
+from interlock.sidecar.call.binding import answer_id
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.context import packing, synthesis
 from interlock.sidecar.context.packing import Packed
@@ -197,6 +198,7 @@ class Rounds:
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
+        answer = completion.identified(answer, answer_id(self._window_id))
         return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _possible(self, answer: Completion) -> RemedyState:

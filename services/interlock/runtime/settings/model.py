@@ -23,6 +23,9 @@ from pydantic_settings import (
 from interlock.runtime.settings.values import (
     AiDomain,
     AuditUrl,
+    BindingRanks,
+    FieldPaths,
+    HeaderNames,
     HostNames,
     HostPort,
     HttpUrl,
@@ -175,6 +178,22 @@ class Settings(BaseSettings):
     ROOT_SESSIONS_EXCEEDED, since every root has a full budget. Callers without a key count as one. 0: no bound."""
     grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
     """Life of a delegation grant that is asked for without one, seconds."""
+
+    # == Bindings
+
+    bindings: BindingRanks = "hint,cookie,response,trace,body,conversation,caller"
+    """What binds a call without a token to its session, separated by commas (docs/bindings.md). Without caller, a call that
+    nothing names a session for is refused with SESSION_BINDING_REQUIRED instead of starting one."""
+    binding_headers: HeaderNames = "x-session-id,x-litellm-session-id"
+    """Request headers besides CRP-Context-Session-Id that name a session, separated by commas."""
+    binding_fields: FieldPaths = "metadata.session_id,metadata.conversation_id,metadata.thread_id"
+    """Fields of the request's body that name a session, separated by commas. user, safety_identifier and
+    prompt_cache_key may be added where no two conversations share one value."""
+    binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
+    """How long a name or a turn that nobody uses is kept, and how long a client keeps the cookie, seconds."""
+    binding_key: SecretStr | None = None
+    """Key of the digests of names and turns, 64 hex digits or more, the same in every sidecar. Absent: one derived from
+    the master key."""
 
     # == Policy and agents
 
