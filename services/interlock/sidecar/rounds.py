@@ -144,7 +144,7 @@ class Rounds:
                 if run.caller_left:
                     asking.cancel()
             try:
-                answer = await asking
+                answer = completion.identified(await asking, answer_id(self._window_id))
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None
@@ -198,7 +198,6 @@ class Rounds:
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
-        answer = completion.identified(answer, answer_id(self._window_id))
         return DecidedAnswer(answer, last.produced.strategy, last.report, last.decision, self._context)
 
     def _possible(self, answer: Completion) -> RemedyState:
