@@ -1,8 +1,8 @@
 """The answers that a chat request carries, as turns: what was asked, and what was answered (requirements.md, ATT-1).
 
 A turn is found again by its own two sides alone, whatever a client left out before it. Both sides are read in a canonical form,
-because libraries rewrite what does not matter: white space, the ids of tool calls, the order of keys in arguments. The system's
-and the developer's messages are left out: they change between calls of one conversation.
+because libraries rewrite what does not matter: white space (left out here), how characters are composed, the ids of tool calls,
+the order of keys in arguments. The system's and the developer's messages are left out: they change between calls.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ SHORT = 24
 FEW_WORDS = 4
 """Words below which an answer is weak, unless it is written without spaces."""
 LONG = 64
-"""Characters from which an answer is strong without being counted."""
+"""Visible characters from which an answer is strong without its words being counted."""
 
 _LEFT_OUT = frozenset({"system", "developer"})
 _PART = "\x1e"
-"""Stands between the parts of one side. ``str.split`` takes it for white space, so that no canonical text holds it."""
+"""Stands between the parts of one side. It counts as white space, so that no canonical text holds it."""
+_BLANKS = b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
+"""The white space of ASCII. In UTF-8 none of these bytes is a part of another character."""
 
 
 @dataclass(frozen=True)
@@ -55,27 +57,32 @@ def pending(messages: Sequence[Mapping[str, Any]]) -> str:
 
 def turn(digests: Digests, asked: str, answer: Mapping[str, Any]) -> Turn:
     """Return the turn of an assistant message that answered *asked*, what ``pending`` returned for its request."""
-    said = " ".join(part for part in (_plain(answer.get("content")), _plain(answer.get("refusal"))) if part)
+    said = f"{_text(answer.get('content'))} {_text(answer.get('refusal'))}"
     calls = [_call(call["function"]) for call in answer.get("tool_calls") or ()]
-    weak = _says_little(said) and not any(arguments != "{}" for _, arguments in calls)
-    spelled = _PART.join([said, *(part for call in calls for part in call)])
+    plain = _plain(said)
+    weak = _says_little(said, plain) and not any(arguments != "{}" for _, arguments in calls)
+    spelled = _PART.join([plain, *(part for call in calls for part in call)])
     return Turn(digests.of("turn", asked, spelled), weak)
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> str:
-    parts = ((one["role"], _plain(one.get("content"))) for one in messages if one["role"] not in _LEFT_OUT)
+    parts = ((one["role"], _plain(_text(one.get("content")))) for one in messages if one["role"] not in _LEFT_OUT)
     return _PART.join(part for pair in parts for part in pair)
 
 
-def _plain(content: Any) -> str:
-    """Return the text of a message's content: parts joined, white space as single spaces, characters composed (NFC)."""
-    if not content:
-        return ""
-    if not isinstance(content, str):
-        content = " ".join(part.get("text") or part.get("refusal") or "" for part in content)
-    if not content.isascii():
-        content = unicodedata.normalize("NFC", content)
-    return " ".join(content.split())
+def _text(content: Any) -> str:
+    """Return the text of a message's content, its parts joined."""
+    if not content or isinstance(content, str):
+        return content or ""
+    return " ".join(part.get("text") or part.get("refusal") or "" for part in content)
+
+
+def _plain(text: str) -> str:
+    """Return *text* without white space, its characters composed (NFC)."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFC", text).replace("\xa0", "").replace("\u3000", "")
+    # Three times as fast as split and join: this is done for each message of each request.
+    return text.encode("utf-8", "surrogatepass").translate(None, _BLANKS).decode("utf-8", "surrogatepass")
 
 
 def _call(function: Mapping[str, Any]) -> tuple[str, str]:
@@ -88,10 +95,8 @@ def _call(function: Mapping[str, Any]) -> tuple[str, str]:
     return _plain(function["name"]), arguments
 
 
-def _says_little(text: str) -> bool:
-    if len(text) >= LONG:
+def _says_little(text: str, plain: str) -> bool:
+    if len(plain) >= LONG:
         return False
-    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
-    words = text.split(" ")
-    visible = len(text) - len(words) + 1 + wide
-    return visible < SHORT or (len(words) < FEW_WORDS and not wide)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in plain)
+    return len(plain) + wide < SHORT or (len(text.split()) < FEW_WORDS and not wide)

@@ -12,6 +12,7 @@ from interlock.domain.binding.digests import Digests
 from interlock.domain.binding.evidence import Name, Names, Sources
 from interlock.domain.binding.history import Turn
 from interlock.domain.binding.rank import Rank
+from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.keys.derivation import BINDING, load_keyring
 from interlock.runtime.keys.masters import decoded
 from interlock.runtime.settings.model import Settings
@@ -122,7 +123,7 @@ class BindingReader:
 
 
 def binding_reader(settings: Settings) -> BindingReader:
-    """Return the reader of a deployment. Refused as ``load_keyring`` refuses a key that cannot be used."""
+    """Return the reader of a deployment. Refused with BINDING_KEY_WEAK, or as ``load_keyring`` refuses a master key."""
     sources = _sources(settings)
     secure = settings.front_cert_file is not None or settings.public_base_url.startswith("https://")
     terms = cookie.Terms(settings.binding_ttl_s, secure)
@@ -136,7 +137,11 @@ def answer_id(window_id: str) -> str:
 
 def _key(settings: Settings) -> bytes:
     if settings.binding_key is not None:
-        return decoded(settings.binding_key.get_secret_value())
+        try:
+            return decoded(settings.binding_key.get_secret_value())
+        except Refused as weak:
+            message = weak.message.replace("the master key is", "binding_key is")
+            raise unavailable("BINDING_KEY_WEAK", message, retry_after_ms=0) from None
     keyring = load_keyring(settings)
     # The version that changes least often: with another key, no conversation from before is recognised.
     key = keyring.derive(keyring.oldest, "", BINDING)

@@ -95,7 +95,13 @@ def test_a_round_of_tool_calls_is_a_turn_of_its_own():
     first = turns([user("Weather?"), calling('{"city": "Paris", "unit": "C"}'), result, said("12 °C.")], MINE)
     renamed = {**result, "tool_call_id": "other"}
     again = turns(
-        [user("Weather?"), calling('{"unit":"C","city":"Paris"}', call_id="other", content=None), renamed, said("12 °C.")], MINE
+        [
+            user("Weather?"),
+            calling('{"unit":"C","city":"Paris"}', call_id="other", content=None),
+            renamed,
+            said("12 °C."),
+        ],
+        MINE,
     )
     other = turns([user("Weather?"), calling('{"city": "Rome", "unit": "C"}')], MINE)
 
