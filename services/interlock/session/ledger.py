@@ -23,6 +23,7 @@ from interlock.domain.session import token as tokens
 from interlock.domain.session.rule import new_session
 from interlock.domain.session.session_policy import is_tighter, tightened
 from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.standing import Point, Standing
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
@@ -109,6 +110,23 @@ class Ledger:
     async def open_first(self, state: SessionState, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         """Take the lease of the first window of a session that has just begun: its token need not be verified."""
         return await self._open(self._first(state), presented)
+
+    async def open_at(
+        self, standing: Standing, at: Point | None, presented: OpenCommand
+    ) -> tuple[WindowId, OpenedWindow]:
+        """Take the lease of the window that follows *at*, or of the first one, for a call that was bound without a token.
+
+        It starts with no more than the session has left, wherever it stands: nothing vouches for a higher budget.
+        """
+        token = self._token(
+            standing.terms,
+            policy=standing.policy_hash,
+            budget=min(at.path_budget, standing.budget) if at else standing.budget,
+            window=at.number if at else 0,
+            chain_tip=at.hmac if at else "",
+            continuation_id=at.continuation_id if at else None,
+        )
+        return await self._open(token, presented)
 
     async def _open(self, token: Token, presented: OpenCommand) -> tuple[WindowId, OpenedWindow]:
         if presented.nonce and presented.nonce != token.nonce:

@@ -9,9 +9,11 @@ from interlock.api.session.v1 import session_pb2, session_pb2_grpc
 from interlock.domain.errors import Refused
 from interlock.domain.session.state import SessionState
 from interlock.runtime.rpc.errors import answers_refusals, to_message
+from interlock.session.binding.bound_opening import BoundOpening
+from interlock.session.binding.naming import Naming
 from interlock.session.delegation import TreeUseCases
 from interlock.session.ledger import Ledger
-from interlock.session.messages import answers, requests, tree_requests
+from interlock.session.messages import answers, bindings, requests, tree_requests
 from interlock.session.recording import record_of
 from interlock.session.restoring import Restoring
 
@@ -23,6 +25,8 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         self._ledger = ledger
         self._delegation = TreeUseCases(ledger)
         self._restoring = Restoring(ledger)
+        self._naming = Naming(ledger)
+        self._bound_opening = BoundOpening(ledger)
 
     @answers_refusals(session_pb2.StartSessionResponse)
     async def StartSession(
@@ -30,12 +34,15 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     ) -> session_pb2.StartSessionResponse:
         """Create a session under a policy that is already resolved: a root, or a child with a grant."""
         wanted, base = tree_requests.wanted_of(request), tree_requests.parent_hash_of(request)
+        names = bindings.names_of(request.names)
+        over = await self._naming.replaceable(wanted.scope, names, wanted.continues)
         grant_id = approval_id = ""
         if request.grant:
             state, token, grant = await self._delegation.start(request.grant, wanted, parent_policy_hash=base)
             grant_id, approval_id = grant.grant_id, grant.approval_id
         else:
             state, token = await self._ledger.start(wanted)
+        await self._naming.claim(state, names, over)
         record = record_of(state, self._ledger.keyring, grant_id=grant_id, approval_id=approval_id)
         first = await self._first_window(request.first_window, state) if request.HasField("first_window") else None
         return session_pb2.StartSessionResponse(
@@ -56,10 +63,21 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
 
     @answers_refusals(session_pb2.OpenWindowResponse)
     async def OpenWindow(self, request: session_pb2.OpenWindowRequest, context: Any) -> session_pb2.OpenWindowResponse:
-        """Verify a token and take the lease of the next window."""
+        """Verify a token, or find the session that speaks for itself, and take the lease of the next window."""
         rules = self._ledger.rules
+        if request.HasField("evidence"):
+            return await self._bound_window(request)
         window, opened = await self._ledger.open(requests.presented_of(request, max_fan_out=rules.limits.max_fan_out))
         return session_pb2.OpenWindowResponse(window=answers.opened_message(window, opened, rules.decrements))
+
+    async def _bound_window(self, request: session_pb2.OpenWindowRequest) -> session_pb2.OpenWindowResponse:
+        """Take the lease of the next window of the session that a call without a token belongs to."""
+        rules = self._ledger.rules
+        asked = bindings.bound_open_of(request, max_fan_out=rules.limits.max_fan_out)
+        found = await self._bound_opening.open(asked, bindings.evidence_of(request.evidence))
+        window = answers.opened_message(found.window_id, found.opened, rules.decrements)
+        window.binding.CopyFrom(bindings.binding_message(found.bound))
+        return session_pb2.OpenWindowResponse(window=window)
 
     @answers_refusals(session_pb2.CommitWindowResponse)
     async def CommitWindow(
@@ -69,7 +87,10 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
         session, window = requests.session_of(request.session_id), requests.window_of(request.window_id)
         version = requests.within("key_version", request.key_version, 0, 2**31 - 1)
         ask = requests.commit_of(request, self._ledger.continuation_of(session, window, version))
+        names = bindings.names_of(request.bound_names)
+        turn = bindings.turn_of(request.turn) if request.HasField("turn") else None
         committed, token = await self._ledger.commit(ask)
+        await self._naming.note(committed.terms, window, names, turn)
         return answers.committed_message(committed, token, max_age_s=self._ledger.rules.token_lifetime_s)
 
     @answers_refusals(session_pb2.FailWindowResponse)

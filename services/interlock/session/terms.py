@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding.index import USUAL, Bounds
 from interlock.domain.budget import Decrements, Micros, micros
 from interlock.domain.dag.dag import Limits
 from interlock.domain.ids import SessionId
@@ -30,6 +31,7 @@ class SessionRules:
     max_delegations: int
     accumulate: bool
     max_roots_per_minute: int = 0
+    bindings: Bounds = USUAL
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,8 @@ class NewSession:
     residency: str
     safety_mode: str
     ceiling: Micros
+    continues: SessionId | None = None
+    """Session whose windows were used up, which this one goes on from."""
 
 
 def rules_of(settings: Settings) -> SessionRules:
@@ -62,6 +66,7 @@ def rules_of(settings: Settings) -> SessionRules:
         max_delegations=settings.max_delegations,
         accumulate=settings.budget_accumulate == "sum",
         max_roots_per_minute=settings.max_roots_per_minute,
+        bindings=Bounds(settings.bindings_per_caller, settings.binding_ttl_s * 1000),
     )
 
 
@@ -97,6 +102,7 @@ def new_terms(
         accumulate=parent.accumulate if parent else rules.accumulate,
         residency=wanted.residency or (parent.residency if parent else ""),
         safety_mode=wanted.safety_mode or (parent.safety_mode if parent else ""),
+        continues=wanted.continues,
     )
 
 
@@ -150,6 +156,7 @@ def terms_message(terms: Terms) -> session_pb2.Session:
         data_residency=terms.residency,
         safety_mode=terms.safety_mode,
         accumulate_sum=terms.accumulate,
+        continues_session_id=terms.continues or "",
     )
 
 

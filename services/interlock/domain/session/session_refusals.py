@@ -143,6 +143,13 @@ _MAKE: Mapping[str, Callable[[Any, Any], Refused]] = {
             (conflict, "SESSION_EXISTS", "there is a session of this id"),
             (conflict, "SESSION_TERMINATED", "this session has ended; start a new one"),
             (not_found, "SESSION_NOT_FOUND", "no such session"),
+            (not_found, "SESSION_NOT_BOUND", "nothing that this call brings names a session of its caller"),
+            (
+                not_found,
+                "RESPONSE_NOT_FOUND",
+                "no response of that id was given to this caller, or its session has ended",
+            ),
+            (conflict, "BINDING_TAKEN", "another session of this caller has this name; ask for its next window"),
             (not_found, "CONTINUATION_NOT_FOUND", "no window of this session has that continuation id"),
             (conflict, "POLICY_HASH_MISMATCH", "the stored policy is not the one that this token was signed for"),
             (conflict, "PARENT_NOT_TIP", "another window has been settled in this place"),

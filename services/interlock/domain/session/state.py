@@ -67,6 +67,8 @@ class Terms:
     accumulate: bool = False
     residency: str = ""
     safety_mode: str = ""
+    continues: SessionId | None = None
+    """Session whose windows were used up, which this one goes on from."""
 
     @property
     def parent_session_id(self) -> SessionId | None:

@@ -176,6 +176,11 @@ class Settings(BaseSettings):
     max_roots_per_minute: int = Field(default=0, ge=0, le=1_000_000)
     """Root sessions that one key may begin in a minute, counted in the session store; more are refused with
     ROOT_SESSIONS_EXCEEDED, since every root has a full budget. Callers without a key count as one. 0: no bound."""
+    bindings_per_caller: int = Field(default=20_000, ge=16, le=1_000_000)
+    """Names and answers by which sessions of one caller are found again, of each of two generations. When the current one is
+    full, the older one is forgotten: what it named begins new sessions."""
+    binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
+    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most."""
     grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
     """Life of a delegation grant that is asked for without one, seconds."""
 

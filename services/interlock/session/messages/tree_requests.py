@@ -47,6 +47,7 @@ def wanted_of(request: session_pb2.StartSessionRequest) -> NewSession:
         residency=request.data_residency,
         safety_mode=request.safety_mode,
         ceiling=_ceiling(request),
+        continues=session_of(request.continues_session_id) if request.continues_session_id else None,
     )
 
 

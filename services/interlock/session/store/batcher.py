@@ -73,7 +73,7 @@ class Batcher:
         self._capacity = capacity
         self._outstanding = 0
 
-    async def run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> Any:
+    async def run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int | bytes) -> Any:
         """Return a script's reply. A server that does not know the script gets its text, and knows it from then on.
 
         The script gets the epoch of the server that it runs on. One that begins something is refused with
@@ -93,12 +93,12 @@ class Batcher:
         if not isinstance(count, int) or count < self._wait_replicas:
             raise store_unavailable("REPLICAS_SHORT")
 
-    async def read(self, *command: str | int) -> tuple[Any, str]:
+    async def read(self, *command: str | int | bytes) -> tuple[Any, str]:
         """Return a command's reply and the epoch of the server that gave it."""
         reply, connection = await self._asked(command, READING)
         return reply, connection.server.epoch if connection.server else ""
 
-    async def command(self, *command: str | int) -> Any:
+    async def command(self, *command: str | int | bytes) -> Any:
         """Return a command's reply.
 
         Refused with SESSION_STORE_UNAVAILABLE, SESSION_STORE_BUSY or SESSION_STATE_CORRUPT. A refused call may have been
@@ -111,7 +111,7 @@ class Batcher:
         _, connection = await self._asked(("PING",), READING)
         return await refresh(connection)
 
-    async def _asked(self, command: tuple[str | int, ...], script: LuaScript | None) -> tuple[Any, Connection]:
+    async def _asked(self, command: tuple[str | int | bytes, ...], script: LuaScript | None) -> tuple[Any, Connection]:
         if self._outstanding >= self._capacity:
             raise unavailable("SESSION_STORE_BUSY", "too many calls wait for the session store")
         self._outstanding += 1
@@ -125,7 +125,7 @@ class Batcher:
             raise self._failure(reply, connection)
         return reply, connection
 
-    async def _sent(self, command: tuple[str | int, ...], script: LuaScript | None) -> tuple[Any, Connection]:
+    async def _sent(self, command: tuple[str | int | bytes, ...], script: LuaScript | None) -> tuple[Any, Connection]:
         link = self._routes.link(command)
         try:
             connection = link.connection
@@ -156,7 +156,7 @@ class Batcher:
         return store_unavailable(code)
 
 
-def _send(command: Sequence[str | int], connection: Connection) -> asyncio.Future[Any]:
+def _send(command: Sequence[str | int | bytes], connection: Connection) -> asyncio.Future[Any]:
     """Send a command. A script gets the epoch of its server as its first argument (lua/common.lua removes it)."""
     if connection.server and str(command[0]).startswith("EVAL"):
         first = 3 + int(command[2])

@@ -139,7 +139,7 @@ class Routes:
         self._learning: asyncio.Task[None] | None = None
         self._learned_at = float("-inf")
 
-    def link(self, command: Sequence[str | int]) -> ServerLink:
+    def link(self, command: Sequence[str | int | bytes]) -> ServerLink:
         """Return where to send a command first."""
         if not self._slots:
             return self.entry

@@ -140,6 +140,19 @@ def _entry(dag: bytes, index: int) -> str:
     return dag.split(b";")[index - 1].decode()
 
 
+def line_from(dag: bytes) -> list[WindowId] | None:
+    """Return the windows of a session in which each continues the one before it; ``None`` for any other."""
+    if len(dag) != _ENTRY * dag.count(b";"):
+        return None
+    text = dag.decode()
+    return [WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY)]
+
+
+def ends_failed(dag: bytes) -> bool:
+    """Tell whether the last window of a line was given up."""
+    return dag[34 - _ENTRY : 35 - _ENTRY] == b"F"
+
+
 def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
     """Return what led to the windows at *places*. A line is cut out of the text: most sessions are one."""
     if len(dag) != _ENTRY * dag.count(b";") or len(places) != 1:

@@ -19,6 +19,7 @@ from interlock.domain.errors import Refused
 from interlock.domain.ids import ContinuationId, SessionId, WindowId, check
 from interlock.domain.session.restore import merged
 from interlock.domain.session.session_refusals import REASONS, refusal
+from interlock.domain.session.standing import Standing
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
@@ -32,8 +33,11 @@ from interlock.domain.session.state import (
 )
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
+from interlock.session.store.bindings import Bindings
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.readiness import unready_dependencies
+from interlock.session.store.redis_bindings import RedisBindings
+from interlock.session.store.standing import standing_from
 from interlock.session.terms import hash_fields
 
 ROOTS_KEPT_S = 120
@@ -83,6 +87,8 @@ class RedisStore:
         names = ("start", "open", "commit", "fail", "abandon", "terminate")
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
         self._acknowledge, self._restore = map(LuaScript.load, ("acknowledge", "restore"))
+        self._standing = LuaScript.load("standing")
+        self.bindings: Bindings = RedisBindings(batcher)
 
     async def now_us(self) -> int:
         """Return the server's time, microseconds since the epoch."""
@@ -242,6 +248,13 @@ class RedisStore:
         await self._batcher.command("SET", key, 0, "EX", ROOTS_KEPT_S, "NX")
         return int(await self._batcher.command("INCR", key))
 
+    async def standing(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> Standing | None:
+        """Return how a session stands, read in one step."""
+        wanted = tuple(windows)
+        reply = await self._run(self._standing, (key_of(root, session),), *wanted)
+        with _readable():
+            return standing_from(reply, wanted)
+
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Return what is wrong with the server, as dependency → hint."""
         return await unready_dependencies(self._batcher)
@@ -250,7 +263,7 @@ class RedisStore:
         """Close the connection."""
         await self._batcher.close()
 
-    async def _run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int) -> list[Any]:
+    async def _run(self, script: LuaScript, keys: Sequence[str], *arguments: str | int | bytes) -> list[Any]:
         """Return what follows the script's OK; its reason is raised as the refusal of that name."""
         reply: list[Any] = await self._batcher.run(script, keys, *arguments)
         reason, rest = reply[0].decode(), reply[1:]

@@ -19,6 +19,7 @@ from interlock.domain.session.rule import (
 )
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.session_tree import start_child, view_of
+from interlock.domain.session.standing import Standing, standing_of
 from interlock.domain.session.state import (
     Committed,
     CommitWindow,
@@ -29,10 +30,14 @@ from interlock.domain.session.state import (
     ParentView,
     SessionState,
 )
+from interlock.session.store.bindings import Bindings, MemoryBindings
 
 
 class Store(Protocol):
     """Each method is one atomic step. All raise ``Refused`` as the rules of the domain do, or when unavailable."""
+
+    bindings: Bindings
+    """What names and turns stand for which sessions."""
 
     async def start(self, state: SessionState) -> None:
         """Keep a new root session. Refused with SESSION_EXISTS."""
@@ -100,6 +105,10 @@ class Store(Protocol):
         """Count one more root session of a caller, by the digest of its key, in a minute, and return how many there are."""
         ...
 
+    async def standing(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> Standing | None:
+        """Return how a session stands, with *windows* as points, before a call is bound to it; the opening looks again."""
+        ...
+
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Return dependency → hint for what cannot be used now; empty means ready. Never raises."""
         ...
@@ -118,6 +127,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
         self._roots: dict[tuple[str, int], int] = {}
+        self.bindings: Bindings = MemoryBindings()
 
     async def start(self, state: SessionState) -> None:
         """Keep a new session."""
@@ -204,6 +214,11 @@ class MemoryStore:
         self._roots = {key: count for key, count in self._roots.items() if key[1] >= minute}
         self._roots[digest, minute] = self._roots.get((digest, minute), 0) + 1
         return self._roots[digest, minute]
+
+    async def standing(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> Standing | None:
+        """Return how a session stands."""
+        state = self._tree(root).get(session)
+        return standing_of(state, windows) if state else None
 
     async def unready_dependencies(self) -> Mapping[str, str]:
         """Miss nothing."""

@@ -368,6 +368,7 @@ class Session(_message.Message):
     ACCUMULATE_SUM_FIELD_NUMBER: _builtins.int
     LEAF_IDS_FIELD_NUMBER: _builtins.int
     UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
+    CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -400,6 +401,8 @@ class Session(_message.Message):
     """CRP-Safety-Mode of the tree; empty when none was set."""
     accumulate_sum: _builtins.bool
     """Whether costs of parallel branches add up (true) or the lowest branch counts (false)."""
+    continues_session_id: _builtins.str
+    """Session that this one goes on from, whose windows were used up; empty for none."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Window]:
         """All windows in order."""
@@ -444,10 +447,11 @@ class Session(_message.Message):
         accumulate_sum: _builtins.bool = ...,
         leaf_ids: _abc.Iterable[_builtins.str] | None = ...,
         untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
+        continues_session_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,0 +1,174 @@
+"""Opening the window of a call that brings no token, by what else it brings (ATT-1, ATT-3)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from interlock.domain.binding.conversation import KnownTurn
+from interlock.domain.binding.links import NO_LINKS, Links
+from interlock.domain.binding.places import Place, unpacked
+from interlock.domain.binding.rank import Rank
+from interlock.domain.binding.rule import Bound, NamedPlace, Unbound, decide
+from interlock.domain.dag.dag import BRANCH, LINEAR
+from interlock.domain.errors import Refused
+from interlock.domain.ids import SessionId, WindowId
+from interlock.domain.session.session_refusals import refusal
+from interlock.domain.session.standing import Standing
+from interlock.domain.session.state import OpenedWindow
+from interlock.session.binding.evidence import Evidence
+from interlock.session.ledger import Ledger, OpenCommand
+from interlock.session.recording import naming
+
+MOST_SESSIONS = 12
+"""Sessions that are looked at for one call. A turn that is known in a further one tells nothing."""
+
+ATTEMPTS = 3
+"""How often a call is bound anew because others took its place meanwhile."""
+
+POINTS = 2
+"""Latest turns whose windows are read together with their session; they are what a call nearly always continues."""
+
+SHARED = frozenset({Rank.COOKIE, Rank.TRACE, Rank.BODY})
+"""Ranks that several conversations of one client may share without knowing of each other."""
+
+_CROWDED = {"WINDOW_IN_FLIGHT", "MAX_FAN_OUT_EXCEEDED"}
+
+
+@dataclass(frozen=True)
+class BoundWindow:
+    """The lease of a window, and how its call was bound."""
+
+    window_id: WindowId
+    opened: OpenedWindow
+    bound: Bound
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the index knows of the evidence, and how the sessions stand that it names; ``None`` for one that is lost."""
+
+    names: tuple[NamedPlace, ...]
+    turns: tuple[KnownTurn, ...]
+    standings: Mapping[SessionId, Standing | None]
+    roots: Mapping[SessionId, SessionId]
+
+    @property
+    def sessions(self) -> Mapping[SessionId, Links]:
+        """The sessions that a call may be bound to. Of a lost one nothing is known but its name."""
+        return {session: one.links if one else NO_LINKS for session, one in self.standings.items()}
+
+
+class BoundOpening:
+    """Binds calls and opens their windows; the sessions are the ledger's."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def open(self, presented: OpenCommand, evidence: Evidence) -> BoundWindow:
+        """Take the lease of the next window of the session that *evidence* binds to.
+
+        Refused with SESSION_NOT_BOUND where a session begins, RESPONSE_NOT_FOUND for a response that is not known, and as any
+        opening is; those refusals name the session and what bound to it.
+        """
+        for attempt in range(1, ATTEMPTS + 1):
+            found = await self._look_up(presented.scope, evidence)
+            bound = decide(found.names, found.turns, found.sessions)
+            if isinstance(bound, Unbound):
+                raise _not_bound(bound)
+            try:
+                return await self._opened(presented, found, bound)
+            except Refused as refused:
+                if refused.reason == "TOKEN_REPLAYED" and attempt < ATTEMPTS:
+                    continue
+                raise _told(refused, bound, found.roots[bound.session_id]) from None
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _look_up(self, scope: str, evidence: Evidence) -> _Found:
+        digests = evidence.digests
+        values = await self._ledger.store.bindings.find(scope, digests, self._ledger.rules.bindings)
+        places = {digest: unpacked(value) for digest, value in zip(digests, values, strict=True) if value}
+        names = [NamedPlace(name.rank, name.begins, _only(places.get(name.digest, ()))) for name in evidence.names]
+        turns = [KnownTurn(turn.weak, places.get(turn.digest, ())) for turn in evidence.turns]
+        wanted = _wanted(names, turns)
+        standings = await self._standings(scope, wanted)
+        return _Found(
+            names=tuple(names),
+            turns=tuple(turn if _looked_at(turn, wanted) else replace(turn, places=()) for turn in turns),
+            standings=standings,
+            roots={place.session_id: place.root_session_id for places in wanted.values() for place in places},
+        )
+
+    async def _standings(
+        self, scope: str, wanted: Mapping[SessionId, list[Place]]
+    ) -> Mapping[SessionId, Standing | None]:
+        """Return the sessions that exist for this caller. One that its client ended, or another caller's, does not."""
+        found = {}
+        for session, places in wanted.items():
+            windows = list(dict.fromkeys(place.window_id for place in places if place.window_id))[:POINTS]
+            standing = await self._ledger.store.standing(places[0].root_session_id, session, windows)
+            if standing is None or (standing.terms.scope == scope and not standing.ended_by_client):
+                found[session] = standing
+        return found
+
+    async def _opened(self, presented: OpenCommand, found: _Found, bound: Bound) -> BoundWindow:
+        root = found.roots[bound.session_id]
+        with naming(root, bound.session_id):
+            standing = found.standings[bound.session_id]
+            window = bound.window_id or (standing.tip if standing else None)
+            if standing and window and window not in standing.points:
+                standing = await self._ledger.store.standing(root, bound.session_id, [window])
+            if standing is None or (window and window not in standing.points):
+                raise refusal("SESSION_STATE_LOST")
+            at = standing.points[window] if window else None
+        asked = replace(presented, pattern=BRANCH if bound.branches else LINEAR)
+        window_id, opened = await self._ledger.open_at(standing, at, asked)
+        return BoundWindow(window_id, opened, bound)
+
+
+def _only(places: tuple[Place, ...]) -> Place | None:
+    return places[0] if places else None
+
+
+def _wanted(names: list[NamedPlace], turns: list[KnownTurn]) -> dict[SessionId, list[Place]]:
+    """Return the sessions that are looked at, with the places in them: those that are named, then those of the latest turns."""
+    found: defaultdict[SessionId, list[Place]] = defaultdict(list)
+    named = [name.place for name in names if name.place]
+    for place in (*named, *(place for turn in reversed(turns) for place in turn.places)):
+        if place.session_id in found or len(found) < MOST_SESSIONS:
+            found[place.session_id].append(place)
+    return found
+
+
+def _looked_at(turn: KnownTurn, wanted: Mapping[SessionId, list[Place]]) -> bool:
+    return all(place.session_id in wanted for place in turn.places)
+
+
+def _not_bound(unbound: Unbound) -> Refused:
+    refused = refusal("RESPONSE_NOT_FOUND" if unbound.missing else "SESSION_NOT_BOUND")
+    if unbound.disagreeing:
+        refused.metadata["disagreeing"] = ",".join(rank.name for rank in unbound.disagreeing)
+    return refused
+
+
+def _told(refused: Refused, bound: Bound, root: SessionId) -> Refused:
+    """Return the refusal of a bound call: it names the session.
+
+    Where several conversations of one client share what bound them, one of them never waits for another, nor is it refused
+    because of it: it begins a session of its own.
+    """
+    if refused.reason in _CROWDED and _begins_apart(refused.reason, bound):
+        cause = refused.reason
+        refused = refusal("SESSION_NOT_BOUND")
+        refused.metadata["cause"] = cause
+    refused.metadata |= {
+        "session_id": bound.session_id, "root_session_id": root, "rank": bound.rank.name,
+    }  # fmt: skip
+    return refused
+
+
+def _begins_apart(reason: str, bound: Bound) -> bool:
+    if reason == "MAX_FAN_OUT_EXCEEDED":
+        return bound.rank in SHARED or bound.rank is Rank.CONVERSATION
+    return bound.rank in SHARED and bound.begins_conversation
