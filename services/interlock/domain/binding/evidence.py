@@ -17,6 +17,8 @@ from interlock.domain.binding.digests import Digests
 from interlock.domain.binding.rank import Rank
 
 LONGEST_NAME = 256
+MOST_NAMES = 24
+"""Names that are asked for, the strongest first; a deployment that reads more fields than that has the rest for nothing."""
 
 HINT = "crp-context-session-id"
 RESPONSE_FIELDS = ("previous_response_id", "conversation")
@@ -76,7 +78,7 @@ def read(
     reading.trace(by_name)
     for field in sources.fields:
         reading.field(Rank.BODY, field, [_at(body, field)], begins=True)
-    return Names(tuple(reading.names), session_id, held, tuple(reading.unusable))
+    return Names(tuple(reading.names[:MOST_NAMES]), session_id, held, tuple(reading.unusable))
 
 
 def response_digest(digests: Digests, response_id: str) -> str:

@@ -176,11 +176,6 @@ class Settings(BaseSettings):
     max_roots_per_minute: int = Field(default=0, ge=0, le=1_000_000)
     """Root sessions that one key may begin in a minute, counted in the session store; more are refused with
     ROOT_SESSIONS_EXCEEDED, since every root has a full budget. Callers without a key count as one. 0: no bound."""
-    bindings_per_caller: int = Field(default=20_000, ge=16, le=1_000_000)
-    """Names and answers by which sessions of one caller are found again, of each of two generations. When the current one is
-    full, the older one is forgotten: what it named begins new sessions."""
-    binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
-    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most."""
     grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
     """Life of a delegation grant that is asked for without one, seconds."""
 
@@ -194,8 +189,12 @@ class Settings(BaseSettings):
     binding_fields: FieldPaths = "metadata.session_id,metadata.conversation_id,metadata.thread_id"
     """Fields of the request's body that name a session, separated by commas. user, safety_identifier and
     prompt_cache_key may be added where no two conversations share one value."""
+    bindings_per_caller: int = Field(default=20_000, ge=16, le=1_000_000)
+    """Names and answers by which sessions of one caller are found again, of each of two generations. When the current one is
+    full, the older one is forgotten: what it named begins new sessions."""
     binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
-    """How long a name or a turn that nobody uses is kept, and how long a client keeps the cookie, seconds."""
+    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most. A
+    client keeps the cookie as long."""
     binding_key: SecretStr | None = None
     """Key of the digests of names and turns, 64 hex digits or more, the same in every sidecar. Absent: one derived from
     the master key."""

@@ -21,7 +21,7 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.agents import CallerAgents, allowed_by, check_strategy, check_type
-from interlock.sidecar.admission.bindings import Bindings, Bound
+from interlock.sidecar.admission.bindings import Beginning, Bindings, Bound
 from interlock.sidecar.admission.delegation import Delegations, may_begin_below
 from interlock.sidecar.admission.explanation import Explanation
 from interlock.sidecar.admission.policies import Policies, check_layers, stricter
@@ -102,16 +102,16 @@ class Admission:
         check_residency(asked.data_residency, self.settings.data_region)
         reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
         grant = await self._grant(caller, agent, asked, reply, deadline)
-        continues = ""
+        beginning = Beginning()
         if grant is None:
             request = self._opening(asked, asked.session_token or "", caller.scope)
             opened, policy = await self._resume(request, agent, asked, reply, deadline)
         elif grant or asked.session_token or asked.session_parent:
             opened, policy = await self._begin(Origin(caller, agent, grant), asked, reply, deadline)
         else:
-            opened, policy, continues = await self._root(Origin(caller, agent), asked, binding, reply, deadline)
+            opened, policy, beginning = await self._root(Origin(caller, agent), asked, binding, reply, deadline)
         try:
-            bound = bindings.bound_by(opened, binding, token=grant is None or bool(grant), continues=continues)
+            bound = bindings.bound_by(opened, binding, token=grant is None or bool(grant), beginning=beginning)
             reply.told_binding(bound.rank.word)
             return replace(self._admitted(asked, agent, opened, policy, reply), bound=bound)
         except BaseException:
@@ -128,36 +128,31 @@ class Admission:
 
     async def _root(
         self, origin: Origin, asked: RequestHeaders, binding: CallBinding, reply: ResponseHeaders, deadline: Deadline
-    ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse, str]:
+    ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse, Beginning]:
         """Open a window of the session that the evidence speaks for; where it speaks for none, begin one under its names.
 
-        Returns the session that the new one goes on from, too; empty: none. Another call may begin one under the same name at
-        the same time: then both belong to it.
+        Another call may begin one under the same name at the same time: then both belong to it.
         """
-        await self.bindings.require_own(binding, origin.caller.scope, deadline)
+        scope, beginning = origin.caller.scope, Beginning()
+        await self.bindings.require_own(binding, scope, deadline)
         names = binding.names(without={Rank.COOKIE, Rank.RESPONSE})
-        for attempt in range(1, bindings.TRIES + 1):
-            earlier = None
+        for left in reversed(range(bindings.TRIES)):
             if binding.speaks:
                 try:
-                    return *await self._bound(origin, asked, binding, reply, deadline), ""
+                    return *await self._bound(origin, asked, binding, reply, deadline), beginning
                 except Refused as refused:
-                    if refused.reason in bindings.ASK_AGAIN and attempt < bindings.TRIES:
+                    if refused.reason in bindings.ASK_AGAIN and left:
                         continue
-                    earlier = await self.bindings.before(refused, origin.caller.scope, deadline)
-            if earlier is None and binding.said.session_id:
-                raise bindings.foreign()
-            self.bindings.check_may_begin(binding)
-            named = replace(origin, names=tuple(names), continues=earlier)
+                    beginning = await self.bindings.beginning(refused, scope, deadline)
+            self.bindings.check_may_begin(binding, beginning)
+            # In the last try without names: whoever holds them cannot be gone on with, so this call gets a session of its own.
+            named = replace(origin, names=tuple(names) if left else (), continues=beginning.earlier)
             try:
-                continues = earlier.session_id if earlier else ""
-                return *await self._begin(named, asked, reply, deadline), continues
+                return *await self._begin(named, asked, reply, deadline), beginning
             except Refused as refused:
-                if refused.reason != bindings.TAKEN:
+                if refused.reason != bindings.TAKEN or not left:
                     raise
-            if attempt == bindings.TRIES - 1:
-                names = []  # whoever holds them cannot be gone on with: this call gets a session of its own
-        raise unavailable("BINDING_CONTENDED", "other calls begin sessions under the same name; try again")
+        raise AssertionError("the last try returns or raises")
 
     async def _bound(
         self, origin: Origin, asked: RequestHeaders, binding: CallBinding, reply: ResponseHeaders, deadline: Deadline

@@ -6,7 +6,7 @@ begins, which one it goes on from, and what is counted, written down and said.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prometheus_client import Counter
@@ -65,6 +65,16 @@ BY_TOKEN = Bound()
 
 
 @dataclass(frozen=True)
+class Beginning:
+    """Why a session begins for a call, as far as its binding knows."""
+
+    earlier: session_pb2.Session | None = None
+    """The session that it goes on from: its windows are used up."""
+    disagreeing: tuple[Rank, ...] = ()
+    """What spoke for a session although a stronger name, which is new, decided."""
+
+
+@dataclass(frozen=True)
 class Bindings:
     """Finds the session that a call goes on from where the one that it is bound to takes no more windows."""
 
@@ -86,9 +96,11 @@ class Bindings:
                 raise
             raise foreign() from None
 
-    def check_may_begin(self, binding: CallBinding) -> None:
-        """Refuse a call that nothing names a session for, where this deployment wants one named."""
-        if binding.digests is None or Rank.CALLER in self.ranks:
+    def check_may_begin(self, binding: CallBinding, beginning: Beginning) -> None:
+        """Refuse a call that nothing names a session for, where this deployment wants one named, and one that names another's."""
+        if binding.said.session_id and beginning.earlier is None:
+            raise foreign()
+        if binding.digests is None or Rank.CALLER in self.ranks or beginning.earlier:
             return
         if not any(name.begins for name in binding.said.names):
             raise unauthenticated(
@@ -96,13 +108,15 @@ class Bindings:
                 "nothing says which session this call is of; send CRP-Session-Token or x-session-id",
             )
 
-    async def before(self, refused: Refused, scope: str, deadline: Deadline) -> session_pb2.Session | None:
-        """Return the session that a new one goes on from after *refused*; ``None``: the new one goes on from none.
+    async def beginning(self, refused: Refused, scope: str, deadline: Deadline) -> Beginning:
+        """Return how a session begins after *refused*.
 
-        Raises *refused* where no session may begin: a halt is not to be escaped by beginning anew.
+        Raises *refused* where none may begin: a halt is not to be escaped by beginning anew. Where callers that know nothing of
+        CRP are only watched, this is the place to let one go on in a new session.
         """
         if refused.reason == NOT_BOUND:
-            return None
+            words = refused.metadata.get("disagreeing", "").split(",")
+            return Beginning(disagreeing=tuple(Rank[word] for word in words if word in Rank.__members__))
         session_id = refused.metadata.get("session_id", "")
         if refused.reason not in USED_UP or not session_id:
             raise refused
@@ -114,27 +128,40 @@ class Bindings:
             raise refused  # a sub-agent's session is started by its parent alone
         if earlier.safety_budget_micros <= OPEN_AT:
             raise session_refusal("BUDGET_DEPLETED", earlier.safety_budget_micros)
-        return earlier
+        return Beginning(earlier)
 
 
-def bound_by(opened: session_pb2.OpenedWindow, binding: CallBinding, *, token: bool, continues: str = "") -> Bound:
-    """Return what bound the window that was opened, and count it."""
-    told = opened.binding
+def bound_by(
+    opened: session_pb2.OpenedWindow, binding: CallBinding, *, token: bool, beginning: Beginning | None = None
+) -> Bound:
+    """Return what bound the window that was opened, and count it. *beginning*: a session began for it."""
     if token:
+        # What else the call says is not asked for: the token is proof, and the rest are names.
         against = binding.said.session_id not in {"", opened.session_id}
         made = Bound(disagreeing=(Rank.HINT,) if against else ())
     elif opened.HasField("binding"):
-        rank, known = Rank(told.rank or Rank.CALLER), set(told.known_window_ids)
-        others = (one for one in opened.lineage if one not in known)
-        made = Bound(
-            rank, tuple(map(Rank, told.disagreeing)), binding.said.unusable, told.begins_conversation,
-            frozenset(others) if rank in APART else frozenset(),
-        )  # fmt: skip
+        made = _continuing(opened, binding)
     else:
+        begun = beginning or Beginning()
         rank = next((name.rank for name in binding.said.names if name.begins), Rank.CALLER)
-        made = Bound(rank, (), binding.said.unusable, continues=continues)
-    _count(made, stale=not token and not opened.HasField("binding") and binding.said.cookie is not None)
+        continues = begun.earlier.session_id if begun.earlier else ""
+        made = Bound(rank, begun.disagreeing, binding.said.unusable, continues=continues)
+        if binding.said.cookie is not None and Rank.COOKIE not in begun.disagreeing and not continues:
+            EVIDENCE.labels(Rank.COOKIE.word, "stale").inc()
+    _count(made)
     return made
+
+
+def _continuing(opened: session_pb2.OpenedWindow, binding: CallBinding) -> Bound:
+    told = opened.binding
+    rank, known = Rank(told.rank or Rank.CALLER), set(told.known_window_ids)
+    return Bound(
+        rank,
+        disagreeing=tuple(map(Rank, told.disagreeing)),
+        unusable=binding.said.unusable,
+        begins_conversation=told.begins_conversation,
+        apart=frozenset(one for one in opened.lineage if one not in known) if rank in APART else frozenset(),
+    )
 
 
 def events(bound: Bound) -> Iterator[audit_pb2.NewEvent]:
@@ -148,12 +175,9 @@ def events(bound: Bound) -> Iterator[audit_pb2.NewEvent]:
         )  # fmt: skip
 
 
-def _count(bound: Bound, *, stale: bool) -> None:
+def _count(bound: Bound) -> None:
     BOUND.labels(bound.rank.word).inc()
-    outcomes: Iterable[tuple[str, tuple[Rank, ...]]] = (
-        ("disagreeing", bound.disagreeing), ("unusable", bound.unusable), ("stale", (Rank.COOKIE,) if stale else ()),
-    )  # fmt: skip
-    for outcome, ranks in outcomes:
+    for outcome, ranks in (("disagreeing", bound.disagreeing), ("unusable", bound.unusable)):
         for rank in ranks:
             EVIDENCE.labels(rank.word, outcome).inc()
 
