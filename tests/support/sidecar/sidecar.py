@@ -168,6 +168,38 @@ def token_of(response: httpx.Response) -> str:
 
 
 @asynccontextmanager
+async def another_sidecar(one: RunningSidecar) -> AsyncIterator[str]:
+    """Serve a further sidecar over the same services, and give the address of its HTTP front."""
+    async with _served(one.settings, one.mesh, one.missing) as (_, http, _):
+        yield http
+
+
+@asynccontextmanager
+async def _served(
+    settings: Settings, mesh: Mesh, missing: Mapping[str, str]
+) -> AsyncIterator[tuple[Settings, str, int]]:
+    """Serve a sidecar; give its settings with its own address, the address of its HTTP front and the port of its gRPC."""
+
+    async def readiness() -> Mapping[str, str]:
+        return missing
+
+    async with AsyncExitStack() as ends:
+        listener = listen(settings, 0, "sidecar_http")
+        ends.callback(listener.close)
+        http = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if not settings.public_base_url:
+            settings = settings.model_copy(update={"public_base_url": http})
+        sidecar = await open_sidecar(settings, mesh, readiness)
+        ends.push_async_callback(sidecar.close)
+        web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
+        await web.start()
+        ends.push_async_callback(web.drain)
+        port = await server.start()
+        ends.push_async_callback(server.drain)
+        yield settings, http, port
+
+
+@asynccontextmanager
 async def running_sidecar(
     tmp_path: Path,
     *,
@@ -200,21 +232,7 @@ async def running_sidecar(
             services = wrap(services)
         mesh, missing = Mesh.local(**services), {}
 
-        async def readiness() -> Mapping[str, str]:
-            return missing
-
-        listener = listen(settings, 0, "sidecar_http")
-        ends.callback(listener.close)
-        http = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        if not settings.public_base_url:
-            settings = settings.model_copy(update={"public_base_url": http})
-        sidecar = await open_sidecar(settings, mesh, readiness)
-        ends.push_async_callback(sidecar.close)
-        web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
-        await web.start()
-        ends.push_async_callback(web.drain)
-        port = await server.start()
-        ends.push_async_callback(server.drain)
+        settings, http, port = await ends.enter_async_context(_served(settings, mesh, missing))
         client = await ends.enter_async_context(
             httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False, cookies=NO_COOKIES)
         )
