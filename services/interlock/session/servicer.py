@@ -111,7 +111,7 @@ class SessionServicer(session_pb2_grpc.SessionServiceServicer):
     async def AcknowledgeMoves(
         self, request: session_pb2.AcknowledgeMovesRequest, context: Any
     ) -> session_pb2.AcknowledgeMovesResponse:
-        """Note that what settlements moved is on record."""
+        """IndexNote that what settlements moved is on record."""
         root, session = requests.session_of(request.root_session_id), requests.session_of(request.session_id)
         count = await self._ledger.acknowledge(root, session, requests.acknowledged_of(request))
         return session_pb2.AcknowledgeMovesResponse(acknowledged=count)

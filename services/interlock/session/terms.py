@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from interlock.api.session.v1 import session_pb2
-from interlock.domain.binding.index import USUAL, Bounds
+from interlock.domain.binding.index import USUAL, IndexBounds
 from interlock.domain.budget import Decrements, Micros, micros
 from interlock.domain.dag.dag import Limits
 from interlock.domain.ids import SessionId
@@ -31,7 +31,7 @@ class SessionRules:
     max_delegations: int
     accumulate: bool
     max_roots_per_minute: int = 0
-    bindings: Bounds = USUAL
+    bindings: IndexBounds = USUAL
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ def rules_of(settings: Settings) -> SessionRules:
         max_delegations=settings.max_delegations,
         accumulate=settings.budget_accumulate == "sum",
         max_roots_per_minute=settings.max_roots_per_minute,
-        bindings=Bounds(settings.bindings_per_caller, settings.binding_ttl_s * 1000),
+        bindings=IndexBounds(settings.bindings_per_caller, settings.binding_ttl_s * 1000),
     )
 
 

@@ -19,18 +19,18 @@ _ID = slice(1, 17)
 
 
 @dataclass(frozen=True)
-class Bounds:
+class IndexBounds:
     """How much is kept of one caller: entries of a generation, and how long one is the current one, milliseconds."""
 
     entries: int
     lifetime_ms: int
 
 
-USUAL = Bounds(entries=20_000, lifetime_ms=86_400_000)
+USUAL = IndexBounds(entries=20_000, lifetime_ms=86_400_000)
 
 
 @dataclass(frozen=True)
-class Note:
+class IndexNote:
     """An entry to be kept. A turn joins what is known of its digest; a name is kept where it is free.
 
     ``over`` is the session, 16 bytes, that a name may be taken from; empty: none.
@@ -54,7 +54,7 @@ class Index:
     def __len__(self) -> int:
         return len(self._current) + len(self._previous)
 
-    def find(self, digests: Sequence[bytes], bounds: Bounds, *, now_ms: int) -> tuple[list[bytes], int]:
+    def find(self, digests: Sequence[bytes], bounds: IndexBounds, *, now_ms: int) -> tuple[list[bytes], int]:
         """Return the value of each digest, empty where it is unknown, and how many entries were forgotten meanwhile."""
         self._grow_old(bounds, now_ms)
         found = [self._get(digest) for digest in digests]
@@ -64,7 +64,7 @@ class Index:
                 self._put(digest, value, bounds, now_ms)
         return found, self._told()
 
-    def note(self, notes: Sequence[Note], bounds: Bounds, *, now_ms: int) -> tuple[list[bytes], int]:
+    def note(self, notes: Sequence[IndexNote], bounds: IndexBounds, *, now_ms: int) -> tuple[list[bytes], int]:
         """Keep entries; return the value that stands for each now, and how many others were forgotten."""
         self._grow_old(bounds, now_ms)
         stands = []
@@ -79,14 +79,14 @@ class Index:
     def _get(self, digest: bytes) -> bytes:
         return self._current.get(digest) or self._previous.get(digest) or b""
 
-    def _put(self, digest: bytes, value: bytes, bounds: Bounds, now_ms: int) -> None:
+    def _put(self, digest: bytes, value: bytes, bounds: IndexBounds, now_ms: int) -> None:
         if digest not in self._current and len(self._current) >= bounds.entries:
             self._turn_over()
         if not self._current:
             self._current_ends = now_ms + 2 * bounds.lifetime_ms
         self._current[digest] = value
 
-    def _grow_old(self, bounds: Bounds, now_ms: int) -> None:
+    def _grow_old(self, bounds: IndexBounds, now_ms: int) -> None:
         if self._previous and self._previous_ends < now_ms:
             self._previous = {}
         if self._current and self._current_ends < now_ms:
@@ -103,7 +103,7 @@ class Index:
         return forgotten
 
 
-def _named(present: Sequence[bytes], note: Note) -> bytes:
+def _named(present: Sequence[bytes], note: IndexNote) -> bytes:
     """Return the record that a name stands for from now on; empty where it stays another session's."""
     if not present:
         return note.record
@@ -111,7 +111,7 @@ def _named(present: Sequence[bytes], note: Note) -> bytes:
     return note.record if holder in (note.record[_ID], note.over) else b""
 
 
-def _joined(present: Sequence[bytes], note: Note) -> bytes:
+def _joined(present: Sequence[bytes], note: IndexNote) -> bytes:
     """Return the windows that a turn stands for from now on, the latest first."""
     others = [each for each in present if each != note.record]
     return b"".join([note.record, *others[: CANDIDATES - 1]])

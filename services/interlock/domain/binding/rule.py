@@ -26,7 +26,7 @@ class NamedPlace:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundCall:
     """The session that a call belongs to. Without a window it goes on from the session's latest one."""
 
     session_id: SessionId
@@ -42,7 +42,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Unbound:
+class UnboundCall:
     """Nothing that is known decides. *missing*: what was named has to be there, so nothing begins in its place."""
 
     missing: bool = False
@@ -51,7 +51,7 @@ class Unbound:
 
 def decide(
     names: Iterable[NamedPlace], turns: Sequence[KnownTurn], sessions: Mapping[SessionId, Links]
-) -> Bound | Unbound:
+) -> BoundCall | UnboundCall:
     """Return what a call belongs to.
 
     *sessions* are those that this caller may be bound to, the caller's own and not ended by it; others do not exist here. The
@@ -64,10 +64,10 @@ def decide(
             return _within(place.session_id, name.rank, ordered, turns, sessions)
         if name.rank is Rank.RESPONSE or name.begins:
             missing = name.rank is Rank.RESPONSE
-            return Unbound(missing, _speaking(None, ordered[at + 1 :], turns, sessions))
+            return UnboundCall(missing, _speaking(None, ordered[at + 1 :], turns, sessions))
     found = continued_by(turns, sessions)
     if found is None:
-        return Unbound()
+        return UnboundCall()
     return _at(*found, Rank.CONVERSATION, turns, sessions)
 
 
@@ -77,7 +77,7 @@ def _within(
     names: Sequence[NamedPlace],
     turns: Sequence[KnownTurn],
     sessions: Mapping[SessionId, Links],
-) -> Bound:
+) -> BoundCall:
     """Return the window of a named session: the response's that is named, else what the turns tell, else its latest."""
     weaker = [name for name in names if name.rank > rank]
     disagreeing = _speaking(session, weaker, turns, sessions)
@@ -86,7 +86,7 @@ def _within(
     if window is None:
         found = continued_by(turns, {session: sessions[session]}, named=True)
         if found is None:
-            return Bound(session, rank, None, begins_conversation=True, disagreeing=disagreeing)
+            return BoundCall(session, rank, None, begins_conversation=True, disagreeing=disagreeing)
         window = found[1]
     return _at(session, window, rank, turns, sessions, disagreeing=disagreeing)
 
@@ -99,10 +99,10 @@ def _at(
     sessions: Mapping[SessionId, Links],
     *,
     disagreeing: tuple[Rank, ...] = (),
-) -> Bound:
+) -> BoundCall:
     links = sessions[session]
     known = carried_by(turns, session, links, window) or (window,)
-    return Bound(session, rank, window, links.continued(window), known=known, disagreeing=disagreeing)
+    return BoundCall(session, rank, window, links.continued(window), known=known, disagreeing=disagreeing)
 
 
 def _speaking(

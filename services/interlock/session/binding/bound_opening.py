@@ -10,14 +10,14 @@ from interlock.domain.binding.conversation import KnownTurn
 from interlock.domain.binding.links import NO_LINKS, Links
 from interlock.domain.binding.places import Place, unpacked
 from interlock.domain.binding.rank import Rank
-from interlock.domain.binding.rule import Bound, NamedPlace, Unbound, decide
+from interlock.domain.binding.rule import BoundCall, NamedPlace, UnboundCall, decide
 from interlock.domain.dag.dag import BRANCH, LINEAR
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
 from interlock.domain.session.standing import Standing
 from interlock.domain.session.state import OpenedWindow
-from interlock.session.binding.evidence import Evidence
+from interlock.session.binding.evidence import BindingEvidence
 from interlock.session.ledger import Ledger, OpenCommand
 from interlock.session.recording import naming
 
@@ -42,7 +42,7 @@ class BoundWindow:
 
     window_id: WindowId
     opened: OpenedWindow
-    bound: Bound
+    bound: BoundCall
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class BoundOpening:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
 
-    async def open(self, presented: OpenCommand, evidence: Evidence) -> BoundWindow:
+    async def open(self, presented: OpenCommand, evidence: BindingEvidence) -> BoundWindow:
         """Take the lease of the next window of the session that *evidence* binds to.
 
         Refused with SESSION_NOT_BOUND where a session begins, RESPONSE_NOT_FOUND for a response that is not known, and as any
@@ -75,7 +75,7 @@ class BoundOpening:
         for attempt in range(1, ATTEMPTS + 1):
             found = await self._look_up(presented.scope, evidence)
             bound = decide(found.names, found.turns, found.sessions)
-            if isinstance(bound, Unbound):
+            if isinstance(bound, UnboundCall):
                 raise _not_bound(bound)
             try:
                 return await self._opened(presented, found, bound)
@@ -85,7 +85,7 @@ class BoundOpening:
                 raise _told(refused, bound, found.roots[bound.session_id]) from None
         raise AssertionError("the last attempt returns or raises")
 
-    async def _look_up(self, scope: str, evidence: Evidence) -> _Found:
+    async def _look_up(self, scope: str, evidence: BindingEvidence) -> _Found:
         digests = evidence.digests
         values = await self._ledger.store.bindings.find(scope, digests, self._ledger.rules.bindings)
         places = {digest: unpacked(value) for digest, value in zip(digests, values, strict=True) if value}
@@ -112,7 +112,7 @@ class BoundOpening:
                 found[session] = standing
         return found
 
-    async def _opened(self, presented: OpenCommand, found: _Found, bound: Bound) -> BoundWindow:
+    async def _opened(self, presented: OpenCommand, found: _Found, bound: BoundCall) -> BoundWindow:
         root = found.roots[bound.session_id]
         with naming(root, bound.session_id):
             standing = found.standings[bound.session_id]
@@ -145,14 +145,14 @@ def _looked_at(turn: KnownTurn, wanted: Mapping[SessionId, list[Place]]) -> bool
     return all(place.session_id in wanted for place in turn.places)
 
 
-def _not_bound(unbound: Unbound) -> Refused:
+def _not_bound(unbound: UnboundCall) -> Refused:
     refused = refusal("RESPONSE_NOT_FOUND" if unbound.missing else "SESSION_NOT_BOUND")
     if unbound.disagreeing:
         refused.metadata["disagreeing"] = ",".join(rank.name for rank in unbound.disagreeing)
     return refused
 
 
-def _told(refused: Refused, bound: Bound, root: SessionId) -> Refused:
+def _told(refused: Refused, bound: BoundCall, root: SessionId) -> Refused:
     """Return the refusal of a bound call: it names the session.
 
     Where several conversations of one client share what bound them, one of them never waits for another, nor is it refused
@@ -168,7 +168,7 @@ def _told(refused: Refused, bound: Bound, root: SessionId) -> Refused:
     return refused
 
 
-def _begins_apart(reason: str, bound: Bound) -> bool:
+def _begins_apart(reason: str, bound: BoundCall) -> bool:
     if reason == "MAX_FAN_OUT_EXCEEDED":
         return bound.rank in SHARED or bound.rank is Rank.CONVERSATION
     return bound.rank in SHARED and bound.begins_conversation

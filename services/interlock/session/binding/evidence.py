@@ -25,7 +25,7 @@ class GivenTurn:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class BindingEvidence:
     """All that a call without a token brings: names, and the answers that it carries in their order."""
 
     names: tuple[GivenName, ...]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import structlog
 from prometheus_client import Counter
 
-from interlock.domain.binding.index import Note
+from interlock.domain.binding.index import IndexNote
 from interlock.domain.binding.places import Place, packed, raw_of, unpacked
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused
@@ -67,7 +67,7 @@ class Naming:
             return
         terms = state.terms
         record = packed(Place(terms.session_id, terms.root_session_id))
-        notes = [Note(name.digest, record, over=over.get(name.digest, b"")) for name in names]
+        notes = [IndexNote(name.digest, record, over=over.get(name.digest, b"")) for name in names]
         stands = await self._ledger.store.bindings.note(terms.scope, notes, self._ledger.rules.bindings)
         for name, value in zip(names, stands, strict=True):
             for place in unpacked(value)[:1]:
@@ -76,12 +76,12 @@ class Naming:
                     raise _taken(place)
 
     async def note(self, terms: Terms, window: WindowId, names: Sequence[GivenName], turn: GivenTurn | None) -> None:
-        """Note by what a settled window is found. It never fails the settlement: a lost note costs a binding alone."""
+        """IndexNote by what a settled window is found. It never fails the settlement: a lost note costs a binding alone."""
         session = Place(terms.session_id, terms.root_session_id)
         at = packed(Place(terms.session_id, terms.root_session_id, window))
-        notes = [Note(name.digest, at if name.rank is Rank.RESPONSE else packed(session)) for name in names]
+        notes = [IndexNote(name.digest, at if name.rank is Rank.RESPONSE else packed(session)) for name in names]
         if turn is not None:
-            notes.append(Note(turn.digest, at, turn=True))
+            notes.append(IndexNote(turn.digest, at, turn=True))
         if not notes:
             return
         try:

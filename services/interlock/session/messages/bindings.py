@@ -1,4 +1,4 @@
-"""Evidence of bindings as domain values, and how a call was bound as a message. Refused as in ``requests.py``."""
+"""What speaks for sessions as domain values, and how a call was bound as a message. Refused as in ``requests.py``."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.binding.rank import NAMES, Rank
-from interlock.domain.binding.rule import Bound
-from interlock.session.binding.evidence import Evidence, GivenName, GivenTurn
+from interlock.domain.binding.rule import BoundCall
+from interlock.session.binding.evidence import BindingEvidence, GivenName, GivenTurn
 from interlock.session.ledger import OpenCommand
 from interlock.session.messages.requests import first_of, scope_of, wrong
 
@@ -18,11 +18,11 @@ MOST_TURNS = 64
 _DIGEST = re.compile(r"[0-9a-f]{32}")
 
 
-def evidence_of(request: session_pb2.BindingEvidence) -> Evidence:
+def evidence_of(request: session_pb2.BindingEvidence) -> BindingEvidence:
     """Return what speaks for a session."""
     if len(request.turns) > MOST_TURNS:
         raise wrong("evidence.turns", f"at most {MOST_TURNS}")
-    return Evidence(names_of(request.names), tuple(turn_of(turn) for turn in request.turns))
+    return BindingEvidence(names_of(request.names), tuple(turn_of(turn) for turn in request.turns))
 
 
 def bound_open_of(request: session_pb2.OpenWindowRequest, *, max_fan_out: int) -> OpenCommand:
@@ -45,7 +45,7 @@ def turn_of(turn: session_pb2.BoundTurn) -> GivenTurn:
     return GivenTurn(_digest(turn.digest), turn.weak)
 
 
-def binding_message(bound: Bound) -> session_pb2.Binding:
+def binding_message(bound: BoundCall) -> session_pb2.Binding:
     """Return how a call was bound."""
     return session_pb2.Binding(
         rank=_rank(bound.rank),

@@ -8,7 +8,7 @@ from typing import Protocol
 import structlog
 from prometheus_client import Counter
 
-from interlock.domain.binding.index import Bounds, Index, Note
+from interlock.domain.binding.index import Index, IndexBounds, IndexNote
 from interlock.runtime.clock import Clock, system_clock
 
 FORGOTTEN = Counter(
@@ -19,29 +19,29 @@ FORGOTTEN = Counter(
 log = structlog.get_logger()
 
 
-class Bindings(Protocol):
+class BindingIndex(Protocol):
     """What names and turns of each caller stand for. *scope* is the caller's; digests are 16 bytes, and keyed by it.
 
     Both raise ``Refused`` when the store is unavailable.
     """
 
-    async def find(self, scope: str, digests: Sequence[bytes], bounds: Bounds) -> list[bytes]:
+    async def find(self, scope: str, digests: Sequence[bytes], bounds: IndexBounds) -> list[bytes]:
         """Return the value of each digest, empty where it is unknown. What is found counts as used."""
         ...
 
-    async def note(self, scope: str, notes: Sequence[Note], bounds: Bounds) -> list[bytes]:
+    async def note(self, scope: str, notes: Sequence[IndexNote], bounds: IndexBounds) -> list[bytes]:
         """Keep entries in one step; return the value that stands for each now."""
         ...
 
 
 class MemoryBindings:
-    """Bindings of this one process, for ``memory://``."""
+    """BindingIndex of this one process, for ``memory://``."""
 
     def __init__(self, clock: Clock = system_clock) -> None:
         self._clock = clock
         self._indexes: dict[str, Index] = {}
 
-    async def find(self, scope: str, digests: Sequence[bytes], bounds: Bounds) -> list[bytes]:
+    async def find(self, scope: str, digests: Sequence[bytes], bounds: IndexBounds) -> list[bytes]:
         """Look up digests; a caller of whom nothing was kept gets no index for asking."""
         index = self._indexes.get(scope)
         if index is None:
@@ -50,7 +50,7 @@ class MemoryBindings:
         note_forgotten(scope, forgotten)
         return values
 
-    async def note(self, scope: str, notes: Sequence[Note], bounds: Bounds) -> list[bytes]:
+    async def note(self, scope: str, notes: Sequence[IndexNote], bounds: IndexBounds) -> list[bytes]:
         """Keep entries."""
         index = self._indexes.setdefault(scope, Index())
         values, forgotten = index.note(notes, bounds, now_ms=self._clock() // 1000)

@@ -33,7 +33,7 @@ from interlock.domain.session.state import (
 )
 from interlock.session.store import records
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
-from interlock.session.store.bindings import Bindings
+from interlock.session.store.bindings import BindingIndex
 from interlock.session.store.connection import store_unavailable
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis_bindings import RedisBindings
@@ -88,7 +88,7 @@ class RedisStore:
         self._start, self._open, self._commit, self._fail, self._abandon, self._terminate = map(LuaScript.load, names)
         self._acknowledge, self._restore = map(LuaScript.load, ("acknowledge", "restore"))
         self._standing = LuaScript.load("standing")
-        self.bindings: Bindings = RedisBindings(batcher)
+        self.bindings: BindingIndex = RedisBindings(batcher)
 
     async def now_us(self) -> int:
         """Return the server's time, microseconds since the epoch."""
@@ -205,7 +205,7 @@ class RedisStore:
         return bool(changed)
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record."""
+        """IndexNote that what windows moved is on record."""
         (count,) = await self._run(self._acknowledge, (key_of(root, session),), *windows)
         return int(count)
 

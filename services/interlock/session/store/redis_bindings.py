@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Sequence
 from functools import lru_cache
 
-from interlock.domain.binding.index import Bounds, Note
+from interlock.domain.binding.index import IndexBounds, IndexNote
 from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.bindings import note_forgotten
 
@@ -28,16 +28,16 @@ class RedisBindings:
         self._batcher = batcher
         self._script = LuaScript.load("bindings")
 
-    async def find(self, scope: str, digests: Sequence[bytes], bounds: Bounds) -> list[bytes]:
+    async def find(self, scope: str, digests: Sequence[bytes], bounds: IndexBounds) -> list[bytes]:
         """Look up digests in one step."""
         return await self._run(scope, bounds, len(digests), *digests)
 
-    async def note(self, scope: str, notes: Sequence[Note], bounds: Bounds) -> list[bytes]:
+    async def note(self, scope: str, notes: Sequence[IndexNote], bounds: IndexBounds) -> list[bytes]:
         """Keep entries in one step."""
         fields = (each for note in notes for each in ("T" if note.turn else "N", note.digest, note.record, note.over))
         return await self._run(scope, bounds, 0, *fields)
 
-    async def _run(self, scope: str, bounds: Bounds, *arguments: str | int | bytes) -> list[bytes]:
+    async def _run(self, scope: str, bounds: IndexBounds, *arguments: str | int | bytes) -> list[bytes]:
         reply = await self._batcher.run(
             self._script, generations_of(scope), bounds.entries, bounds.lifetime_ms, *arguments
         )

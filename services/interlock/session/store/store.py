@@ -30,13 +30,13 @@ from interlock.domain.session.state import (
     ParentView,
     SessionState,
 )
-from interlock.session.store.bindings import Bindings, MemoryBindings
+from interlock.session.store.bindings import BindingIndex, MemoryBindings
 
 
 class Store(Protocol):
     """Each method is one atomic step. All raise ``Refused`` as the rules of the domain do, or when unavailable."""
 
-    bindings: Bindings
+    bindings: BindingIndex
     """What names and turns stand for which sessions."""
 
     async def start(self, state: SessionState) -> None:
@@ -80,7 +80,7 @@ class Store(Protocol):
         ...
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record; return how many were waiting for it."""
+        """IndexNote that what windows moved is on record; return how many were waiting for it."""
         ...
 
     async def restore(self, rebuilt: SessionState, *, ended: bool = False) -> bool:
@@ -127,7 +127,7 @@ class MemoryStore:
     def __init__(self) -> None:
         self._trees: dict[SessionId, dict[SessionId, SessionState]] = {}
         self._roots: dict[tuple[str, int], int] = {}
-        self.bindings: Bindings = MemoryBindings()
+        self.bindings: BindingIndex = MemoryBindings()
 
     async def start(self, state: SessionState) -> None:
         """Keep a new session."""
@@ -188,7 +188,7 @@ class MemoryStore:
         return changed
 
     async def acknowledge(self, root: SessionId, session: SessionId, windows: Collection[WindowId]) -> int:
-        """Note that what windows moved is on record."""
+        """IndexNote that what windows moved is on record."""
         state, count = acknowledge(self._tree(root).get(session), windows)
         self._keep(state)
         return count
