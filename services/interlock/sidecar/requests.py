@@ -233,12 +233,8 @@ def with_names(
 ) -> session_pb2.CommitWindowRequest:
     """Return the sealed settlement with what the session and this window are to be found by. The seal does not cover it."""
     answer = decided.answer if decided.delivered else None
-    bound = admitted.bound
-    commit.bound_names.extend(
-        call.binding.learnt(
-            commit.session_id, answer, disagreeing=bound.disagreeing, cookie_set=bound.rank is not Rank.TOKEN
-        )
-    )
+    cookie_set = admitted.bound.rank is not Rank.TOKEN
+    commit.bound_names.extend(call.binding.learnt(commit.session_id, answer, cookie_set=cookie_set))
     turn = call.binding.turn(answer) if answer is not None else None
     if turn is not None:
         commit.turn.CopyFrom(turn)

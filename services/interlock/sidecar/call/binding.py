@@ -50,13 +50,11 @@ class CallBinding:
         left_out = frozenset(without)
         return [_bound(name) for name in self.said.names if name.rank not in left_out]
 
-    def learnt(
-        self, session_id: str, answer: Completion | None, *, disagreeing: Iterable[Rank], cookie_set: bool
-    ) -> list[session_pb2.BoundName]:
+    def learnt(self, session_id: str, answer: Completion | None, *, cookie_set: bool) -> list[session_pb2.BoundName]:
         """Return the names by which *session_id* is to be found from now on; *answer* is what was delivered, if it was.
 
-        A name that speaks for another session stays that session's. The call's own cookie and response id are names of
-        what was before. *cookie_set*: whether the session's cookie goes out with the answer.
+        The call's own cookie and response id are names of what was before. A name that another session has stays with it: the
+        index sees to that. *cookie_set*: whether the session's cookie goes out with the answer.
         """
         if self.digests is None:
             return []
@@ -68,7 +66,7 @@ class CallBinding:
             digest = evidence.response_digest(self.digests, str(answer.completion["id"]))
             own.append(Name(Rank.RESPONSE, digest, begins=False))
         known = {name.digest for name in own}
-        given = self.names(without={*disagreeing, Rank.COOKIE, Rank.RESPONSE})
+        given = self.names(without={Rank.COOKIE, Rank.RESPONSE})
         if self.said.session_id and self.said.session_id != session_id:
             given = [name for name in given if name.rank != Rank.HINT.value or name.begins]
         return [*map(_bound, own), *(name for name in given if name.digest not in known)]
