@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 
+import httpx
 import openai
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.servers.processes import environment, run
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.session.session_client import payload
 from tests.support.sidecar.pairs import two_pairs
-from tests.support.sidecar.sidecar import token_of
+from tests.support.sidecar.sidecar import NO_COOKIES, token_of
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(180), pytest.mark.req("TOK-4")]
 
@@ -50,7 +51,13 @@ async def ask(clients, number: int, token: str | None = None):
 async def test_a_rotation_fails_no_call_and_old_sessions_go_on_and_verify(tmp_path, upstream, redis_url, keys):
     """Sessions hop between two instances while keys are rotated three times: no call fails, each goes on under its version."""
     async with two_pairs(tmp_path, upstream, redis_url, keys) as pairs:
-        clients = [openai.AsyncOpenAI(base_url=f"{http}/v1", api_key="sk-agent", max_retries=0) for http in pairs.http]
+        clients = [
+            openai.AsyncOpenAI(
+                base_url=f"{http}/v1", api_key="sk-agent", max_retries=0,
+                http_client=httpx.AsyncClient(cookies=NO_COOKIES, trust_env=False),
+            )
+            for http in pairs.http
+        ]  # fmt: skip
         old = await ask(clients, 0)
         stop, tokens = asyncio.Event(), {"old": token_of(old)}
 

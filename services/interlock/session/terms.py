@@ -167,6 +167,7 @@ def terms_message(terms: Terms) -> session_pb2.Session:
         accumulate_sum=terms.accumulate,
         caller_id=terms.caller_id,
         continues_session_id=terms.continues or "",
+        aware=terms.aware,
     )
 
 

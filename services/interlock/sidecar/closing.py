@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding.rank import Rank
 from interlock.domain.budget import OPEN_AT
 from interlock.domain.errors import Refused, conflict
 from interlock.runtime import failpoints
@@ -92,7 +93,8 @@ class Closing:
         reply.trail_uri = response_headers.trail_uri(self.base_url, seal.trail_id)
         reply.set(response_headers.of_seal(seal, commit.window_id, self.base_url))
         await failpoints.reached("sidecar.after_seal")
-        return Sealed(decided, requests.with_seal(commit, seal), seal)
+        sealed = requests.with_seal(commit, seal)
+        return Sealed(decided, requests.with_names(sealed, admitted, run.call, decided), seal)
 
     async def _not_sealed(self, run: Run, admitted: Admitted, failed: SealFailedError) -> None:
         reason = failed.refused.reason
@@ -129,6 +131,8 @@ class Closing:
         run.call.reply.set(
             response_headers.of_settlement(settlement, commit.window_number, admitted.opened.max_windows)
         )
+        if admitted.bound.rank is not Rank.TOKEN:
+            run.call.reply.cookie = run.call.binding.cookie_for(commit.session_id)
         await failpoints.reached("sidecar.after_settle")
         await self.effects.record(settlement, commit, run.deadline)
         return Settled(sealed, await self._halt_if_depleted(run, admitted, sealed, settlement), settlement)

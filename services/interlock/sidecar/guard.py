@@ -23,6 +23,7 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
+from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.admission import Admission, Admitted
 from interlock.sidecar.admission.agents import check_strategy
 from interlock.sidecar.call.call import Call, Run
@@ -88,9 +89,12 @@ class Guard:
     async def _steps(self, run: Run) -> Governed:
         """Take a call from its admission to its release. Every answer of every front comes this way."""
         with span("crp.admit"):
-            admitted = await self._admission.admit(run.call.caller, run.call.asked, run.call.reply, run.deadline)
-        if run.call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
+            call = run.call
+            admitted = await self._admission.admit(call.caller, call.asked, call.reply, run.deadline, call.binding)
+        if call.shape:  # only who knows of CRP asks for a whole of several windows: none of them is only watched
             admitted = replace(admitted, observed=False)
+        run.call = replace(call, apart=call.apart | admitted.bound.apart)
+        run.noted.extend(bindings.events(admitted.bound))
         try:
             _require_room(run.call, admitted)
             rounds = Rounds(self._settings, self._peers, run, admitted)
@@ -156,5 +160,5 @@ def _write_line(run: Run, governed: Governed | None, outcome: str, took_s: float
         }
     log.info(
         "call.governed", route=call.entry, scope=call.scope, session_id=reply.session_id, window_id=reply.window_id,
-        outcome=outcome, took_ms=round(took_s * 1000, 1), model_ms=round(run.model_s * 1000, 1), **decided,
+        binding=reply.headers.get("CRP-Session-Binding", ""), outcome=outcome, took_ms=round(took_s * 1000, 1), model_ms=round(run.model_s * 1000, 1), **decided,
     )  # fmt: skip

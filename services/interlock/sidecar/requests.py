@@ -16,6 +16,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain import held
+from interlock.domain.binding.rank import Rank
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
@@ -227,6 +228,19 @@ def with_seal(
     if sealed.HasField("standing"):  # absent from an older audit service
         commit.chain_budget_micros = sealed.standing.session_budget_micros
         commit.chain_windows = sealed.standing.sealed_windows
+    return commit
+
+
+def with_names(
+    commit: session_pb2.CommitWindowRequest, admitted: Admitted, call: Call, decided: DecidedAnswer
+) -> session_pb2.CommitWindowRequest:
+    """Return the sealed settlement with what the session and this window are to be found by. The seal does not cover it."""
+    answer = decided.answer if decided.delivered else None
+    cookie_set = admitted.bound.rank is not Rank.TOKEN
+    commit.bound_names.extend(call.binding.learnt(commit.session_id, answer, cookie_set=cookie_set))
+    turn = call.binding.turn(answer) if answer is not None else None
+    if turn is not None:
+        commit.turn.CopyFrom(turn)
     return commit
 
 

@@ -29,6 +29,7 @@ from interlock.runtime.settings.model import Settings
 from interlock.runtime.telemetry import span
 from interlock.sidecar import requests
 from interlock.sidecar.admission.admission import Admitted, deficient
+from interlock.sidecar.call.binding import answer_id
 from interlock.sidecar.call.call import Run
 from interlock.sidecar.context import packing, synthesis
 from interlock.sidecar.context.packing import Packed
@@ -147,7 +148,7 @@ class Rounds:
                 if run.caller_left:
                     asking.cancel()
             try:
-                answer = await asking
+                answer = completion.identified(await asking, answer_id(self._window_id))
             except asyncio.CancelledError:
                 asking.cancel()
                 raise Refused(Kind.TIMEOUT, "CALLER_LEFT", "the caller left before the model answered") from None

@@ -17,10 +17,12 @@ from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.admission import Admission
 from interlock.sidecar.admission.agents import CallerAgents
+from interlock.sidecar.admission.bindings import Bindings
 from interlock.sidecar.admission.delegation import Delegations
 from interlock.sidecar.admission.explanation import Explanation
 from interlock.sidecar.admission.policies import Policies
 from interlock.sidecar.admission.start_session import SessionStarter
+from interlock.sidecar.call.binding import binding_reader
 from interlock.sidecar.call.identity import load_api_keys
 from interlock.sidecar.closing import Closing
 from interlock.sidecar.fronts.front import Front
@@ -65,9 +67,11 @@ async def open_sidecar(
     leases = Leases(peers, effects)
     agents, policies = CallerAgents(settings, peers.policy), Policies(peers.policy)
     starter, delegations = SessionStarter(settings, peers, policies, recovery), Delegations(peers, recovery)
+    reader = binding_reader(settings)
     admission = Admission(
-        settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url)
-    )
+        settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
+        Bindings(peers.session, reader.sources.ranks, settings.unaware_callers == "observe"),
+    )  # fmt: skip
     guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
     upstream = Upstream(settings)
     front = Front(
@@ -77,6 +81,7 @@ async def open_sidecar(
         sessions=Sessions(settings, peers, recovery, agents, starter, delegations),
         upstream=upstream,
         releases=Releases(settings, peers, recovery, base_url),
+        bindings=reader,
     )
 
     async def close() -> None:

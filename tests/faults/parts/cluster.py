@@ -21,6 +21,7 @@ from tests.faults.parts.proxy import FaultProxy
 from tests.faults.parts.rogue import RogueProvider
 from tests.support.policy import agents
 from tests.support.servers.provider import RunningProvider
+from tests.support.sidecar.sidecar import NO_COOKIES
 from tests.support.valkey import Valkey
 
 SERVICES = ("session", "policy", "dpe", "audit")
@@ -123,7 +124,9 @@ class Cluster:
     async def front(self, number: int, http: int, rpc: int) -> None:
         """Lay the lines to a sidecar's two fronts."""
         line = await self.line(f"front-{number}", http)
-        client = httpx.AsyncClient(base_url=f"http://{line.address}", trust_env=False, timeout=self.limit_s + 5)
+        client = httpx.AsyncClient(
+            base_url=f"http://{line.address}", trust_env=False, timeout=self.limit_s + 5, cookies=NO_COOKIES
+        )
         self.fronts.append(await self.ends.enter_async_context(client))
         self.rpc_fronts.append((await self.line(f"front-{number}{RPC}", rpc)).address)
 

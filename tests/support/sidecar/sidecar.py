@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ RISKS = {
     "HIGH": (common_pb2.RISK_LEVEL_HIGH, 0.50),
     "CRITICAL": (common_pb2.RISK_LEVEL_CRITICAL, 0.90),
 }
+NO_COOKIES = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+"""A client that keeps no cookie: each of its calls without a token begins a session, as long as nothing else binds it."""
 RAN = ("1", "2", "3a", "3b", "3c", "4", "5", "10", "11", "13")
 
 
@@ -167,6 +170,38 @@ def token_of(response: httpx.Response) -> str:
 
 
 @asynccontextmanager
+async def another_sidecar(one: RunningSidecar) -> AsyncIterator[str]:
+    """Serve a further sidecar over the same services, and give the address of its HTTP front."""
+    async with _served(one.settings, one.mesh, one.missing) as (_, http, _):
+        yield http
+
+
+@asynccontextmanager
+async def _served(
+    settings: Settings, mesh: Mesh, missing: Mapping[str, str]
+) -> AsyncIterator[tuple[Settings, str, int]]:
+    """Serve a sidecar; give its settings with its own address, the address of its HTTP front and the port of its gRPC."""
+
+    async def readiness() -> Mapping[str, str]:
+        return missing
+
+    async with AsyncExitStack() as ends:
+        listener = listen(settings, 0, "sidecar_http")
+        ends.callback(listener.close)
+        http = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        if not settings.public_base_url:
+            settings = settings.model_copy(update={"public_base_url": http})
+        sidecar = await open_sidecar(settings, mesh, readiness)
+        ends.push_async_callback(sidecar.close)
+        web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
+        await web.start()
+        ends.push_async_callback(web.drain)
+        port = await server.start()
+        ends.push_async_callback(server.drain)
+        yield settings, http, port
+
+
+@asynccontextmanager
 async def running_sidecar(
     tmp_path: Path,
     *,
@@ -202,23 +237,9 @@ async def running_sidecar(
             services = wrap(services)
         mesh, missing = Mesh.local(**services), {}
 
-        async def readiness() -> Mapping[str, str]:
-            return missing
-
-        listener = listen(settings, 0, "sidecar_http")
-        ends.callback(listener.close)
-        http = f"http://127.0.0.1:{listener.getsockname()[1]}"
-        if not settings.public_base_url:
-            settings = settings.model_copy(update={"public_base_url": http})
-        sidecar = await open_sidecar(settings, mesh, readiness)
-        ends.push_async_callback(sidecar.close)
-        web, server = WebServer(sidecar.http_app, settings, listener), RpcServer([sidecar.service], settings, port=0)
-        await web.start()
-        ends.push_async_callback(web.drain)
-        port = await server.start()
-        ends.push_async_callback(server.drain)
+        settings, http, port = await ends.enter_async_context(_served(settings, mesh, missing))
         client = await ends.enter_async_context(
-            httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False)
+            httpx.AsyncClient(base_url=http, trust_env=False, timeout=30, verify=False, cookies=NO_COOKIES)
         )
         channel = await ends.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}"))
         yield RunningSidecar(

@@ -33,7 +33,7 @@ from interlock.sidecar.provider.prompts import FINDINGS_FORM
 from tests.support.policy import agents
 from tests.support.servers.processes import Processes
 from tests.support.servers.provider import Provider, completion, message
-from tests.support.sidecar.sidecar import DpeDouble, a_report, running_sidecar
+from tests.support.sidecar.sidecar import NO_COOKIES, DpeDouble, a_report, running_sidecar
 
 SIDECARS = 4
 CALM: Mapping[str, Any] = {"remediation": "none", "drain_s": 2, "rpc_timeout_s": 5, "request_timeout_s": 30}
@@ -94,7 +94,9 @@ class World:
         """The HTTP side of a sidecar; places count round."""
         place %= len(self.http)
         if place not in self.clients:
-            client = httpx.AsyncClient(base_url=self.http[place], trust_env=False, timeout=60, verify=False)
+            client = httpx.AsyncClient(
+                base_url=self.http[place], trust_env=False, timeout=60, verify=False, cookies=NO_COOKIES
+            )
             self.clients[place] = await self.ends.enter_async_context(client)
         return self.clients[place]
 

@@ -376,3 +376,21 @@ async def test_regulated_has_every_high_risk_reviewed(tmp_path, provider, upstre
         assert (sidecar.settings.budget_accumulate, sidecar.settings.audit_anchor_required) == ("sum", True)
     assert (plain.status_code, reason_of(plain)) == (451, "HELD_FOR_REVIEW")
     assert (looser.status_code, reason_of(looser)) == (451, "HELD_FOR_REVIEW")
+
+
+@pytest.mark.req("ATT-1", "ATT-9")
+async def test_a_watched_conversation_goes_on_after_its_budget_is_spent(tmp_path, upstream, provider):
+    """A spent session stops no caller that is only watched: it goes on in one that is linked to it. One that is protected is halted."""
+    provider.answers(CRITICAL)
+    async with running_sidecar(tmp_path, upstream=upstream, **OBSERVE) as sidecar:
+        answers = [await sidecar.chat("Q?", headers={"x-session-id": "one"}) for _ in range(8)]
+        guarded = [
+            await sidecar.chat("Q?", headers={"x-session-id": "two", "crp-safety-policy": "halt-on CRITICAL"})
+            for _ in range(2)
+        ]
+
+    sessions = [one.headers["crp-context-session-id"] for one in answers]
+    assert [one.status_code for one in answers] == [200] * 8
+    assert 2 <= len(set(sessions)) < 8
+    assert {one.headers["crp-session-binding"] for one in answers} == {"hint"}
+    assert [one.status_code for one in guarded] == [451] * 2

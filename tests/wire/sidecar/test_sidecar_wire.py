@@ -50,7 +50,8 @@ async def test_a_dispatch_is_governed_as_over_http(sidecar, provider):
     trailing = dict(await call.trailing_metadata())
     ours = {name for name in over_http.headers if name.startswith("crp-")}
 
-    assert answer.chat_response == over_http.content
+    assert {**json.loads(answer.chat_response), "id": ""} == {**over_http.json(), "id": ""}
+    assert json.loads(answer.chat_response)["id"] == "chatcmpl-" + answer.outcome.window_id.removeprefix("crp_win_")
     assert answer.outcome.decision.action == policy_pb2.ACTION_DELIVER
     assert {name.lower() for name in answer.outcome.headers} == ours == {n for n in trailing if n.startswith("crp-")}
     assert trailing["crp-agent-safety-budget"] == over_http.headers["crp-agent-safety-budget"]

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,10 @@ def front(judging: Settings) -> Iterator[MeshUnderTest]:
         with DemoMesh(Path(folder), settings) as mesh:
             mesh.wait_ready(lambda _: None)
             key = {"Authorization": "Bearer conformance"}
-            with httpx.Client(base_url=mesh.base_url, headers=key, timeout=90, trust_env=False) as client:
+            # Each vector begins sessions of its own: a cookie would bind it to the one before (docs/bindings.md).
+            none = CookieJar(DefaultCookiePolicy(allowed_domains=[]))
+            sessionless = httpx.Client(base_url=mesh.base_url, headers=key, timeout=90, trust_env=False, cookies=none)
+            with sessionless as client:
                 yield MeshUnderTest(client, replay, Path(folder), Keyring({1: bytes.fromhex(master)}))
 
 

@@ -45,6 +45,9 @@ _TYPES = (
           "A session begins. `scope` identifies the API key: the beginning of its hash, or its configured name."),
     _type("SESSION_CONTINUED", "INFO", "window_number parent_ids", "continuation_id pattern",
           "A window after the first is sealed."),
+    _type("SESSION_BOUND", "INFO|WARN", "rank", "disagreeing unusable begins_conversation continues_session_id",
+          "A call without a token is bound to its session, or evidence speaks against the session of a call, or cannot be used"
+          " (docs/bindings.md). Ranks alone, never a name."),
     _type("SESSION_TERMINATED", "INFO", "reason final_safety_budget", "total_windows",
           "A session ends: CLIENT, LAST_WINDOW or SAFETY_BUDGET_DEPLETED."),
     _type("CALLER_BUDGET_PERIOD", "INFO", "period previous_period budget_micros ends_at", "",

@@ -107,6 +107,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Agent-Session-Parent": rf"crp_sess_{ID}",
         "CRP-Agent-Dispatch-Strategy": STRATEGY,
         "CRP-Agent-Revision-Round": r"[1-3]/[1-3]",
+        # Not in SPEC-002: what a call was bound to its session by (docs/bindings.md).
+        "CRP-Session-Binding": r"token|hint|cookie|response|trace|body|conversation|caller",
         "CRP-Set-Session": rf"token=[A-Za-z0-9+/.=_-]{{1,{TOKEN_LIMIT}}}(?:{_SESSION_ATTRIBUTE})*",
     }.items()
 }

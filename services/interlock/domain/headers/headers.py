@@ -41,8 +41,8 @@ LINES = frozenset({"crp-safety-policy", "crp-safety-policy-report-only"})
 """Request headers that may occur several times. Every line is enforced."""
 
 PREFERENCES = frozenset({"crp-context-if-match", "crp-context-session-id"})
-"""Request headers that are checked and otherwise ignored: their wish may remain unmet without harm. The token names the
-session (§12.3)."""
+"""Request headers that are checked here and otherwise ignored. Where there is no token (§12.3), the session id binds a call
+to its session: ``domain.binding.evidence``."""
 
 APPROVAL = "crp-oversight-token"
 """Request header that is read where a delegation or a release may need an approval, and refused elsewhere."""

@@ -23,6 +23,7 @@ HMAC = b"crp-session-hmac-v3"
 GRANT = b"interlock-delegation-grant-v1"
 CONTINUE = b"interlock-continuation-v1"
 RECORD = b"interlock-session-record-v1"
+BINDING = b"interlock-binding-v1"
 FINGERPRINT = b"interlock-master-fingerprint-v1"
 LIVE = frozenset({SIGN, GRANT})
 """Purposes that need a version which still signs. For other purposes a version works as long as it is kept."""
@@ -46,6 +47,11 @@ class Keyring:
     def current(self) -> int:
         """The version for new sessions."""
         return self._now().current(self._clock())
+
+    @property
+    def oldest(self) -> int:
+        """The lowest version that is kept: the one that changes least often."""
+        return min(self._now().by_version)
 
     def derive(self, version: int, session_id: str, info: bytes) -> bytes | None:
         """Return a session's 32-byte key for one purpose; ``None`` for an unknown version, or one that no longer signs."""

@@ -24,6 +24,9 @@ from interlock.runtime.settings.profile_files import DEFAULT, ProfileName, Profi
 from interlock.runtime.settings.values import (
     AiDomain,
     AuditUrl,
+    BindingRanks,
+    FieldPaths,
+    HeaderNames,
     HostNames,
     HostPort,
     HttpUrl,
@@ -184,13 +187,28 @@ class Settings(BaseSettings):
     max_roots_per_minute: int = Field(default=0, ge=0, le=1_000_000)
     """Root sessions that one key may begin in a minute, counted in the session store; more are refused with
     ROOT_SESSIONS_EXCEEDED, since every root has a full budget. Callers without a key count as one. 0: no bound."""
+    grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
+    """Life of a delegation grant that is asked for without one, seconds."""
+
+    # == Bindings
+
+    bindings: BindingRanks = "hint,cookie,response,trace,body,conversation,caller"
+    """What binds a call without a token to its session, separated by commas (docs/bindings.md). Without caller, a call that
+    nothing names a session for is refused with SESSION_BINDING_REQUIRED instead of starting one."""
+    binding_headers: HeaderNames = "x-session-id,x-litellm-session-id"
+    """Request headers besides CRP-Context-Session-Id that name a session, separated by commas."""
+    binding_fields: FieldPaths = "metadata.session_id,metadata.conversation_id,metadata.thread_id"
+    """Fields of the request's body that name a session, separated by commas. user, safety_identifier and
+    prompt_cache_key may be added where no two conversations share one value."""
     bindings_per_caller: int = Field(default=20_000, ge=16, le=1_000_000)
     """Names and answers by which sessions of one caller are found again, of each of two generations. When the current one is
     full, the older one is forgotten: what it named begins new sessions."""
     binding_ttl_s: int = Field(default=86_400, ge=60, le=2_592_000)
-    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most."""
-    grant_lifetime_s: int = Field(default=120, ge=1, le=3600)
-    """Life of a delegation grant that is asked for without one, seconds."""
+    """How long a name or an answer that nothing uses still finds its session, seconds, at least; twice as long at most. A
+    client keeps the cookie as long."""
+    binding_key: SecretStr | None = None
+    """Key of the digests of names and turns, 64 hex digits or more, the same in every sidecar. Absent: one derived from
+    the master key."""
 
     caller_budget: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Safety budget of one caller and period, above all of its sessions: starting anew is no way out. A caller is an API

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
+from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused
 from interlock.domain.merkle.note import name_problem
 from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
@@ -69,6 +71,35 @@ def _origins(value: str) -> str:
     return value
 
 
+def _listing(item: str, requirement: str, *, among: Collection[str] = ()) -> AfterValidator:
+    """Return the validator of lists, separated by commas, of what matches *item*; each once, and only *among* those given."""
+    compiled = re.compile(item)
+
+    def checked(value: str) -> str:
+        found = list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
+        if not all(compiled.fullmatch(part) and (not among or part in among) for part in found):
+            raise ValueError(requirement)
+        return ",".join(found)
+
+    return AfterValidator(checked)
+
+
+BINDINGS = tuple(rank.word for rank in Rank if rank is not Rank.TOKEN)
+
+BindingRanks = Annotated[str, _listing(r"[a-z]+", "must be of " + ",".join(BINDINGS), among=BINDINGS)]
+HeaderNames = Annotated[
+    str,
+    _listing(
+        r"(?!crp[-_]|cookie$|authorization$)[a-z0-9-]{1,64}", "must be header names in lower case, such as x-session-id"
+    ),
+]
+FieldPaths = Annotated[
+    str,
+    _listing(
+        r"metadata\.[A-Za-z0-9_.-]{1,64}|user|safety_identifier|prompt_cache_key",
+        "must be of metadata.NAME, user, safety_identifier, prompt_cache_key",
+    ),
+]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 HttpUrl = Annotated[str, _matching(r"(?:https?://[^\s/]+\S*)?", "must be a URL that starts with http:// or https://")]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
+from interlock.domain.binding.rank import Rank
 from interlock.domain.breaker import FORCED_STRATEGY, BreakerState, breaker_state
 from interlock.domain.budget import OPEN_AT, Micros
 from interlock.domain.errors import Refused, forbidden, invalid, unauthenticated, unavailable
@@ -19,7 +20,9 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import unwrap
 from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
+from interlock.sidecar.admission import bindings
 from interlock.sidecar.admission.agents import CallerAgents, allowed_by, check_strategy, check_type
+from interlock.sidecar.admission.bindings import Beginning, Bindings, Bound
 from interlock.sidecar.admission.delegation import Delegations, may_begin_below
 from interlock.sidecar.admission.explanation import Explanation
 from interlock.sidecar.admission.policies import Policies, check_layers, stricter
@@ -30,6 +33,7 @@ from interlock.sidecar.admission.start_session import (
     check_residency,
     nothing_to_spend,
 )
+from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.effects import SettlementEffects
 from interlock.sidecar.settlement.leases import Leases
@@ -58,6 +62,8 @@ class Admitted:
     """The strategy that was asked for and is allowed; what the breaker forces is not in it."""
     observed: bool = False
     """Whether the answer is delivered in any case: its caller knows nothing of CRP, and such callers are only watched."""
+    bound: Bound = bindings.BY_TOKEN
+    """What bound the call to its session."""
 
     @property
     def breaker(self) -> BreakerState:
@@ -78,11 +84,18 @@ class Admission:
     effects: SettlementEffects
     leases: Leases
     explanation: Explanation
+    bindings: Bindings
 
     async def admit(
-        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        reply: ResponseHeaders,
+        deadline: Deadline,
+        binding: CallBinding = UNBOUND,
     ) -> Admitted:
-        """Return the lease of the call's window; a call without a token starts a session, its own or a sub-agent's.
+        """Return the lease of the call's window. A call without a token goes on in the session that *binding* speaks for, or
+        starts one, its own or a sub-agent's.
 
         What a call may not have is refused before anything is begun for it. What only its lease tells gives the lease back.
         """
@@ -92,12 +105,18 @@ class Admission:
         check_residency(asked.data_residency, self.settings.data_region)
         reply.set({"CRP-Compliance-Data-Residency": self.settings.data_region or None})
         grant = await self._grant(caller, agent, asked, reply, deadline)
+        beginning = Beginning()
         if grant is None:
-            opened, policy = await self._resume(caller, agent, asked, reply, deadline)
-        else:
+            request = self._opening(asked, asked.session_token or "", caller.scope)
+            opened, policy = await self._resume(request, agent, asked, reply, deadline)
+        elif grant or asked.session_token or asked.session_parent:
             opened, policy = await self._begin(Origin(caller, agent, grant), asked, reply, deadline)
+        else:
+            opened, policy, beginning = await self._root(Origin(caller, agent), asked, binding, reply, deadline)
         try:
-            return self._admitted(asked, agent, opened, policy, reply)
+            bound = bindings.bound_by(opened, binding, token=grant is None or bool(grant), beginning=beginning)
+            reply.told_binding(bound.rank.word)
+            return replace(self._admitted(asked, agent, opened, policy, reply), bound=bound)
         except BaseException:
             await self.leases.give_back(opened)
             raise
@@ -109,6 +128,50 @@ class Admission:
         if asked.session_token is None:
             return asked.grant or ""
         return await self.delegations.below(caller, agent, asked, reply, deadline) or None
+
+    async def _root(
+        self, origin: Origin, asked: RequestHeaders, binding: CallBinding, reply: ResponseHeaders, deadline: Deadline
+    ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse, Beginning]:
+        """Open a window of the session that the evidence speaks for; where it speaks for none, begin one under its names.
+
+        Another call may begin one under the same name at the same time: then both belong to it.
+        """
+        scope, beginning = origin.caller.scope, Beginning()
+        await self.bindings.require_own(binding, scope, deadline)
+        names = binding.names(without={Rank.COOKIE, Rank.RESPONSE})
+        for left in reversed(range(bindings.TRIES)):
+            if binding.speaks:
+                try:
+                    return *await self._bound(origin, asked, binding, reply, deadline), beginning
+                except Refused as refused:
+                    if refused.reason in bindings.ASK_AGAIN and left:
+                        continue
+                    beginning = await self.bindings.beginning(refused, asked, scope, deadline)
+            self.bindings.check_may_begin(binding, beginning)
+            # In the last try without names: whoever holds them cannot be gone on with, so this call gets a session of its own.
+            named = replace(origin, names=tuple(names) if left else (), continues=beginning.earlier)
+            try:
+                return *await self._begin(named, asked, reply, deadline), beginning
+            except Refused as refused:
+                if refused.reason != bindings.TAKEN or not left:
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    async def _bound(
+        self, origin: Origin, asked: RequestHeaders, binding: CallBinding, reply: ResponseHeaders, deadline: Deadline
+    ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
+        """Open the window that the evidence names."""
+        request = self._opening(asked, "", origin.caller.scope)
+        request.evidence.CopyFrom(binding.evidence())
+        try:
+            opened, policy = await self._resume(request, origin.agent, asked, reply, deadline)
+        except Refused as refused:
+            reply.cookie = binding.cookie_for(refused.metadata.get("session_id", ""))
+            raise
+        if binding.said.session_id not in {"", opened.session_id}:
+            await self.leases.give_back(opened)
+            raise bindings.foreign()
+        return opened, policy
 
     async def _begin(
         self, origin: Origin, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
@@ -128,10 +191,15 @@ class Admission:
         return opened, policy
 
     async def _resume(
-        self, caller: Caller, agent: policy_pb2.Agent, asked: RequestHeaders, reply: ResponseHeaders, deadline: Deadline
+        self,
+        request: session_pb2.OpenWindowRequest,
+        agent: policy_pb2.Agent,
+        asked: RequestHeaders,
+        reply: ResponseHeaders,
+        deadline: Deadline,
     ) -> tuple[session_pb2.OpenedWindow, policy_pb2.ResolveResponse]:
         """Open the next window, bring the session up to date and tighten its policy; a refusal gives the lease back."""
-        opened = await self._open(self._opening(asked, asked.session_token or "", caller.scope), asked, reply, deadline)
+        opened = await self._open(request, asked, reply, deadline)
         try:
             await self.effects.replay(opened.session_id, opened.untold_window_ids, deadline)
             await self.effects.settle_left_open(opened, reply, deadline)

@@ -47,6 +47,9 @@ class Explanation:
         if not tell_caller_halt(refused, reply):
             reply.set({"CRP-Safety-Retry-After": "new-session-required"})
         request = session_pb2.GetSessionRequest(token=token, scope=scope)
+        if not token:
+            request.session_id = refused.metadata.get("session_id", "")
+            request.root_session_id = refused.metadata.get("root_session_id", "")
         try:
             session = await self.peers.session.get(request)
             reply.session_id = session.session_id

@@ -18,7 +18,7 @@ from interlock.runtime.rpc.peers import Peers
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.explanation import tell_caller_halt
-from interlock.sidecar.admission.policies import Policies, check_layers
+from interlock.sidecar.admission.policies import Policies, check_layers, stricter
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
@@ -39,6 +39,10 @@ class Origin:
     grant: str = ""
     first_window: session_pb2.OpenWindowRequest | None = None
     """Opened in the same call; ``None`` where no call follows yet."""
+    names: tuple[session_pb2.BoundName, ...] = ()
+    """Names under which the session is to be found again."""
+    continues: session_pb2.Session | None = None
+    """Session whose windows are used up: the new one has its policy and what is left of its budget."""
 
 
 @dataclass(frozen=True)
@@ -83,9 +87,12 @@ class SessionStarter:
                 agent_type=origin.agent.agent_type,
             )
         check_depth(asked, 0)
-        policy = await self.policies.resolve(asked, None, origin.agent, reply, deadline)
+        earlier = origin.continues or session_pb2.Session()
+        check_residency(earlier.data_residency, self.settings.data_region)
+        policy = await self.policies.resolve(asked, earlier.policy_text or None, origin.agent, reply, deadline)
+        kept = session_pb2.Delegation(data_residency=earlier.data_residency, safety_mode=earlier.safety_mode)
         try:
-            started = await self._started(origin, asked, policy, session_pb2.Delegation(), deadline)
+            started = await self._started(origin, asked, policy, kept, deadline)
         except Refused as refused:
             tell_caller_halt(refused, reply)
             raise
@@ -174,12 +181,22 @@ class SessionStarter:
             agent=terms_of(origin.agent),
             parent_policy_hash=given.policy_hash,
             data_residency=given.data_residency or asked.data_residency or "",
-            safety_mode=asked.safety_mode or given.safety_mode,
-            ceiling_micros=asked.ceiling,
-            aware=aware(asked),
+            safety_mode=stricter(asked.safety_mode or "", given.safety_mode)
+            if origin.continues
+            else asked.safety_mode or given.safety_mode,
+            ceiling_micros=_ceiling(origin, asked),
+            aware=aware(asked) or bool(origin.continues and origin.continues.aware),
             first_window=origin.first_window,
+            names=origin.names,
+            continues_session_id=origin.continues.session_id if origin.continues else "",
         )
         return await self.peers.session.start(request, deadline)
+
+
+def _ceiling(origin: Origin, asked: RequestHeaders) -> int | None:
+    """Return the most that the new session may have left: never more than the one that it goes on from."""
+    left = [] if origin.continues is None else [origin.continues.safety_budget_micros]
+    return min([*left, *([] if asked.ceiling is None else [asked.ceiling])], default=None)
 
 
 def _set_headers(started: session_pb2.StartSessionResponse, reply: ResponseHeaders) -> None:

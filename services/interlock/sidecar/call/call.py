@@ -13,6 +13,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.domain.headers.headers import RequestHeaders
 from interlock.domain.held import CHAT
 from interlock.runtime.rpc.deadline import Deadline
+from interlock.sidecar.call.binding import UNBOUND, CallBinding
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.openai.completion import Completion
@@ -52,6 +53,9 @@ class Call:
     """Sub-query that each merged window was to answer, by its id, where that is known."""
     spent: tuple[Mapping[str, Any], ...] = ()
     """What provider calls of earlier windows of the whole were counted as; the answer's usage holds them too."""
+
+    binding: CallBinding = UNBOUND
+    """What the call says about its session."""
 
     @property
     def scope(self) -> str:

@@ -148,6 +148,8 @@ def _summed_up(results: Sequence[BatchItem], reply: ResponseHeaders) -> str:
             reply.set(result.reply.headers)
         reply.set({"CRP-Context-Strategy": BATCH})
         return token_in(reply)
+    reply.cookie = results[0].reply.cookie
+    reply.set({"CRP-Session-Binding": results[0].reply.headers.get("CRP-Session-Binding")})
     last, governed = min(reversed(ended), key=lambda one: one[1].settled.session_budget_micros)
     risk = max(one.decided.report.risk_level for _, one in ended)
     left = Micros(governed.settled.session_budget_micros)

@@ -18,6 +18,7 @@ from interlock.domain.held import CHAT, STREAM, TEXT
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import envelope
+from interlock.sidecar.call.binding import UNBOUND, BindingReader, CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import ApiKeys, Caller
 from interlock.sidecar.closing import Governed
@@ -71,6 +72,7 @@ class Front:
     sessions: Sessions
     upstream: Upstream
     releases: Releases
+    bindings: BindingReader
 
     def read_chat(self, data: bytes) -> chat.Chat:
         """Return the checked chat request in *data*. Refused before anything is begun."""
@@ -87,6 +89,7 @@ class Front:
         reply: ResponseHeaders,
         *,
         given: GroundingInput = NOTHING_GIVEN,
+        binding: CallBinding = UNBOUND,
     ) -> Call:
         """Return the call that governs a chat request. Refused before anything is begun."""
         self.upstream.require()
@@ -113,7 +116,7 @@ class Front:
         form = STREAM if asked_chat.stream and entry == "http" else CHAT
         return Call(
             entry, caller, asked, evidence, dispatch, body, model, reply, form=form,
-            include_usage=asked_chat.include_usage,
+            include_usage=asked_chat.include_usage, binding=binding,
         )  # fmt: skip
 
     async def chat(
@@ -125,16 +128,24 @@ class Front:
         reply: ResponseHeaders,
         *,
         given: GroundingInput = NOTHING_GIVEN,
+        binding: CallBinding = UNBOUND,
     ) -> Governed:
         """Govern a chat request."""
         _check_shape(asked)
-        call = self.call(entry, caller, asked, asked_chat, reply, given=given)
+        call = self.call(entry, caller, asked, asked_chat, reply, given=given, binding=binding)
         if call.asked.strategy == HIERARCHICAL and call.body:
             return await hierarchy.govern(self.guard, call, self.settings)
         return await self.guard.govern(call)
 
     async def text(
-        self, caller: Caller, asked: RequestHeaders, reply: ResponseHeaders, *, text: str, given: GroundingInput
+        self,
+        caller: Caller,
+        asked: RequestHeaders,
+        reply: ResponseHeaders,
+        *,
+        text: str,
+        given: GroundingInput,
+        binding: CallBinding = UNBOUND,
     ) -> Governed:
         """Govern a completion that the caller brings; it is charged and sealed as if it had been dispatched."""
         _check_shape(asked)
@@ -148,7 +159,18 @@ class Front:
         brought = _brought(envelope.checked_text("text", text, self.settings))
         dispatch = Dispatch("caller", "brought-by-caller", PUSH, None, None, asked.seed, 1)
         return await self.guard.govern(
-            Call("check", caller, asked, evidence, dispatch, {}, partial(_given, brought), reply, form=TEXT)
+            Call(
+                "check",
+                caller,
+                asked,
+                evidence,
+                dispatch,
+                {},
+                partial(_given, brought),
+                reply,
+                form=TEXT,
+                binding=binding,
+            )
         )
 
     async def delegate(

@@ -95,7 +95,7 @@ class _Hierarchy:
         wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer=None)
         planning = replace(
             call, asked=replace(call.asked, fan_in_policy=None), envelope=replace(call.envelope, wanted=wanted),
-            shape=HIERARCHICAL, windows=LEVELS,
+            shape=HIERARCHICAL, windows=LEVELS, binding=call.binding.unasked(),
         )  # fmt: skip
         if given:
             planning = replace(planning, body={}, dispatch=brought(call), model=partial(_as_given, numbered(given)))
@@ -130,7 +130,15 @@ class _Hierarchy:
         body = _without_tools(review_request(call.body, asking(call.body["messages"], sub_query)))
         wanted = replace(call.envelope.wanted, results=(), sub_queries=(), transfer="none")
         envelope = replace(call.envelope, query=sub_query, wanted=wanted)
-        part = replace(call, asked=asked, body=body, envelope=envelope, reply=reply, shape=HIERARCHICAL)
+        part = replace(
+            call,
+            asked=asked,
+            body=body,
+            envelope=envelope,
+            reply=reply,
+            shape=HIERARCHICAL,
+            binding=call.binding.unasked(),
+        )
         try:
             governed = await self._guard.govern(part, self._deadline)
         except Refused as refused:

@@ -28,6 +28,7 @@ from interlock.runtime import telemetry
 from interlock.runtime.http.server import operations
 from interlock.runtime.rpc.errors import internal
 from interlock.sidecar.admission.delegation import headers_of
+from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.fronts import wellknown
@@ -35,7 +36,14 @@ from interlock.sidecar.fronts.batch import BatchItem, Item, govern_batch
 from interlock.sidecar.fronts.front import DelegationRequest, Front, too_large
 from interlock.sidecar.fronts.pictures import Form, picture_form
 from interlock.sidecar.fronts.release import held_json, releasing
-from interlock.sidecar.fronts.responses import SAFE, json_response, refused_body, refused_response, status_of
+from interlock.sidecar.fronts.responses import (
+    SAFE,
+    headers_of_reply,
+    json_response,
+    refused_body,
+    refused_response,
+    status_of,
+)
 from interlock.sidecar.openai import chat, sse, strictjson
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 
@@ -124,12 +132,13 @@ async def _chat(front: Front, request: Request, reply: ResponseHeaders) -> Respo
     front.upstream.require()
     front.guard.require_room()
     given = front.read_chat(await _body(request, front.settings.max_body_bytes))
-    governed = await _while_connected(request, front.chat("http", caller, asked, given, reply))
+    binding = front.bindings.read(caller.scope, _lines(request), given, cookies=True)
+    governed = await _while_connected(request, front.chat("http", caller, asked, given, reply, binding=binding))
     answer = governed.released()
     if not given.stream:
-        return Response(answer.body, headers={**reply.headers, **SAFE}, media_type="application/json")
+        return Response(answer.body, headers=headers_of_reply(reply), media_type="application/json")
     stream = sse.encode(answer.completion, include_usage=given.include_usage)
-    return Response(stream, headers={**reply.headers, **SAFE}, media_type="text/event-stream")
+    return Response(stream, headers=headers_of_reply(reply), media_type="text/event-stream")
 
 
 async def _released(
@@ -157,7 +166,8 @@ async def _batch(front: Front, request: Request, reply: ResponseHeaders) -> Resp
     front.upstream.require()
     data = await _body(request, front.settings.max_body_bytes)
     given = strictjson.loads(data, max_depth=front.settings.max_json_depth)
-    items = [_item(front, caller, f"items[{number}]", one) for number, one in enumerate(_items(given))]
+    binding = front.bindings.read(caller.scope, _lines(request), cookies=True)
+    items = [_item(front, caller, binding, f"items[{number}]", one) for number, one in enumerate(_items(given))]
     batched = await _while_connected(request, govern_batch(front, caller, asked, items, reply))
     return json_response({"results": [_result(one) for one in batched.results]}, reply)
 
@@ -168,13 +178,13 @@ def _items(given: Any) -> list[Any]:
     return given["items"]
 
 
-def _item(front: Front, caller: Caller, place: str, given: Any) -> Item:
+def _item(front: Front, caller: Caller, binding: CallBinding, place: str, given: Any) -> Item:
     """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
     if not isinstance(given, dict) or given.keys() != {"id", "body"} or not isinstance(given["id"], str):
         raise invalid("INVALID_BATCH", "an item is an object of id, a text, and body, a chat request", param=place)
 
     def make(asked: headers.RequestHeaders, reply: ResponseHeaders) -> Call:
-        return front.call("http", caller, asked, chat.read(given["body"], front.settings), reply)
+        return front.call("http", caller, asked, chat.read(given["body"], front.settings), reply, binding=binding)
 
     return Item(given["id"], make)
 
@@ -318,9 +328,14 @@ def _read_headers(front: Front, request: Request, *, delegating: bool = False) -
     raw = request.headers.raw
     if sum(len(name) + len(value) for name, value in raw) > MAX_HEADER_BYTES:
         raise invalid("HEADER_TOO_LARGE", f"the headers exceed {MAX_HEADER_BYTES} bytes in all")
-    lines = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in raw]
+    lines = _lines(request)
     caller = front.keys.caller([value for name, value in lines if name == "authorization"])
     return caller, headers.read(lines, delegating=delegating)
+
+
+def _lines(request: Request) -> list[tuple[str, str]]:
+    """Return the header lines as they came, names in lower case."""
+    return [(name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers.raw]
 
 
 async def _body(request: Request, limit: int) -> bytes:

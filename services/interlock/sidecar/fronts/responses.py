@@ -49,8 +49,13 @@ SAFE = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 
 def json_response(value: Any, reply: ResponseHeaders | None = None, *, status: int = 200) -> Response:
     """Return *value* as JSON with what is known as headers."""
-    headers = {**(reply.headers if reply else {}), **SAFE}
+    headers = headers_of_reply(reply) if reply else SAFE
     return Response(strictjson.dumps(value), status, headers, "application/json")
+
+
+def headers_of_reply(reply: ResponseHeaders) -> dict[str, str]:
+    """Return the headers of a response to a call: what is known of it, and its session's cookie where one is to be set."""
+    return {**reply.headers, **({"set-cookie": reply.cookie} if reply.cookie else {}), **SAFE}
 
 
 def refused_response(refused: Refused, reply: ResponseHeaders) -> Response:

@@ -18,6 +18,7 @@ from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.errors import to_message
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.delegation import headers_of
+from interlock.sidecar.call.binding import CallBinding
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.call.identity import Caller
 from interlock.sidecar.closing import Governed
@@ -65,7 +66,10 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
                 return sidecar_pb2.DispatchResponse(chat_response=release.held.body, outcome=outcome)
             self._front.guard.require_room()
             chat = self._front.read_chat(request.chat_request)
-            governed = await self._front.chat("grpc", caller, asked, chat, reply, given=_given(request))
+            binding = self._front.bindings.read(caller.scope, _metadata(context), chat)
+            governed = await self._front.chat(
+                "grpc", caller, asked, chat, reply, given=_given(request), binding=binding
+            )
             answer = governed.released()
             return sidecar_pb2.DispatchResponse(chat_response=answer.body, outcome=_outcome(governed, reply))
 
@@ -76,7 +80,10 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
             if releasing(asked):
                 _, outcome = await self._released(caller, asked, reply, held.TEXT)
                 return sidecar_pb2.CheckResponse(outcome=outcome)
-            governed = await self._front.text(caller, asked, reply, text=request.text, given=_given(request))
+            binding = self._front.bindings.read(caller.scope, _metadata(context))
+            governed = await self._front.text(
+                caller, asked, reply, text=request.text, given=_given(request), binding=binding
+            )
             return sidecar_pb2.CheckResponse(outcome=_outcome(governed, reply))
 
     async def _released(
@@ -128,18 +135,20 @@ class SidecarServicer(sidecar_pb2_grpc.SidecarServiceServicer):
         async with _trailing(context) as reply:
             caller, asked = self._caller(context), _asked(request.context, context, delegating=True)
             self._front.upstream.require()
-            items = [self._item(caller, item) for item in request.items]
+            binding = self._front.bindings.read(caller.scope, _metadata(context))
+            items = [self._item(caller, binding, item) for item in request.items]
             batched = await govern_batch(self._front, caller, asked, items, reply)
             return sidecar_pb2.BatchResponse(
                 results=[_result(one) for one in batched.results], headers=reply.headers, session_token=batched.token
             )
 
-    def _item(self, caller: Caller, item: sidecar_pb2.BatchItem) -> Item:
+    def _item(self, caller: Caller, binding: CallBinding, item: sidecar_pb2.BatchItem) -> Item:
         """Return one item. Its chat request is read when its turn comes, so that a malformed one ends itself alone."""
 
         def make(asked: RequestHeaders, reply: ResponseHeaders) -> Call:
             given = GroundingInput(item.facts, item.query)
-            return self._front.call("grpc", caller, asked, self._front.read_chat(item.chat_request), reply, given=given)
+            chat = self._front.read_chat(item.chat_request)
+            return self._front.call("grpc", caller, asked, chat, reply, given=given, binding=binding)
 
         return Item(item.id, make)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from interlock.domain.errors import Refused, invalid
@@ -39,6 +39,8 @@ class Chat:
     include_usage: bool
     interlock: Mapping[str, Any]
     """The ``interlock`` object of the request, not yet checked; empty when there is none."""
+    continues: Mapping[str, str] = field(default_factory=dict)
+    """The earlier answer or conversation that the request names, by the field that names it; it is not passed on."""
 
     @property
     def messages(self) -> list[dict[str, Any]]:
@@ -63,12 +65,14 @@ def read(value: Any, settings: Settings) -> Chat:
     interlock = _object("interlock", rest.pop("interlock", None) or {})
     stream = bool(_flag("stream", rest.pop("stream", None)))
     options = _stream_options(rest.pop("stream_options", None), stream=stream)
+    continues = _continues(rest)
     for required in ("model", "messages"):
         if rest.get(required) is None:
             raise _bad(required, "is required")
     checks = {**_PARAMETERS, "n": _integers(1, settings.max_choices)}
     body = {name: _checked(checks, name, given) for name, given in rest.items() if given is not None}
-    return Chat(body, stream=stream, include_usage=bool(options.get("include_usage")), interlock=interlock)
+    included = bool(options.get("include_usage"))
+    return Chat(body, stream=stream, include_usage=included, interlock=interlock, continues=continues)
 
 
 def steered(chat: Chat, *, grounding_mode: str | None, seed: int | None) -> Mapping[str, Any]:
@@ -169,6 +173,20 @@ def _stream_options(value: Any, *, stream: bool) -> dict[str, Any]:
         raise _bad("stream_options", "is only allowed when stream is true")
     options = _only("stream_options", value, "include_usage", "include_obfuscation")
     return {name: _flag(f"stream_options.{name}", given) for name, given in options.items()}
+
+
+def _continues(rest: dict[str, Any]) -> dict[str, str]:
+    """Take out of *rest* what names an earlier answer: those ids were issued here, and the provider knows none of them."""
+    found: dict[str, str] = {}
+    for name in ("previous_response_id", "conversation"):
+        value = rest.pop(name, None)
+        if isinstance(value, dict):
+            value = _only(name, value, "id").get("id")
+        if value is not None:
+            found[name] = _label(name, value)
+    if len(found) > 1:
+        raise _bad("conversation", "must not be given together with previous_response_id")
+    return found
 
 
 def _stop(param: str, value: Any) -> Any:

@@ -75,6 +75,13 @@ def assembled(frame: Mapping[str, Any], choices: Sequence[dict[str, Any]], usage
     return Completion(strictjson.dumps(completion), completion, outputs, usage.get("total_tokens"))
 
 
+def identified(answer: Completion, answer_id: str) -> Completion:
+    """Return *answer* under an id of ours: the provider's would be text that nobody looked at, and could be anyone's (F-24)."""
+    if not answer.completion:
+        return answer
+    return assembled({**answer.completion, "id": answer_id}, answer.choices, answer.usage)
+
+
 def plain_text(choice: Mapping[str, Any]) -> str | None:
     """Return the content of a choice that is text and nothing else; ``None`` for tool calls, refusals, no text."""
     message = choice["message"]

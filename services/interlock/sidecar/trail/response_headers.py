@@ -32,6 +32,12 @@ class ResponseHeaders:
     session_id: str = ""
     window_id: str = ""
     trail_uri: str = ""
+    cookie: str = ""
+    """Value of the session cookie that the client does not have yet; empty: none is set."""
+
+    def told_binding(self, word: str) -> None:
+        """Say what bound the call. Of one that takes several windows, the first one's binding is the call's."""
+        self.set({"CRP-Session-Binding": self.headers.get("CRP-Session-Binding", word)})
 
     def set(self, values: Mapping[str, str | None]) -> None:
         """Set header values; what is absent or does not match its grammar is left out, and so is what it replaces."""

@@ -370,6 +370,7 @@ class Session(_message.Message):
     UNTOLD_WINDOW_IDS_FIELD_NUMBER: _builtins.int
     CALLER_ID_FIELD_NUMBER: _builtins.int
     CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
+    AWARE_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Id, crp_sess_ and 128 random bits."""
     root_session_id: _builtins.str
@@ -406,6 +407,8 @@ class Session(_message.Message):
     """Caller whose budget stands above it; empty: none does."""
     continues_session_id: _builtins.str
     """Session that it goes on from; empty: none."""
+    aware: _builtins.bool
+    """Whether its first call asked for protection: a policy, a mode, a delegation."""
     @_builtins.property
     def windows(self) -> _containers.RepeatedCompositeFieldContainer[Global___Window]:
         """All windows in order."""
@@ -452,10 +455,11 @@ class Session(_message.Message):
         untold_window_ids: _abc.Iterable[_builtins.str] | None = ...,
         caller_id: _builtins.str = ...,
         continues_session_id: _builtins.str = ...,
+        aware: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["agent", b"agent"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accumulate_sum", b"accumulate_sum", "agent", b"agent", "aware", b"aware", "breaker", b"breaker", "caller_id", b"caller_id", "chain_tip", b"chain_tip", "child_session_ids", b"child_session_ids", "continues_session_id", b"continues_session_id", "created_at", b"created_at", "data_residency", b"data_residency", "leaf_ids", b"leaf_ids", "loop_depth", b"loop_depth", "max_windows", b"max_windows", "parent_session_id", b"parent_session_id", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "root_session_id", b"root_session_id", "safety_budget_micros", b"safety_budget_micros", "safety_mode", b"safety_mode", "scope", b"scope", "session_id", b"session_id", "status", b"status", "untold_window_ids", b"untold_window_ids", "windows", b"windows"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
