@@ -19,7 +19,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.cli.main import app
 from interlock.sidecar.admission import admission
 from tests.support.sidecar import fronts
-from tests.support.sidecar.sidecar import a_report, reason_of, running_sidecar, token_of
+from tests.support.sidecar.sidecar import NO_COOKIES, a_report, reason_of, running_sidecar, token_of
 from tests.support.sidecar.windows import fan_out
 
 pytestmark = pytest.mark.req("ATT-9")
@@ -36,7 +36,7 @@ UNREVIEWED = {"reviewers_file": None}
 
 def agent(sidecar) -> openai.AsyncOpenAI:
     """A client that knows a base URL and a key, and tries nothing twice."""
-    http = httpx.AsyncClient(trust_env=False, timeout=30)
+    http = httpx.AsyncClient(trust_env=False, timeout=30, cookies=NO_COOKIES)
     return openai.AsyncOpenAI(base_url=f"{sidecar.http}/v1", api_key="sk-plain", max_retries=0, http_client=http)
 
 
