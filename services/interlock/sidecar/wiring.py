@@ -70,7 +70,7 @@ async def open_sidecar(
     reader = binding_reader(settings)
     admission = Admission(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
-        Bindings(peers.session, reader.sources.ranks),
+        Bindings(peers.session, recovery, reader.sources.ranks),
     )  # fmt: skip
     guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
     upstream = Upstream(settings)
