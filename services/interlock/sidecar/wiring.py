@@ -70,7 +70,7 @@ async def open_sidecar(
     reader = binding_reader(settings)
     admission = Admission(
         settings, peers, agents, policies, starter, delegations, effects, leases, Explanation(peers, effects, base_url),
-        Bindings(peers.session, reader.sources.ranks, settings.unaware_callers == "observe"),
+        Bindings(peers.session, recovery, reader.sources.ranks, settings.unaware_callers == "observe"),
     )  # fmt: skip
     guard = Guard(settings, peers, admission, leases, Closing(settings, peers, effects, leases, recovery, base_url))
     upstream = Upstream(settings)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -230,6 +231,27 @@ async def test_a_batch_and_a_plan_belong_to_the_session_of_their_name(sidecar, p
 
     assert {result["headers"]["CRP-Context-Session-Id"] for result in batch.json()["results"]} == {session(first)}
     assert [binding(batch), binding(plan)] == ["hint", "hint"]
+
+
+async def test_calls_that_begin_at_once_under_one_name_share_its_session(sidecar):
+    """One begins it; the others find it, or are told that a window is in flight. None gets a second session of that name."""
+    answers = await asyncio.gather(*(sidecar.chat(f"{n}?", headers={"x-session-id": "one"}) for n in range(5)))
+    after = await sidecar.chat(headers={"x-session-id": "one"})
+
+    assert {answer.status_code for answer in answers} <= {200, 409}
+    assert {reason_of(answer) for answer in answers if answer.status_code == 409} <= {"WINDOW_IN_FLIGHT"}
+    assert {session(answer) for answer in answers if answer.status_code == 200} == {session(after)}
+
+
+@pytest.mark.parametrize("rank", ["trace", "cookie", "body"])
+async def test_conversations_of_one_client_do_not_wait_for_each_other(sidecar, rank):
+    """While one has a window in flight, the others begin sessions of their own: none of them is refused."""
+    first = await sidecar.chat(**NAMES.get(rank, {}))
+    names = NAMES.get(rank) or {"headers": {"cookie": cookie_in(first)}}
+    answers = await asyncio.gather(*(sidecar.chat(f"{n}?", **names) for n in range(4)))
+
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert session(first) in {session(answer) for answer in answers}
 
 
 async def test_ranks_can_be_switched_off(tmp_path, upstream):

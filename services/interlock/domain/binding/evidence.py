@@ -78,7 +78,7 @@ def read(
     reading.trace(by_name)
     for field in sources.fields:
         reading.field(Rank.BODY, field, [_at(body, field)], begins=True)
-    return Names(tuple(reading.names[:MOST_NAMES]), session_id, held, tuple(reading.unusable))
+    return Names(tuple(reading.names[:MOST_NAMES]), session_id, held, tuple(dict.fromkeys(reading.unusable)))
 
 
 def response_digest(digests: Digests, response_id: str) -> str:

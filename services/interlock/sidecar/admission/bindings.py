@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from prometheus_client import Counter
 
@@ -22,6 +23,7 @@ from interlock.domain.session.session_refusals import refusal as session_refusal
 from interlock.runtime.rpc.deadline import Deadline
 from interlock.runtime.rpc.peers import SessionPeer
 from interlock.sidecar.call.binding import CallBinding
+from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail.events import INFO, WARN, event
 
 BOUND = Counter("interlock_session_bindings", "Admitted calls, by what bound them to their session.", ["rank"])
@@ -82,6 +84,7 @@ class Bindings:
     """Finds the session that a call goes on from where the one that it is bound to takes no more windows."""
 
     session: SessionPeer
+    recovery: Recovery
     ranks: frozenset[Rank]
     watches: bool = False
     """Whether callers that know nothing of CRP are only watched: a spent session stops none of them."""
@@ -126,10 +129,11 @@ class Bindings:
         watched = self.watches and not aware(asked)
         if refused.reason not in ({*USED_UP, SPENT} if watched else USED_UP) or not session_id:
             raise refused
-        request = session_pb2.GetSessionRequest(
-            session_id=session_id, root_session_id=refused.metadata.get("root_session_id", ""), scope=scope
-        )
-        earlier = await self.session.get(request, deadline)
+        root = refused.metadata.get("root_session_id", "")
+        request = session_pb2.GetSessionRequest(session_id=session_id, root_session_id=root, scope=scope)
+        look = partial(self.session.get, request, deadline)
+        # What is left of it becomes another session's budget: a store that was set back must not tell it.
+        earlier = await self.recovery.verified_against_chain(await look(), look, deadline)
         if earlier.parent_session_id:
             raise refused  # a sub-agent's session is started by its parent alone
         if earlier.safety_budget_micros > OPEN_AT:
