@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 from interlock.domain.ids import SessionId, WindowId
@@ -52,8 +53,12 @@ def records_of(value: bytes) -> tuple[bytes, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=16_384)
 def unpacked(value: bytes) -> tuple[Place, ...]:
-    """Return the places in a value of the index, the latest first; none for a value that we never write."""
+    """Return the places in a value of the index, the latest first; none for a value that we never write.
+
+    What was read once is kept: a conversation brings the same turns with each of its calls.
+    """
     return tuple([_place(record) for record in records_of(value)])
 
 

@@ -16,7 +16,7 @@ from interlock.domain.dag.dag import BRANCH, LINEAR
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.standing import Standing
+from interlock.domain.session.standing import Point, Standing
 from interlock.domain.session.state import OpenedWindow
 from interlock.session.binding.evidence import BindingEvidence
 from interlock.session.ledger import Ledger, OpenCommand
@@ -126,8 +126,21 @@ class BoundOpening:
                 raise refusal("SESSION_STATE_LOST")
             at = standing.points[window] if window else None
         asked = replace(presented, pattern=BRANCH if bound.branches else LINEAR)
-        window_id, opened = await self._ledger.open_at(standing, at, asked)
+        try:
+            window_id, opened = await self._ledger.open_at(standing, at, asked)
+        except Refused as refused:
+            raise _used_up(refused, standing, at) from None
         return BoundWindow(window_id, opened, bound)
+
+
+def _used_up(refused: Refused, standing: Standing, at: Point | None) -> Refused:
+    """Return the refusal behind a last window that is not its session's latest: a token without a pointer means the latest."""
+    if refused.reason != "CONTINUATION_MISMATCH" or at is None or at.continuation_id is not None:
+        return refused
+    limit = standing.terms.limits.max_windows
+    return (
+        refusal("MAX_WINDOWS_EXCEEDED", limit, at.number + 1) if at.number >= limit else refusal("SESSION_TERMINATED")
+    )
 
 
 def _only(places: tuple[Place, ...]) -> Place | None:
