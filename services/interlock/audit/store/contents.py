@@ -7,7 +7,7 @@ bytes: a swapped, edited or removed content is noticed, and the hash reveals not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
@@ -22,8 +22,6 @@ from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.errors import Refused, conflict, unavailable
 from interlock.runtime.keys.derivation import Keyring
 
-CONTENT_DROPPED = "CONTENT_DROPPED"
-RESPONSE_RELEASED = "RESPONSE_RELEASED"
 HELD = "HELD"
 WRAP = b"interlock-content-wrap-v1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12
@@ -121,19 +119,17 @@ class Vault:
         return key
 
     def open(
-        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
-        events: Iterable[EventRecord], held: Contents,
+        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord], held: Contents, *,
+        dropped: Collection[str], released: Collection[str],
     ) -> Iterator[audit_pb2.Content]:  # fmt: skip
         """Yield the contents of *window_ids* from a verified chain, in that order. Windows without content are left out.
 
+        *dropped* and *released* are the windows whose content was deleted, and those that were handed out after a hold.
         Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE: a content that was not compared must not count as
         compared.
         """
-        events = tuple(events)
-        require_kept(events)
         known = {window.window_id: window for window in windows}
-        dropped = {event.window_id for event in events if event.event_type == CONTENT_DROPPED}
-        released = {event.window_id for event in events if event.event_type == RESPONSE_RELEASED}
+        data_key = self._unwrapped(session_id, *held.key) if held.key and held.sealed else None
         for window_id in window_ids:
             window = known.get(window_id)
             if window is None or not window.content_hash or window_id in dropped:
@@ -141,12 +137,11 @@ class Vault:
             if window.status == HELD and window_id not in released:
                 continue  # no one was given it: an answer can neither repeat nor contradict it
             sealed = held.sealed.get(window_id)
-            if sealed is None or held.key is None:
+            if sealed is None or data_key is None:
                 raise _lost("CONTENT_MISSING", "the content of an earlier window is gone")
             if content_hash(sealed) != window.content_hash:
                 raise _lost("CONTENT_UNREADABLE", "the content of an earlier window is not the sealed one")
-            key = self._unwrapped(session_id, *held.key)
-            yield _unpacked(_unlocked(key, sealed, f"{session_id}|{window_id}"), window_id)
+            yield _unpacked(_unlocked(data_key, sealed, f"{session_id}|{window_id}"), window_id)
 
     def _wrapping(self, version: int, session_id: str) -> bytes:
         key = self.keyring.derive(version, session_id, WRAP)
@@ -165,7 +160,12 @@ class Vault:
 def require_kept(events: Iterable[EventRecord]) -> None:
     """Refuse with CONTENT_ERASED a session whose own chain records that its contents are erased."""
     if any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in events):
-        raise conflict("CONTENT_ERASED", "the contents of this session were erased, as its chain records")
+        raise erased()
+
+
+def erased() -> Refused:
+    """Return the refusal of contents that the chain itself declares erased."""
+    return conflict("CONTENT_ERASED", "the contents of this session were erased, as its chain records")
 
 
 def _unlocked(key: bytes, sealed: bytes, name: str) -> bytes:
