@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -23,11 +23,10 @@ from interlock.domain.chain.chain import (
     CONTENT_DROPPED,
     RESPONSE_RELEASED,
     WINDOW_FAILED,
-    WindowRecord,
 )
 from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
-from interlock.domain.chain.prefix import Prefix, continues, digest_of_event, digest_of_row
+from interlock.domain.chain.prefix import Link, Prefix, continues, digest_of_event, link_of
 from interlock.runtime.keys.derivation import Keyring
 
 WINDOWS_KEPT = 65_536
@@ -50,10 +49,8 @@ class Records(Protocol):
     def chain(self, session_id: str) -> Chain:
         """Return all records."""
 
-    def since(
-        self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None, window_ids: Sequence[str] = ()
-    ) -> Since:
-        """Return the records from the event of *sequence* on, and others that are named."""
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return the records from the event of *sequence* on, and the events of the range *again*."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +63,7 @@ class Verified:
     kept: bool
     """Whether nothing of it was erased or truncated."""
     failed: frozenset[str]
-    windows: tuple[WindowRecord, ...] = ()
+    links: Mapping[str, Link] = field(default_factory=dict)
     dropped: frozenset[str] = frozenset()
     released: frozenset[str] = frozenset()
 
@@ -113,7 +110,8 @@ class Prefixes:
     ) -> Verified:
         """Return what a session's chain says, or raise ``ChainBroken``. It blocks.
 
-        The window *excluding* is left out of the state. With *scrub* the next part of what was verified is read again.
+        The window *excluding* is left out of the state. With *scrub* the next part of what was verified is read again;
+        a short chain always.
         """
         known = self._find(session_id)
         if known is not None:
@@ -157,13 +155,12 @@ class Prefixes:
         return known
 
     def _since(
-        self, known: _Known, records: Records, session_id: str, *, places: tuple[int, int] | None = None,
-        window_ids: Sequence[str] = (),
-    ) -> Since | None:  # fmt: skip
+        self, known: _Known, records: Records, session_id: str, *, places: tuple[int, int] | None = None
+    ) -> Since | None:
         """Return what came since, if the prefix still stands where it ends and what came continues it."""
         prefix = known.prefix
-        again = (prefix.segments[places[0]].first, prefix.segments[places[1] - 1].last) if places else None
-        since = records.since(session_id, prefix.sequence, again=again, window_ids=window_ids)
+        again = (prefix.part(places[0]).first, prefix.part(places[1] - 1).last) if places else None
+        since = records.since(session_id, prefix.sequence, again=again)
         if since.server != known.server or not since.events or digest_of_event(since.events[0]) != prefix.anchor:
             return None
         if places and not prefix.stands(places, since.again.windows, since.again.events):
@@ -172,27 +169,15 @@ class Prefixes:
         return since if continues(prefix, since.sealed, since.events[1:], key, rows=since.windows) else None
 
     def _continued(
-        self,
-        known: _Known,
-        records: Records,
-        session_id: str,
-        excluding: str,
-        window_ids: Sequence[str],
-        *,
+        self, known: _Known, records: Records, session_id: str, excluding: str, window_ids: Sequence[str], *,
         scrub: bool,
-    ) -> Verified | None:
+    ) -> Verified | None:  # fmt: skip
         prefix = known.prefix
-        places = prefix.due(self._within) if scrub else None
-        since = self._since(known, records, session_id, places=places, window_ids=window_ids)
+        places = prefix.due(self._within, only_short=not scrub)
+        since = self._since(known, records, session_id, places=places)
         if since is None:
             return None
         prefix.add(since.sealed, since.events[1:])
-        if any(
-            prefix.links[row.window_id].row != digest_of_row(row)
-            for row in since.named
-            if row.window_id in prefix.links
-        ):
-            return None
         VERIFICATIONS.labels("continued").inc()
         wanted = frozenset(window_ids)
         return Verified(
@@ -200,7 +185,7 @@ class Prefixes:
             state=prefix.state(excluding=excluding),
             kept=True,
             failed=frozenset(prefix.failed),
-            windows=since.named,
+            links={each: prefix.links[each] for each in window_ids if each in prefix.links},
             dropped=wanted & prefix.dropped,
             released=wanted & prefix.released,
         )
@@ -255,7 +240,7 @@ def _of_chain(chain: Chain, excluding: str, window_ids: Sequence[str]) -> Verifi
         state=ChainState.from_events(chain.events, excluding=excluding),
         kept=not any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in chain.events),
         failed=_named(chain, WINDOW_FAILED),
-        windows=tuple(window for window in chain.windows if window.window_id in wanted),
+        links={window.window_id: link_of(window) for window in chain.windows if window.window_id in wanted},
         dropped=wanted & _named(chain, CONTENT_DROPPED),
         released=wanted & _named(chain, RESPONSE_RELEASED),
     )

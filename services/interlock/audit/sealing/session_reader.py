@@ -70,7 +70,7 @@ class SessionReader:
             raise erased()
         return list(
             self._sealer.vault.open(
-                session_id, window_ids, found.windows, held, dropped=found.dropped, released=found.released
+                session_id, window_ids, found.links, held, dropped=found.dropped, released=found.released
             )
         )
 

@@ -7,7 +7,7 @@ bytes: a swapped, edited or removed content is noticed, and the hash reveals not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
@@ -17,8 +17,9 @@ from google.protobuf.message import DecodeError
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.store.log import ContentKey, Contents, StoredReport, Writing
-from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
+from interlock.domain.chain.chain import EventRecord, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.chain.prefix import Link
 from interlock.domain.errors import Refused, conflict, unavailable
 from interlock.runtime.keys.derivation import Keyring
 
@@ -119,19 +120,20 @@ class Vault:
         return key
 
     def open(
-        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord], held: Contents, *,
+        self, session_id: str, window_ids: Iterable[str], links: Mapping[str, Link], held: Contents, *,
         dropped: Collection[str], released: Collection[str],
     ) -> Iterator[audit_pb2.Content]:  # fmt: skip
         """Yield the contents of *window_ids* from a verified chain, in that order. Windows without content are left out.
 
-        *dropped* and *released* are the windows whose content was deleted, and those that were handed out after a hold.
+        *links* are what the chain says of the windows; *dropped* and *released* those whose content was deleted, and those that
+        were handed out after a hold.
+
         Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE: a content that was not compared must not count as
         compared.
         """
-        known = {window.window_id: window for window in windows}
         data_key = self._unwrapped(session_id, *held.key) if held.key and held.sealed else None
         for window_id in window_ids:
-            window = known.get(window_id)
+            window = links.get(window_id)
             if window is None or not window.content_hash or window_id in dropped:
                 continue
             if window.status == HELD and window_id not in released:

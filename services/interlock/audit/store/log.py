@@ -73,8 +73,6 @@ class Since:
     """How many windows the session has."""
     again: Chain
     """The events of the range that was asked for again, and the windows that they seal."""
-    named: tuple[WindowRecord, ...]
-    """The windows that were asked for by id, without their reports."""
 
 
 ContentKey = tuple[int, bytes]
@@ -188,10 +186,8 @@ class Writing(Protocol):
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""
 
-    def since(
-        self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None, window_ids: Sequence[str] = ()
-    ) -> Since:
-        """Return a session's records from the event of *sequence* on, the events of the range *again*, and windows by id."""
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
 
     def add_events(self, events: Sequence[EventRecord]) -> None:
         """Add events; their sequences follow the head's."""
@@ -300,10 +296,8 @@ class LogReader(Protocol):
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session, with report hashes taken from the stored bytes."""
 
-    def since(
-        self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None, window_ids: Sequence[str] = ()
-    ) -> Since:
-        """Return a session's records from the event of *sequence* on, the events of the range *again*, and windows by id."""
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
 
     def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
         """Return up to *limit* events whose sequence is above *after*."""

@@ -41,12 +41,10 @@ class SqlReader(ABC):
         with self._snapshot() as connection:
             return writing.chain(connection, session_id)
 
-    def since(
-        self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None, window_ids: Sequence[str] = ()
-    ) -> Since:
-        """Return a session's records from the event of *sequence* on, the events of the range *again*, and windows by id."""
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
         with self._snapshot() as connection:
-            return writing.since(connection, session_id, sequence, again=again, window_ids=window_ids)
+            return writing.since(connection, session_id, sequence, again=again)
 
     def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
         """Return up to *limit* events whose sequence is above *after*."""

@@ -43,7 +43,6 @@ SEALED_BETWEEN = (
     " AND w.window_id = e.window_id AND w.session_id = e.session_id ORDER BY e.sequence"
 )
 WINDOW_COUNT = "SELECT COUNT(*) FROM windows WHERE session_id = ?"
-WINDOWS_BY_ID = f"SELECT {WINDOW}, NULL FROM windows AS w WHERE w.window_id IN ({{}})"
 ROOT = "SELECT window_id FROM windows WHERE session_id = ? ORDER BY window_number, window_id LIMIT 1"
 ADD_EVENT = f"INSERT INTO events ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ADD_WINDOW = (

@@ -47,15 +47,8 @@ def chain(connection: SqlConnection, session_id: str) -> Chain:
     return Chain(windows, events, connection.server)
 
 
-def since(
-    connection: SqlConnection,
-    session_id: str,
-    sequence: int,
-    *,
-    again: tuple[int, int] | None,
-    window_ids: Sequence[str],
-) -> Since:
-    """Return a session's records from the event of *sequence* on, the events of the range *again*, and windows by id."""
+def since(connection: SqlConnection, session_id: str, sequence: int, *, again: tuple[int, int] | None) -> Since:
+    """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
     events = _events(connection, session_id, sequence, LAST)
     more = any(event.event_type == WINDOW_SEALED for event in events[1:])
     return Since(
@@ -66,7 +59,6 @@ def since(
         again=Chain(_sealed(connection, session_id, *again), _events(connection, session_id, *again))
         if again
         else NOTHING,
-        named=_named(connection, session_id, window_ids),
     )
 
 
@@ -79,14 +71,6 @@ def _events(connection: SqlConnection, session_id: str, first: int, last: int) -
 
 def _sealed(connection: SqlConnection, session_id: str, first: int, last: int) -> tuple[WindowRecord, ...]:
     return tuple(map(rows.window, connection.execute(statements.SEALED_BETWEEN, (session_id, first, last))))
-
-
-def _named(connection: SqlConnection, session_id: str, window_ids: Sequence[str]) -> tuple[WindowRecord, ...]:
-    if not window_ids:
-        return ()
-    statement, ids = statements.listed(statements.WINDOWS_BY_ID, window_ids)
-    found = map(rows.window, connection.execute(statement, ids))
-    return tuple(window for window in found if window.session_id == session_id)
 
 
 def content_key(connection: SqlConnection, session_id: str) -> ContentKey | None:
@@ -137,10 +121,8 @@ class SqlWriting:
     def chain(self, session_id: str) -> Chain:
         return chain(self._connection, session_id)
 
-    def since(
-        self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None, window_ids: Sequence[str] = ()
-    ) -> Since:
-        return since(self._connection, session_id, sequence, again=again, window_ids=window_ids)
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        return since(self._connection, session_id, sequence, again=again)
 
     def add_events(self, events: Sequence[EventRecord]) -> None:
         """Add events, each after its leaf: an event without a leaf counts as written by an older version."""

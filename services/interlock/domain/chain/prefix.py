@@ -30,22 +30,28 @@ from interlock.domain.chain.chain_state import CASCADED, ChainState, cascaded_bu
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.chain.provenance import SUB_AGENT_STARTED
 
-SEGMENT_WINDOWS, SEGMENT_EVENTS = 4, 128
+SEGMENT_WINDOWS, SEGMENT_EVENTS = 2, 64
 """A segment ends where it holds that many windows or events."""
 
-LEAST_WITHIN = 2 * SEGMENT_WINDOWS
-"""The smallest number of windows within which every segment can be read again."""
+AT_LEAST = 4
+"""Parts that are read again at a time, at least: a chain of up to eight windows is read again whole."""
 
 _DIGEST_BYTES = 16
 _ENDS_CONTINUATION = frozenset({CHAIN_BROKEN, CONTENT_ERASED, TRUNCATED})
 
 
 class Link(NamedTuple):
-    """A verified window: what a child is chained to, and the digest of its row."""
+    """What later calls need of a verified window: what a child is chained to, and what its content must be."""
 
     number: int
     hmac: str
-    row: bytes
+    status: str
+    content_hash: str
+
+
+def link_of(window: WindowRecord) -> Link:
+    """Return what later calls need of a window that verifies."""
+    return Link(window.window_number, window.hmac, window.status, window.content_hash)
 
 
 class Segment(NamedTuple):
@@ -58,7 +64,7 @@ class Segment(NamedTuple):
 
 
 class Prefix:
-    """A verified chain, up to the event of ``sequence``. It takes about 500 bytes a window.
+    """A verified chain, up to the event of ``sequence``. It takes about 700 bytes a window.
 
     Not for several threads at a time.
     """
@@ -95,8 +101,8 @@ class Prefix:
                 self._end_segment()
 
     def _seal(self, window: WindowRecord) -> None:
-        self.links[window.window_id] = Link(window.window_number, window.hmac, digest_of_row(window))
-        self._open[1].update(_window_bytes(window, window.stored_report_hash))
+        self.links[window.window_id] = link_of(window)
+        self._open[1].update(_window_bytes(window))
         self._windows += 1
 
     def _note(self, event: EventRecord) -> None:
@@ -114,33 +120,40 @@ class Prefix:
         self.segments.append(Segment(self._first, self.sequence, events.digest(), windows.digest()))
         self._first, self._windows, self._open = self.sequence + 1, 0, (_hasher(), _hasher())
 
-    def due(self, within: int) -> tuple[int, int] | None:
-        """Return the segments, by place, that are to be read again now, so that each is once in every *within* windows.
+    def due(self, within: int, *, only_short: bool = False) -> tuple[int, int] | None:
+        """Return the parts, by place, that are to be read again now, so that each is once in every *within* windows.
 
-        ``None`` as long as there is none. The count allows for the windows that come during a round.
+        A short chain is read again whole every time; with *only_short* a longer one is not. The count allows for the windows
+        that come during a round.
         """
-        total = len(self.segments)
-        if not total:
+        total = len(self.segments) + (self.sequence >= self._first)
+        if not total or (only_short and total > AT_LEAST):
             return None
-        at_once = -(-(total + within // SEGMENT_WINDOWS) // (within - SEGMENT_WINDOWS - 1))
+        at_once = max(AT_LEAST, -(-(total + within // SEGMENT_WINDOWS) // (within - SEGMENT_WINDOWS - 1)))
         first = self._next if self._next < total else 0
+        if total <= at_once:
+            first = 0
         return first, min(first + at_once, total)
 
-    def stands(self, places: tuple[int, int], windows: Iterable[WindowRecord], events: Sequence[EventRecord]) -> bool:
-        """Return whether segments that were read again are what was verified; the next ones are due then.
+    def part(self, place: int) -> Segment:
+        """Return a part of the chain: a segment, or behind the last one what will become the next."""
+        if place < len(self.segments):
+            return self.segments[place]
+        events, windows = self._open
+        return Segment(self._first, self.sequence, events.digest(), windows.digest())
 
-        *windows* are in the order of their seals.
-        """
+    def stands(self, places: tuple[int, int], windows: Iterable[WindowRecord], events: Sequence[EventRecord]) -> bool:
+        """Return whether parts that were read again are what was verified; the next ones are due then."""
         rows = {window.window_id: window for window in windows}
         at = 0
-        for segment in self.segments[slice(*places)]:
-            size = segment.last - segment.first + 1
+        for part in map(self.part, range(*places)):
+            size = part.last - part.first + 1
             of_events, of_windows = _hasher(), _hasher()
             for event in events[at : at + size]:
                 of_events.update(_event_bytes(event))
                 if event.event_type == WINDOW_SEALED and (window := rows.get(event.window_id)) is not None:
-                    of_windows.update(_window_bytes(window, window.stored_report_hash))
-            if (of_events.digest(), of_windows.digest()) != (segment.events, segment.windows):
+                    of_windows.update(_window_bytes(window))
+            if (of_events.digest(), of_windows.digest()) != (part.events, part.windows):
                 return False
             at += size
         self._next = places[1]
@@ -194,11 +207,6 @@ def digest_of_event(event: EventRecord) -> bytes:
     return _digest(_event_bytes(event))
 
 
-def digest_of_row(window: WindowRecord) -> bytes:
-    """Return a digest of all that is stored of a window, without its report."""
-    return _digest(_window_bytes(window, ""))
-
-
 def _event_bytes(event: EventRecord) -> bytes:
     return repr((
         event.session_id, event.sequence, event.window_id, event.event_type, event.severity, event.timestamp,
@@ -206,12 +214,12 @@ def _event_bytes(event: EventRecord) -> bytes:
     )).encode()  # fmt: skip
 
 
-def _window_bytes(window: WindowRecord, stored_report_hash: str) -> bytes:
+def _window_bytes(window: WindowRecord) -> bytes:
     return repr((
         window.session_id, window.window_id, window.window_number, window.parent_ids, window.response_hash,
         window.report_hash, window.risk_level, window.charge_micros, window.status, window.settle_json, window.trail_id,
         window.request_hash, window.timestamp, window.key_version, window.hmac, window.content_hash,
-        window.sealed_report_hash, stored_report_hash,
+        window.sealed_report_hash, window.stored_report_hash,
     )).encode()  # fmt: skip
 
 
