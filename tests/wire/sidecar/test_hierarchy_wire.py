@@ -37,7 +37,7 @@ async def test_one_call_is_planned_answered_side_by_side_and_put_together(sideca
 
     assert (response.status_code, said(response)) == (200, "This answers it. All?")
     assert response.headers["crp-context-strategy"] == "hierarchical"
-    assert response.headers["crp-context-window"] == "3/5"
+    assert response.headers["crp-context-window"] == "3/200"
     assert await shape(sidecar, response) == [
         (1, "LINEAR", "COMPLETED"), (2, "FAN_OUT", "COMPLETED"), (2, "FAN_OUT", "COMPLETED"), (3, "FAN_IN", "COMPLETED"),
     ]  # fmt: skip
@@ -219,5 +219,5 @@ async def test_an_agent_needs_every_part_of_what_it_asks_for(tmp_path, running, 
     assert (refused.status_code, reason_of(refused), calls) == (403, "STRATEGY_NOT_ALLOWED", 0)
     assert refused.json()["metadata"]["attempted"] == "fan-out"
     assert (wished.status_code, wished.headers["crp-context-strategy"]) == (200, "reflexive")
-    assert wished.headers["crp-context-window"] == "1/5"
-    assert (allowed.status_code, allowed.headers["crp-context-window"]) == (200, "3/5")
+    assert wished.headers["crp-context-window"] == "1/200"
+    assert (allowed.status_code, allowed.headers["crp-context-window"]) == (200, "3/200")
