@@ -154,18 +154,21 @@ async def test_a_plan_is_cut_to_what_may_fan_out(tmp_path, running, provider):
 
 
 @pytest.mark.req("AGT-3", "DAG-10")
-async def test_a_session_without_three_windows_left_refuses_before_anything_is_dispatched(sidecar, provider):
+async def test_a_session_without_three_windows_left_refuses_before_anything_is_dispatched(
+    tmp_path, running, provider, dpe
+):
     """By the limit and the number that it would come to; the window is not used up."""
-    one = await sidecar.chat("1?")
-    two = await sidecar.chat("2?", token=token_of(one), headers=onward(one))
-    three = await sidecar.chat("3?", token=token_of(two), headers=onward(two))
-    provider.received.clear()
-    refused = await ask(sidecar, token=token_of(three))
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe, max_windows=5) as sidecar:
+        one = await sidecar.chat("1?")
+        two = await sidecar.chat("2?", token=token_of(one), headers=onward(one))
+        three = await sidecar.chat("3?", token=token_of(two), headers=onward(two))
+        provider.received.clear()
+        refused = await ask(sidecar, token=token_of(three))
 
-    assert (refused.status_code, reason_of(refused)) == (403, "MAX_WINDOWS_EXCEEDED")
-    told_limit = {name: refused.json()["metadata"][name] for name in ("limit", "attempted")}
-    assert (told_limit, provider.received) == ({"limit": "5", "attempted": "6"}, [])
-    assert (await sidecar.chat("4?", token=token_of(three), headers=onward(three))).status_code == 200
+        assert (refused.status_code, reason_of(refused)) == (403, "MAX_WINDOWS_EXCEEDED")
+        told_limit = {name: refused.json()["metadata"][name] for name in ("limit", "attempted")}
+        assert (told_limit, provider.received) == ({"limit": "5", "attempted": "6"}, [])
+        assert (await sidecar.chat("4?", token=token_of(three), headers=onward(three))).status_code == 200
 
 
 async def test_a_task_that_the_caller_took_apart_is_not_planned_again(sidecar, provider):
