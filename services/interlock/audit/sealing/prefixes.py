@@ -29,8 +29,8 @@ from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.chain.prefix import Link, Prefix, continues, digest_of_event, link_of
 from interlock.runtime.keys.derivation import Keyring
 
-WINDOWS_KEPT = 65_536
-"""Windows that the prefixes of a process hold together, about 30 MiB. A session counts as ``SESSION_WEIGHT`` more."""
+WINDOWS_KEPT = 32_768
+"""Windows that the prefixes of a process hold together, about 35 MiB. A session counts as ``SESSION_WEIGHT`` more."""
 SESSION_WEIGHT = 8
 IDLE_S = 600.0
 """After this long without use a chain is verified whole again, seconds."""

@@ -35,7 +35,7 @@ class SessionWriter:
         self._require_anchored, self._admit = require_anchored, admit
 
     async def append(self, request: audit_pb2.AppendRequest) -> audit_pb2.AppendResponse:
-        """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
+        """Verify the session's chain as far as it is new here, then seal the window in one durable commit."""
         self._require_anchored()
         with APPEND_SECONDS.time():
             async with self._chains.reporting(request.session_id):

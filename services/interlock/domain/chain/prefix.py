@@ -64,7 +64,7 @@ class Segment(NamedTuple):
 
 
 class Prefix:
-    """A verified chain, up to the event of ``sequence``. It takes about 700 bytes a window.
+    """A verified chain, up to the event of ``sequence``. It takes about 1.1 kB a window.
 
     Not for several threads at a time.
     """
