@@ -255,7 +255,7 @@ class Settings(BaseSettings):
     """Earlier answers of a session that one analysis compares with, bytes together; more are refused."""
     max_prior_windows: int = Field(default=256, ge=1, le=10_000)
     """Earlier windows that one analysis compares with; more are refused."""
-    compared_windows: int = Field(default=16, ge=1, le=64)
+    compared_windows: int = Field(default=8, ge=1, le=64)
     """Latest windows on the path that an answer is compared with; the cost of a call does not grow with the others."""
     context_tokens: int = Field(default=16_384, ge=256, le=10_000_000)
     """Tokens of context that a window may be given from earlier ones where its request names no token_budget; three
