@@ -14,7 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "memory", "faults")
+BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "length", "memory", "faults")
 
 
 def run(name: str) -> dict[str, dict[str, object]]:

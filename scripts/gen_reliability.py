@@ -57,6 +57,28 @@ monotone, **AR n** recovers automatically within n seconds, **DG** degraded and 
 to the first answer that was requested after it. It includes the start of a killed process. It was measured on a machine with two
 cores that did other work too. The suite does not cover an Envoy in front, several machines, or a power loss below the file system.
 
+## How often a chain is verified
+
+No answer is released on a chain that does not verify. What an audit process has verified it does not verify anew with every call; the
+cost of a call would grow with the conversation.
+
+| when | what is verified |
+| --- | --- |
+| a session is new to the process: its first call here, a start, a failover, more sessions than are kept, ten minutes without a call | the whole chain, with its reports |
+| another database file or server, another start of the server, another set of master keys, a log that lost its end | the whole chain |
+| every window that is sealed, and every other look at the chain | the event that was verified last, all events and windows since, the number of windows |
+| every window that is sealed | besides, the next part of what was verified: its bytes must be the ones that were verified. A chain of up to eight windows is read again whole |
+| the text of an earlier answer is read | its bytes, by the hash in its verified seal |
+| `interlock audit verify`, `fsck`, a verification of a tree, a rebuild of a session, a decision on a held answer, erasure | the whole chain |
+
+So whoever changes an old entry of a session in use, in the database and behind the service's back, ends that session: after at most
+`audit_reread_windows` of its windows (32), at once where the entry is among the first eight windows or is read, and at once in every other
+process. The answer is `409 CHAIN_BROKEN`, and no call goes on from there. A session that nobody continues is looked at when it is, or by
+`verify`. The Merkle log over all sessions and its anchor do not depend on this.
+
+A process keeps 32,768 windows of verified chains (about 35 MiB); the sessions not used for longest make room.
+`interlock_audit_chain_verifications` counts how often a chain was verified whole and how often continued.
+
 """
 
 

@@ -140,3 +140,52 @@ def test_a_closed_log_opens_again(log):
     log.commit([adding(an_event(2))])
 
     assert len(log.chain(session_id()).events) == 2
+
+
+def sealed(sequence: int, number: int):
+    return an_event(sequence, event_type="WINDOW_SEALED", window_id=window_id(number))
+
+
+@pytest.mark.req("ATT-4")
+def test_what_came_since_an_event_is_read_alone(log):
+    """The event itself, those behind it, the windows that they seal, and how many windows there are; not another session's."""
+    first = [a_window(1), an_event(1), sealed(2, 1)]
+    later = [a_window(2), an_event(3, window_id=""), sealed(4, 2)]
+    log.commit([adding(*first, *later, a_window(1, 2), an_event(1, 2))])
+
+    since = log.since(session_id(), 2)
+    with_more = log.since(session_id(), 4, again=(1, 3))
+
+    assert (since.events, since.sealed, since.windows) == ((sealed(2, 1), later[1], sealed(4, 2)), (a_window(2),), 2)
+    assert (since.again.events, since.again.windows) == ((), ())
+    assert (with_more.events, with_more.sealed) == ((sealed(4, 2),), ())
+    assert (with_more.again.events, with_more.again.windows) == ((first[1], sealed(2, 1), later[1]), (a_window(1),))
+    assert log.since(session_id(), 9).events == ()
+
+
+@pytest.mark.req("ATT-4")
+def test_every_reading_says_what_serves_the_database(log):
+    """A transaction and a reader are served by the same, and a chain names it too."""
+    log.commit([adding(an_event(1))])
+    [inside] = log.commit([lambda writing: writing.since(session_id(), 1)])
+
+    assert inside.value.events == (an_event(1),)
+    assert inside.value.server == log.since(session_id(), 1).server == log.chain(session_id()).server != ""
+
+
+@pytest.mark.req("ATT-4")
+def test_contents_are_read_by_window(log):
+    """Those that are named, and no other session's."""
+
+    def keep(writing):
+        for session in (1, 2):
+            writing.add_window(a_window(1, session), REPORT)
+            writing.add_window(a_window(2, session), REPORT)
+            for number in (1, 2):
+                writing.add_content(session_id(session), window_id(number, session), b"x%d" % number)
+
+    log.commit([keep])
+
+    named = [window_id(2), window_id(2, 2), window_id(9)]
+    assert dict(log.contents(session_id(), named).sealed) == {window_id(2): b"x2"}
+    assert dict(log.contents(session_id(), ()).sealed) == {}

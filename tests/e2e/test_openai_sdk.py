@@ -65,7 +65,7 @@ def test_a_session_by_extra_headers(client):
         model="m", messages=QUESTION, extra_headers={"CRP-Session-Token": token}
     )
 
-    assert second.headers["crp-context-window"] == "2/5"
+    assert second.headers["crp-context-window"] == "2/200"
     assert second.headers["crp-context-session-id"] == first.headers["crp-context-session-id"]
 
 

@@ -152,7 +152,7 @@ def test_what_was_left_out_is_continued(front, script):
     assert "Now address:" in script.system("continue")
     assert len(fields_of(events, "COMPLETENESS_CONTINUATION")) == 1
     assert len(fields_of(events, "WINDOW_SEALED")) == 1
-    assert raw.headers["crp-context-window"] == "1/5"
+    assert raw.headers["crp-context-window"] == "1/200"
     assert raw.headers["crp-quality-completeness"].startswith("COMPLETE")
 
 
@@ -227,7 +227,7 @@ def test_a_kill_between_rounds_leaves_nothing_charged_or_sealed(tmp_path, script
 
     assert reached
     assert kinds.count("WINDOW_SEALED") == 1
-    assert after.headers["crp-context-window"] == "2/5"
+    assert after.headers["crp-context-window"] == "2/200"
     assert after.headers["crp-agent-safety-budget"] == "1.00"
 
 

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interlock.audit import requests
+from interlock.audit.sealing.prefixes import Prefixes
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine
 from interlock.domain.chain.chain import Integrity
@@ -35,7 +36,7 @@ def graphs(draw):
 
 def sealed(shape):
     """Seal what may be sealed of *shape*; return the chain and how many windows it refused as overtaken."""
-    sealer = Sealer(KEYRING, Ticking(), os.urandom)
+    sealer, prefixes = Sealer(KEYRING, Ticking(), os.urandom), Prefixes(KEYRING)
     with temporary_log() as log:
         rows: dict[int, object] = {}
         refused = 0
@@ -55,7 +56,9 @@ def sealed(shape):
                 events=[],
             )
             draft = requests.draft(asked)
-            [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=log.chain(session_id()).head)])
+            found = prefixes.verified(log, session_id())
+            recheck = partial(prefixes.recheck, session_id=session_id())
+            [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=found, recheck=recheck)])
             if outcome.error is None:
                 rows[position] = outcome.value.window
             else:

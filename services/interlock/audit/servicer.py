@@ -14,6 +14,7 @@ from interlock.audit.merkle.proofs import LogProofs
 from interlock.audit.requests import Note
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.prefixes import WITHIN, Prefixes
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.session_reader import SessionReader
@@ -33,13 +34,17 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
 
     def __init__(
         self, audit_log: AuditLog, appender: Appender, sealer: Sealer, *,
-        notary: Notary | None = None, streaming: Streaming | None = None,
+        notary: Notary | None = None, streaming: Streaming | None = None, reread_within: int = WITHIN,
     ) -> None:  # fmt: skip
-        """Without a *notary* there are no checkpoints and nothing is fenced; without *streaming* there are no sinks."""
+        """Without a *notary* there are no checkpoints and nothing is fenced; without *streaming* there are no sinks.
+
+        *reread_within*: in how many of its windows every stored record of a session is read again.
+        """
         super().__init__()
         self.notary, self._streaming, self._appender = notary, streaming, appender
         self.readers = Readers(appender)
-        chains = VerifiedChains(audit_log, self.readers, appender, sealer)
+        prefixes = Prefixes(sealer.keyring, within=reread_within, rests_on=self._generation)
+        chains = VerifiedChains(audit_log, self.readers, appender, sealer, prefixes)
         self._reader = SessionReader(audit_log, self.readers, chains, sealer)
         self._writer = SessionWriter(
             appender, sealer, chains, self.readers, require_anchored=self._require_anchored, admit=self._admit
@@ -57,6 +62,11 @@ class AuditServicer(audit_pb2_grpc.AuditServiceServicer):
         """Finish the reads and writes under way, then close the log."""
         await self.readers.close()
         await self._appender.close()
+
+    def _generation(self) -> object:
+        """Return what a log that lost its end, or was accepted without it, changes."""
+        fence = self.notary.fence if self.notary is not None else None
+        return (fence.generation, fence.lost) if fence is not None else None
 
     def _require_anchored(self) -> None:
         """Refuse with AUDIT_ANCHOR_LAG to let an answer out while too much of the log is not anchored."""

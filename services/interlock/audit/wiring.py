@@ -48,7 +48,9 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     notary = Notary(settings, audit_log, appender, key, fence, clock)
     await notary.open()
     streaming = open_streaming(settings, audit_log, appender, sealer)
-    servicer = AuditServicer(audit_log, appender, sealer, notary=notary, streaming=streaming)
+    servicer = AuditServicer(
+        audit_log, appender, sealer, notary=notary, streaming=streaming, reread_within=settings.audit_reread_windows
+    )
     streaming.start()
     retention = Retention(settings, audit_log, appender, sealer, clock)
     retention.start()

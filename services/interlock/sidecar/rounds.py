@@ -88,7 +88,8 @@ class Rounds:
         """
         strategy = self._initial()
         make, first = partial(self._ask, strategy), synthesis.comes_first(self._call, self._admitted.opened)
-        reading = asyncio.ensure_future(synthesis.read(self._peers, self._run, self._admitted))
+        latest = self._settings.compared_windows
+        reading = asyncio.ensure_future(synthesis.read(self._peers, self._run, self._admitted, latest=latest))
         try:
             if first:
                 await self._prepare(make, await reading)

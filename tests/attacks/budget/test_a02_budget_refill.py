@@ -105,7 +105,7 @@ async def test_a02_a_lost_session_is_rebuilt_at_the_budget_that_it_had(sidecar, 
     assert third.status_code == 200, third.text
     assert third.headers["crp-agent-safety-budget"] == "0.70"
     assert await budget(sidecar, third) == 700_000
-    assert third.headers["crp-context-window"] == "3/5"
+    assert third.headers["crp-context-window"] == "3/200"
     assert (again.status_code, reason_of(again)) == (409, "TOKEN_REPLAYED")
 
 

@@ -52,5 +52,5 @@ def test_a_session_is_erased_whole_or_not_at_all(place, point, verdict):
     with contextlib.closing(a_log(place)) as log:
         assert verify_message(log, session_id()) == (verdict, [])
         gone = verdict == "TRUNCATED"
-        assert (log.contents(session_id()).key is None) == gone
+        assert (log.contents(session_id(), ()).key is None) == gone
         assert (log.report(window_id=window_id(1)).body == b"") == gone

@@ -18,6 +18,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.audit import requests
 from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.prefixes import Prefixes
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import examine, key_of
 from interlock.audit.servicer import AuditServicer
@@ -169,13 +170,15 @@ def build(
 
     With *claims* each window's report has that many more claims than the one before.
     """
-    sealer, tips = Sealer(keyring, Ticking(), os.urandom), [""]
+    sealer, prefixes, tips = Sealer(keyring, Ticking(), os.urandom), Prefixes(keyring), [""]
+    log.commit([])  # makes the file
     for number in range(1, windows + 1):
         events = [event("DISPATCH_COMPLETED", f'{{"n":{n},"window":{number}}}') for n in range(notes)]
         asked = window(number, tips[-1], session=session, events=events, report=report(2 + claims * number))
         draft = requests.draft(asked)
-        head = log.chain(draft.session_id).head if number > 1 else (0, "")
-        [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=head)])
+        found = prefixes.verified(log, draft.session_id)
+        recheck = partial(prefixes.recheck, session_id=draft.session_id)
+        [outcome] = log.commit([partial(sealer.seal, draft=draft, verified=found, recheck=recheck)])
         assert outcome.error is None, outcome.error
         tips.append(outcome.value.window.hmac)
     return tips[1:]

@@ -11,6 +11,7 @@ import pytest_asyncio
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.store.log_sql import SqliteLog
+from interlock.domain.chain.prefix import link_of
 from interlock.runtime.keys.derivation import Keyring
 from tests.support.audit.audit import Attacker, Service, serving, session_id, window, window_id
 from tests.support.audit.old_log import OldLog
@@ -177,10 +178,11 @@ async def test_another_master_key_opens_nothing(database):
     async with serving(a_log(database)) as service:
         await service.seal(1, content=SAID)
     async with serving(a_log(database), keyring=Keyring({1: bytes(32 * [9])})) as service:
-        held = service.log.contents(session_id())
-        chain = service.log.chain(session_id())
+        held = service.log.contents(session_id(), [window_id(1)])
+        [window_] = service.log.chain(session_id()).windows
+        links = {window_id(1): link_of(window_)}
         with pytest.raises(Exception, match="decrypted"):
-            list(service.sealer.vault.open(session_id(), [window_id(1)], chain.windows, chain.events, held))
+            list(service.sealer.vault.open(session_id(), links, links, held, dropped=(), released=()))
 
 
 async def test_a_log_of_the_first_schema_goes_on(database, tmp_path):

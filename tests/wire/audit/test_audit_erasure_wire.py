@@ -41,6 +41,7 @@ pytestmark = pytest.mark.req("AUD-5")
 SAID = "The contract ends on 12 March."
 APPROVED = {"approval_id": "crp_appr_" + "1" * 32, "reviewer_id": "reviewer@company.com"}
 DAY = 86_400_000_000
+BOTH = [window_id(1), window_id(2)]
 
 
 def a_log(path: Path) -> AuditLog:
@@ -162,7 +163,7 @@ async def test_an_erased_session_verifies_as_truncated_and_says_who_and_why(serv
         "CONTENT_ERASED",
         {"reason": "ERASURE_REQUEST", "contents": 2, "reports": 2, "head": head, **APPROVED},
     )
-    assert (log.contents(session_id()).key, dict(log.contents(session_id()).sealed)) == (None, {})
+    assert (log.contents(session_id(), ()).key, dict(log.contents(session_id(), BOTH).sealed)) == (None, {})
 
 
 async def test_what_was_erased_is_refused_by_its_name(service):
@@ -186,7 +187,7 @@ async def test_what_was_erased_is_in_none_of_the_files_any_more(database, how):
     """Neither the wrapped key nor the encrypted bytes: not in a freed page, and not in the write-ahead log."""
     async with serving(a_log(database)) as service:
         await service.seal(2, content=SAID)
-        held = service.log.contents(session_id())
+        held = service.log.contents(session_id(), BOTH)
         gone = [held.key[1], *held.sealed.values(), service.log.report(window_id=window_id(1)).body[-64:]]
         files = lambda: b"".join(path.read_bytes() for path in database.parent.iterdir())  # noqa: E731 - read again and again
         before = [secret in files() for secret in gone]

@@ -37,7 +37,7 @@ async def test_one_call_is_planned_answered_side_by_side_and_put_together(sideca
 
     assert (response.status_code, said(response)) == (200, "This answers it. All?")
     assert response.headers["crp-context-strategy"] == "hierarchical"
-    assert response.headers["crp-context-window"] == "3/5"
+    assert response.headers["crp-context-window"] == "3/200"
     assert await shape(sidecar, response) == [
         (1, "LINEAR", "COMPLETED"), (2, "FAN_OUT", "COMPLETED"), (2, "FAN_OUT", "COMPLETED"), (3, "FAN_IN", "COMPLETED"),
     ]  # fmt: skip
@@ -154,18 +154,21 @@ async def test_a_plan_is_cut_to_what_may_fan_out(tmp_path, running, provider):
 
 
 @pytest.mark.req("AGT-3", "DAG-10")
-async def test_a_session_without_three_windows_left_refuses_before_anything_is_dispatched(sidecar, provider):
+async def test_a_session_without_three_windows_left_refuses_before_anything_is_dispatched(
+    tmp_path, running, provider, dpe
+):
     """By the limit and the number that it would come to; the window is not used up."""
-    one = await sidecar.chat("1?")
-    two = await sidecar.chat("2?", token=token_of(one), headers=onward(one))
-    three = await sidecar.chat("3?", token=token_of(two), headers=onward(two))
-    provider.received.clear()
-    refused = await ask(sidecar, token=token_of(three))
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe, max_windows=5) as sidecar:
+        one = await sidecar.chat("1?")
+        two = await sidecar.chat("2?", token=token_of(one), headers=onward(one))
+        three = await sidecar.chat("3?", token=token_of(two), headers=onward(two))
+        provider.received.clear()
+        refused = await ask(sidecar, token=token_of(three))
 
-    assert (refused.status_code, reason_of(refused)) == (403, "MAX_WINDOWS_EXCEEDED")
-    told_limit = {name: refused.json()["metadata"][name] for name in ("limit", "attempted")}
-    assert (told_limit, provider.received) == ({"limit": "5", "attempted": "6"}, [])
-    assert (await sidecar.chat("4?", token=token_of(three), headers=onward(three))).status_code == 200
+        assert (refused.status_code, reason_of(refused)) == (403, "MAX_WINDOWS_EXCEEDED")
+        told_limit = {name: refused.json()["metadata"][name] for name in ("limit", "attempted")}
+        assert (told_limit, provider.received) == ({"limit": "5", "attempted": "6"}, [])
+        assert (await sidecar.chat("4?", token=token_of(three), headers=onward(three))).status_code == 200
 
 
 async def test_a_task_that_the_caller_took_apart_is_not_planned_again(sidecar, provider):
@@ -219,5 +222,5 @@ async def test_an_agent_needs_every_part_of_what_it_asks_for(tmp_path, running, 
     assert (refused.status_code, reason_of(refused), calls) == (403, "STRATEGY_NOT_ALLOWED", 0)
     assert refused.json()["metadata"]["attempted"] == "fan-out"
     assert (wished.status_code, wished.headers["crp-context-strategy"]) == (200, "reflexive")
-    assert wished.headers["crp-context-window"] == "1/5"
-    assert (allowed.status_code, allowed.headers["crp-context-window"]) == (200, "3/5")
+    assert wished.headers["crp-context-window"] == "1/200"
+    assert (allowed.status_code, allowed.headers["crp-context-window"]) == (200, "3/200")

@@ -186,7 +186,7 @@ async def test_a_full_audit_log_releases_nothing(tmp_path, upstream):
 
     assert (refused.status_code, reason_of(refused)) == (503, "AUDIT_STORE_FULL")
     assert "fine" not in refused.text
-    assert (again.status_code, again.headers["crp-context-window"]) == (200, "2/5")
+    assert (again.status_code, again.headers["crp-context-window"]) == (200, "2/200")
 
 
 @pytest.mark.req("SVC-9")
@@ -247,7 +247,7 @@ async def test_a_sealed_window_is_settled_by_the_next_call(tmp_path, upstream, p
     assert (late.status_code, reason_of(late)) == (409, "WINDOW_ALREADY_SETTLED")
     assert late.headers["crp-agent-safety-budget"] == "0.65"
     assert [one.text for one in sidecar.dpe.asked[-1].prior] == ["The answer is fine."]  # nobody was told the other
-    assert (after.headers["crp-context-window"], after.headers["crp-agent-safety-budget"]) == ("3/5", "0.30")
+    assert (after.headers["crp-context-window"], after.headers["crp-agent-safety-budget"]) == ("3/200", "0.30")
 
 
 @pytest.mark.req("BUD-11", "BRK-3")

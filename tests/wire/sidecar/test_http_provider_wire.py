@@ -59,7 +59,7 @@ async def test_a_provider_that_fails_costs_nothing(shared_sidecar, provider, fau
     assert (refused.status_code, reason_of(refused)) == (status, reason)
     assert refused.headers["crp-context-session-id"] == first.headers["crp-context-session-id"]
     assert (again.status_code, again.headers["crp-agent-safety-budget"]) == (200, "1.00")
-    assert again.headers["crp-context-window"] == "2/5"
+    assert again.headers["crp-context-window"] == "2/200"
     assert [event["error_code"] for event in failed] == [reason]
 
 

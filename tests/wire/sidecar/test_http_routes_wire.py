@@ -106,7 +106,7 @@ async def test_the_gateway_describes_itself(sidecar):
 
     assert (described["crp_version"], described["conformance_level"]) == ("3.0.0", "basic")
     assert described["endpoints"]["inference"] == sidecar.http + "/v1"
-    assert (described["max_loop_depth"], described["max_fan_out"], described["max_dag_nodes"]) == (5, 10, 50)
+    assert (described["max_loop_depth"], described["max_fan_out"], described["max_dag_nodes"]) == (5, 10, 800)
     assert "/v1/*" in {row["path"] for row in described["scanning"]}
 
 

@@ -32,7 +32,7 @@ async def test_tv_001_a_governed_call_has_the_basic_headers(sidecar):
     assert headers["crp-set-session"].startswith("token=")
     assert headers["crp-context-protocol-version"] == "3.0.0"
     assert headers["crp-agent-safety-budget"] == "1.00"
-    assert headers["crp-context-window"] == "1/5"
+    assert headers["crp-context-window"] == "1/200"
 
 
 @pytest.mark.req("HDR-5")
@@ -93,7 +93,7 @@ async def test_a_session_goes_on_and_pays_for_each_answer(sidecar, provider):
     third = await sidecar.chat(token=token_of(second))
 
     assert [r.headers["crp-agent-safety-budget"] for r in (first, second, third)] == ["1.00", "0.95", "0.80"]
-    assert [r.headers["crp-context-window"] for r in (first, second, third)] == ["1/5", "2/5", "3/5"]
+    assert [r.headers["crp-context-window"] for r in (first, second, third)] == ["1/200", "2/200", "3/200"]
     assert third.headers["crp-provenance-chain-integrity"] == "VALID"
     assert third.headers["crp-provenance-window-lineage"].count(" -> ") == 2
     assert third.headers["crp-set-session"].endswith("Window=3; QualityHistory=A,A,A")

@@ -52,7 +52,7 @@ async def test_a_window_that_was_sealed_and_not_settled_is_settled_by_the_rebuil
 
     assert (died.status_code, retried.status_code) == (503, 409), retried.text
     assert reason_of(retried) == "WINDOW_ALREADY_SETTLED"
-    assert (onwards.status_code, onwards.headers["crp-context-window"]) == (200, "3/5"), onwards.text
+    assert (onwards.status_code, onwards.headers["crp-context-window"]) == (200, "3/200"), onwards.text
     assert await budget(sidecar, onwards) == 850_000
 
 

@@ -248,7 +248,7 @@ async def test_what_was_left_open_is_continued_in_the_same_window(sidecar, scrip
     assert told_to.index("The second topic is new.") < told_to.index("The first topic is old.")
     assert body["messages"][-2] == {"role": "assistant", "content": "The first topic is PARTIAL."}
     assert judge.texts[-1] == said(response)
-    assert response.headers["crp-context-window"] == "1/5"
+    assert response.headers["crp-context-window"] == "1/200"
     assert response.headers["crp-quality-completeness"] == "COMPLETE; sub-queries=1/1"
     assert len(fields_of(events, "WINDOW_SEALED")) == 1
     continued = fields_of(events, "COMPLETENESS_CONTINUATION")[0]

@@ -170,7 +170,7 @@ class HeldResponses:
 
     def _opened(self, row: HeldRow) -> bytes:
         """Return the bytes of a held response. A session erased in the meantime has no key left."""
-        key = self._log.contents(row.session_id).key
+        key = self._log.contents(row.session_id, ()).key
         if key is None:
             raise rule.unknown()
         return self._sealer.vault.open_held(row.session_id, row.window_id, row.sealed, key)

@@ -12,10 +12,9 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.audit.requests import Note
 from interlock.audit.sealing.seal import Head, Sealed, Sealer
 from interlock.audit.sealing.verify import require_valid_chain
-from interlock.audit.store.contents import CONTENT_DROPPED
 from interlock.audit.store.log import Decided, HandedOut, HeldRow, Writing
 from interlock.domain import approval, held
-from interlock.domain.chain.chain import WindowRecord, canonical_json, content_hash
+from interlock.domain.chain.chain import CONTENT_DROPPED, WindowRecord, canonical_json, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED
 from interlock.domain.errors import Refused, conflict, forbidden, not_found, unauthenticated, unavailable
 from interlock.domain.signed import encoded
@@ -124,7 +123,9 @@ def release(sealer: Sealer, writing: Writing, *, claim: ReleaseClaim, verified: 
     )  # fmt: skip
     if not repeated:
         writing.add_handout(row.window_id, iso8601(now_us))
-    return Released(writing.held(row.window_id) or row, plain, sealer.sealed(writing, window, duplicate=True), repeated)
+    kept = not writing.holds(row.session_id, CONTENT_ERASED)
+    sealed = sealer.sealed(writing, window, duplicate=True, kept=kept)
+    return Released(writing.held(row.window_id) or row, plain, sealed, repeated)
 
 
 def expire(sealer: Sealer, writing: Writing, *, window_id: str) -> bool:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from functools import partial
 
 import structlog
 from prometheus_client import Counter
 
 from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.prefixes import Prefixes, Verified
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
@@ -24,14 +25,26 @@ CHAIN_BROKEN_TOTAL = Counter("interlock_audit_chain_broken", "Times that a sessi
 class VerifiedChains:
     """Reads chains and verifies them; reports the ones that are broken."""
 
-    def __init__(self, audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer) -> None:
+    def __init__(
+        self, audit_log: AuditLog, readers: Readers, appender: Appender, sealer: Sealer, prefixes: Prefixes
+    ) -> None:
         self._log, self._readers, self._appender, self._sealer = audit_log, readers, appender, sealer
+        self.prefixes = prefixes
 
     def load(self, session_id: str) -> Chain:
         """Return a session's chain. Raises ``ChainBroken``. It blocks: call it in a reader thread."""
         chain = self._log.chain(session_id)
         require_valid_chain(chain, session_id, self._sealer.keyring)
         return chain
+
+    def verified(
+        self, session_id: str, *, excluding: str = "", window_ids: Sequence[str] = (), scrub: bool = False
+    ) -> Verified:
+        """Return what a session's chain says, verified as far as it is new to this process. Raises ``ChainBroken``.
+
+        It blocks: call it in a reader thread. The other names are those of ``Prefixes.verified``.
+        """
+        return self.prefixes.verified(self._log, session_id, excluding=excluding, window_ids=window_ids, scrub=scrub)
 
     async def read(self, session_id: str) -> Chain:
         """Return a session's chain, read in a reader thread. A broken one is reported and raised as ``ChainBroken``."""

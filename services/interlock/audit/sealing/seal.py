@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.requests import Draft, Hold, Note
-from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
-from interlock.audit.store.contents import CONTENT_DROPPED, HELD, Vault
+from interlock.audit.sealing.prefixes import Verified
+from interlock.audit.sealing.verify import ChainBroken
+from interlock.audit.store.contents import HELD, Vault
 from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.chain.chain import (
     CHAIN_BROKEN,
-    WINDOW_FAILED,
+    CONTENT_DROPPED,
     WINDOW_SEALED,
     EventRecord,
     Fault,
@@ -28,7 +29,6 @@ from interlock.domain.chain.chain import (
     window_hmac,
 )
 from interlock.domain.chain.chain_state import ChainState
-from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
 from interlock.domain.errors import Refused, conflict, invalid
 from interlock.runtime.clock import Clock, iso8601
 from interlock.runtime.keys.derivation import HMAC, Keyring
@@ -84,20 +84,22 @@ class Sealer:
         """Encrypts and opens contents with this deployment's keys."""
         return Vault(self.keyring, self.entropy)
 
-    def seal(self, writing: Writing, draft: Draft, *, verified: Head) -> Sealed:
-        """Seal a window on a chain that was verified up to the head *verified*, once per window id.
+    def seal(
+        self, writing: Writing, draft: Draft, *, verified: Verified, recheck: Callable[[Writing], Verified]
+    ) -> Sealed:
+        """Seal a window on a chain that was *verified*, once per window id.
 
-        The head is compared inside the transaction. If another request was committed in between, the chain is verified again.
+        The head is compared inside the transaction. If another request was committed in between, what came is verified by
+        *recheck*.
         """
-        if writing.head(draft.session_id) != verified:
-            require_valid_chain(writing.chain(draft.session_id), draft.session_id, self.keyring)
+        if writing.head(draft.session_id) != verified.head:
+            verified = recheck(writing)
         before = writing.window(draft.window_id)
         if before is not None:
             if before.request_hash != draft.request_hash:
                 raise conflict("WINDOW_SEALED_DIFFERENTLY", "this window is already sealed with other content")
-            return self.sealed(writing, before, duplicate=True)
-        _check_kept(writing, draft.session_id)
-        _check_not_failed(writing, draft)
+            return self.sealed(writing, before, duplicate=True, kept=verified.kept)
+        _check_usable(verified, draft)
         _check_place(writing, draft)
         sealed = self._content(writing, draft)
         report = self.vault.seal_report(writing, draft.session_id, draft.window_id, draft.report_json)
@@ -114,7 +116,7 @@ class Sealer:
         if draft.hold:
             self._hold(writing, draft, draft.hold)
         self.record(writing, draft.session_id, draft.window_id, (*draft.notes, sealing))
-        return self.sealed(writing, window, duplicate=False)
+        return self.sealed(writing, window, duplicate=False, kept=True)
 
     def record(self, writing: Writing, session_id: str, window_id: str, notes: Sequence[Note]) -> int:
         """Append events after the session's last one and return the last sequence."""
@@ -194,8 +196,11 @@ class Sealer:
             stored_report_hash="",
         )
 
-    def sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool) -> Sealed:
-        """Return a window of the log with the HMACs and the integrity that its caller is given."""
+    def sealed(self, writing: Writing, window: WindowRecord, *, duplicate: bool, kept: bool) -> Sealed:
+        """Return a window of the log with the HMACs and the integrity that its caller is given.
+
+        *kept* is whether nothing of its session was erased.
+        """
         key = self.keyring.derive(window.key_version, window.session_id, HMAC)
         if key is None:
             raise ChainBroken(Fault("window", window.window_number, "KEY_UNKNOWN"))
@@ -209,7 +214,7 @@ class Sealer:
                 response_hash=window.response_hash,
                 report_hash=window.report_hash,
             ),
-            integrity=_integrity(writing, window),
+            integrity=_integrity(window, kept=kept),
             root_window_id=writing.root_id(window.session_id),
             duplicate=duplicate,
         )
@@ -221,25 +226,21 @@ class Sealer:
         return version, key
 
 
-def _integrity(writing: Writing, window: WindowRecord) -> Integrity:
+def _integrity(window: WindowRecord, *, kept: bool) -> Integrity:
     """Return the integrity of a verified chain: a single window has nothing to chain from."""
-    if writing.holds(window.session_id, CONTENT_ERASED):
+    if not kept:
         return Integrity.TRUNCATED
     return Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED
 
 
-def _check_kept(writing: Writing, session_id: str) -> None:
-    """Refuse to continue a session whose contents or events are gone: no answer could be compared with them."""
-    if writing.holds(session_id, CONTENT_ERASED) or writing.holds(session_id, TRUNCATED):
+def _check_usable(verified: Verified, draft: Draft) -> None:
+    """Refuse to continue a session whose contents or events are gone: no answer could be compared with them.
+
+    Refuse a part of a fan-out that is recorded as failed: its fan-in may have continued without it.
+    """
+    if not verified.kept:
         raise conflict("CONTENT_ERASED", "the contents of this session were erased; it cannot be continued")
-
-
-def _check_not_failed(writing: Writing, draft: Draft) -> None:
-    """Refuse a part of a fan-out that is recorded as failed: its fan-in may have continued without it."""
-    if draft.pattern != "FAN_OUT" or not writing.holds(draft.session_id, WINDOW_FAILED):
-        return
-    events = writing.chain(draft.session_id).events
-    if any(event.event_type == WINDOW_FAILED and event.window_id == draft.window_id for event in events):
+    if draft.pattern == "FAN_OUT" and draft.window_id in verified.failed:
         raise conflict("WINDOW_FAILED", "this window is recorded as failed; it can no longer be sealed")
 
 

@@ -12,10 +12,10 @@ from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.reports import report_message
 from interlock.audit.sealing.seal import Sealer, standing_message
 from interlock.audit.sealing.verify import no_session
+from interlock.audit.store.contents import erased
 from interlock.audit.store.log import AuditLog
 from interlock.domain import ids
 from interlock.domain.chain.chain import WindowRecord
-from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import invalid, not_found
 
 
@@ -27,8 +27,10 @@ class SessionReader:
 
     async def standing(self, request: audit_pb2.GetStandingRequest) -> audit_pb2.GetStandingResponse:
         """Return the state of the session's budget according to its chain, if that verifies."""
-        chain = await self._chains.read(ids.check("crp_sess_", request.session_id))
-        return audit_pb2.GetStandingResponse(standing=standing_message(ChainState.from_events(chain.events)))
+        session_id = ids.check("crp_sess_", request.session_id)
+        async with self._chains.reporting(session_id):
+            found = await self._readers.run(partial(self._chains.verified, session_id, scrub=True))
+        return audit_pb2.GetStandingResponse(standing=standing_message(found.state))
 
     async def window(self, request: audit_pb2.GetWindowRequest) -> WindowRecord:
         """Return a sealed window, only from a chain that verifies: its charge is about to be settled."""
@@ -61,9 +63,16 @@ class SessionReader:
         return audit_pb2.GetContentsResponse(contents=found)
 
     def _contents(self, session_id: str, window_ids: Sequence[str]) -> list[audit_pb2.Content]:
-        held = self._log.contents(session_id)  # before the chain: anything dropped in between then has its event there
-        chain = self._chains.load(session_id)
-        return list(self._sealer.vault.open(session_id, window_ids, chain.windows, chain.events, held))
+        # Before the chain: anything dropped in between then has its event there.
+        held = self._log.contents(session_id, window_ids)
+        found = self._chains.verified(session_id, window_ids=window_ids)
+        if not found.kept:
+            raise erased()
+        return list(
+            self._sealer.vault.open(
+                session_id, window_ids, found.links, held, dropped=found.dropped, released=found.released
+            )
+        )
 
     async def events(self, request: audit_pb2.ExportRequest) -> AsyncIterator[audit_pb2.ExportResponse]:
         """Yield a session's events in order, read a page at a time."""

@@ -12,12 +12,12 @@ from interlock.audit import requests
 from interlock.audit.requests import Draft, Note
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.chains import VerifiedChains
+from interlock.audit.sealing.prefixes import Verified
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealed, Sealer
-from interlock.audit.store.log import Chain, Writing
+from interlock.audit.store.log import Writing
 from interlock.domain import ids
 from interlock.domain.chain.chain import WINDOW_FAILED
-from interlock.domain.chain.chain_state import ChainState
 from interlock.domain.errors import conflict, invalid
 
 APPEND_SECONDS = Histogram("interlock_audit_append_seconds", "Time to verify and seal one window durably, seconds.")
@@ -35,20 +35,20 @@ class SessionWriter:
         self._require_anchored, self._admit = require_anchored, admit
 
     async def append(self, request: audit_pb2.AppendRequest) -> audit_pb2.AppendResponse:
-        """Verify the session's chain from the stored bytes, then seal the window in one durable commit."""
+        """Verify the session's chain as far as it is new here, then seal the window in one durable commit."""
         self._require_anchored()
         with APPEND_SECONDS.time():
             async with self._chains.reporting(request.session_id):
-                draft, chain = await self._readers.run(partial(self._prepare, request))
-                standing = ChainState.from_events(chain.events, excluding=draft.window_id)
-                seal = partial(self._sealer.seal, draft=draft, verified=chain.head)
+                draft, found = await self._readers.run(partial(self._prepare, request))
+                recheck = partial(self._chains.prefixes.recheck, session_id=draft.session_id)
+                seal = partial(self._sealer.seal, draft=draft, verified=found, recheck=recheck)
                 sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
-                return sealed.message(standing)
+                return sealed.message(found.state)
 
-    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Chain]:
+    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Verified]:
         draft = requests.draft(request)
         self._admit(draft.notes)
-        return draft, self._chains.load(draft.session_id)
+        return draft, self._chains.verified(draft.session_id, excluding=draft.window_id, scrub=True)
 
     async def record(self, request: audit_pb2.RecordRequest) -> audit_pb2.RecordResponse:
         """Append events, to a broken chain too: recording hides no fault, and losing the record might."""

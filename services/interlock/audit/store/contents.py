@@ -7,7 +7,7 @@ bytes: a swapped, edited or removed content is noticed, and the hash reveals not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from cryptography.exceptions import InvalidTag
@@ -17,13 +17,12 @@ from google.protobuf.message import DecodeError
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.store.log import ContentKey, Contents, StoredReport, Writing
-from interlock.domain.chain.chain import EventRecord, WindowRecord, content_hash
+from interlock.domain.chain.chain import EventRecord, content_hash
 from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.chain.prefix import Link
 from interlock.domain.errors import Refused, conflict, unavailable
 from interlock.runtime.keys.derivation import Keyring
 
-CONTENT_DROPPED = "CONTENT_DROPPED"
-RESPONSE_RELEASED = "RESPONSE_RELEASED"
 HELD = "HELD"
 WRAP = b"interlock-content-wrap-v1"
 _KEY_BYTES, _NONCE_BYTES = 32, 12
@@ -121,32 +120,30 @@ class Vault:
         return key
 
     def open(
-        self, session_id: str, window_ids: Iterable[str], windows: Iterable[WindowRecord],
-        events: Iterable[EventRecord], held: Contents,
+        self, session_id: str, window_ids: Iterable[str], links: Mapping[str, Link], held: Contents, *,
+        dropped: Collection[str], released: Collection[str],
     ) -> Iterator[audit_pb2.Content]:  # fmt: skip
         """Yield the contents of *window_ids* from a verified chain, in that order. Windows without content are left out.
+
+        *links* are what the chain says of the windows; *dropped* and *released* those whose content was deleted, and those that
+        were handed out after a hold.
 
         Refused with CONTENT_ERASED, CONTENT_MISSING or CONTENT_UNREADABLE: a content that was not compared must not count as
         compared.
         """
-        events = tuple(events)
-        require_kept(events)
-        known = {window.window_id: window for window in windows}
-        dropped = {event.window_id for event in events if event.event_type == CONTENT_DROPPED}
-        released = {event.window_id for event in events if event.event_type == RESPONSE_RELEASED}
+        data_key = self._unwrapped(session_id, *held.key) if held.key and held.sealed else None
         for window_id in window_ids:
-            window = known.get(window_id)
+            window = links.get(window_id)
             if window is None or not window.content_hash or window_id in dropped:
                 continue
             if window.status == HELD and window_id not in released:
                 continue  # no one was given it: an answer can neither repeat nor contradict it
             sealed = held.sealed.get(window_id)
-            if sealed is None or held.key is None:
+            if sealed is None or data_key is None:
                 raise _lost("CONTENT_MISSING", "the content of an earlier window is gone")
             if content_hash(sealed) != window.content_hash:
                 raise _lost("CONTENT_UNREADABLE", "the content of an earlier window is not the sealed one")
-            key = self._unwrapped(session_id, *held.key)
-            yield _unpacked(_unlocked(key, sealed, f"{session_id}|{window_id}"), window_id)
+            yield _unpacked(_unlocked(data_key, sealed, f"{session_id}|{window_id}"), window_id)
 
     def _wrapping(self, version: int, session_id: str) -> bytes:
         key = self.keyring.derive(version, session_id, WRAP)
@@ -165,7 +162,12 @@ class Vault:
 def require_kept(events: Iterable[EventRecord]) -> None:
     """Refuse with CONTENT_ERASED a session whose own chain records that its contents are erased."""
     if any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in events):
-        raise conflict("CONTENT_ERASED", "the contents of this session were erased, as its chain records")
+        raise erased()
+
+
+def erased() -> Refused:
+    """Return the refusal of contents that the chain itself declares erased."""
+    return conflict("CONTENT_ERASED", "the contents of this session were erased, as its chain records")
 
 
 def _unlocked(key: bytes, sealed: bytes, name: str) -> bytes:

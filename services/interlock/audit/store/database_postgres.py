@@ -28,6 +28,8 @@ class Timed(psycopg.Connection[Any]):
     """A connection whose statements end at a deadline, even if the server does not respond."""
 
     deadline: float | None = None
+    server = ""
+    """What serves the database: its address and the start of its process."""
 
     def wait(self, gen: Any, interval: float = 0.1, timeout: float | None = None) -> Any:
         """Wait for the server, at most until the deadline."""
@@ -76,9 +78,11 @@ def _session_settings(limit_s: float, *, read_only: bool) -> sql.Composed:
 
 def _require_durable(connection: Timed) -> None:
     row = connection.execute(
-        "SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding')"
+        "SELECT current_setting('fsync'), current_setting('synchronous_commit'), current_setting('server_encoding'),"
+        " concat_ws(' ', inet_server_addr(), inet_server_port(), current_database(), pg_postmaster_start_time())"
     ).fetchone()
     assert row is not None
+    connection.server = row[3]
     for name, found, wanted in (
         ("fsync", row[0], row[0] == "on"),
         ("synchronous_commit", row[1], row[1] != "off"),

@@ -8,7 +8,7 @@ order of commit: the Merkle log (AUD-6).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from interlock.domain.chain.chain import EventRecord, WindowRecord
@@ -49,11 +49,30 @@ class Chain:
 
     windows: tuple[WindowRecord, ...]
     events: tuple[EventRecord, ...]
+    server: str = field(default="", compare=False)
+    """What serves the database, as in ``Since``."""
 
     @property
     def head(self) -> tuple[int, str]:
         """Return sequence and HMAC of the last event; (0, "") before the first."""
         return (self.events[-1].sequence, self.events[-1].hmac) if self.events else (0, "")
+
+
+@dataclass(frozen=True)
+class Since:
+    """A session's records from an event on, and others that were asked for, in one consistent view.
+
+    ``events`` begins with the event asked for; ``sealed`` are the windows that the events behind it seal, in their order.
+    """
+
+    server: str
+    """What serves the database: another value for another file, server, or start of one."""
+    events: tuple[EventRecord, ...]
+    sealed: tuple[WindowRecord, ...]
+    windows: int
+    """How many windows the session has."""
+    again: Chain
+    """The events of the range that was asked for again, and the windows that they seal."""
 
 
 ContentKey = tuple[int, bytes]
@@ -167,6 +186,9 @@ class Writing(Protocol):
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session."""
 
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
+
     def add_events(self, events: Sequence[EventRecord]) -> None:
         """Add events; their sequences follow the head's."""
 
@@ -274,14 +296,17 @@ class LogReader(Protocol):
     def chain(self, session_id: str) -> Chain:
         """Return all records of a session, with report hashes taken from the stored bytes."""
 
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
+
     def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
         """Return up to *limit* events whose sequence is above *after*."""
 
     def report(self, *, window_id: str = "", trail_id: str = "") -> StoredReport | None:
         """Return a report by its window or trail id."""
 
-    def contents(self, session_id: str) -> Contents:
-        """Return a session's encrypted contents."""
+    def contents(self, session_id: str, window_ids: Sequence[str]) -> Contents:
+        """Return the encrypted contents of these windows of a session, and the session's key."""
 
     def naming(self, root_session_id: str) -> list[str]:
         """Return the sessions whose SESSION_CREATED mentions *root_session_id*, anywhere in its data."""

@@ -36,6 +36,7 @@ class _Lent:
 
     def __init__(self, connection: Timed) -> None:
         self.connection = connection
+        self.server = connection.server
         self.size: int | None = None
 
     def execute(self, statement: str, names: Sequence[Any] = ()) -> Any:

@@ -21,8 +21,9 @@ from interlock.runtime.clock import Clock, system_clock
 class _Lent:
     """SQLite's connection behind the shared ``SqlConnection``."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, identity: tuple[int, int] | None) -> None:
         self.connection = connection
+        self.server = f"file {identity}"
         self.size: int | None = None
         self.erased = False
         self.execute, self.executemany = connection.execute, connection.executemany
@@ -72,7 +73,7 @@ class SqliteReader(SqlReader):
         try:
             identity = _identity(self.path)
             connection = self._borrowed(identity)
-            yield _Lent(connection)
+            yield _Lent(connection, identity)
             self._idle.append((identity, connection))
             connection = None
         except (sqlite3.Error, OSError) as error:
@@ -109,7 +110,7 @@ class SqliteLog(SqliteReader):
         """Run *works* in one transaction and return after it is on the disk. Raises ``StoreFailed``."""
         try:
             connection = self._writing()
-            lent = _Lent(connection)
+            lent = _Lent(connection, self._opened_on)
             outcomes = _transaction(lent, works)
             self._check_file()
             if lent.erased:

@@ -15,6 +15,7 @@ from interlock.audit.store.log import (
     DeadLetter,
     Entry,
     HeldRow,
+    Since,
     StoredReport,
 )
 from interlock.audit.store.writing import SqlConnection
@@ -40,6 +41,11 @@ class SqlReader(ABC):
         with self._snapshot() as connection:
             return writing.chain(connection, session_id)
 
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
+        with self._snapshot() as connection:
+            return writing.since(connection, session_id, sequence, again=again)
+
     def events(self, session_id: str, *, after: int, limit: int) -> list[EventRecord]:
         """Return up to *limit* events whose sequence is above *after*."""
         return [rows.event(row) for row in self._all(statements.EVENTS, session_id, after, limit)]
@@ -50,11 +56,14 @@ class SqlReader(ABC):
         row = self._one(*by_window) if window_id else self._one(statements.REPORT_BY_TRAIL, trail_id)
         return rows.stored_report(row) if row else None
 
-    def contents(self, session_id: str) -> Contents:
-        """Return a session's encrypted contents."""
+    def contents(self, session_id: str, window_ids: Sequence[str]) -> Contents:
+        """Return the encrypted contents of these windows of a session, and the session's key."""
         with self._snapshot() as connection:
-            found = connection.execute(statements.CONTENTS, (session_id,))
-            sealed = {rows.text(row[0]): rows.blob(row[1]) for row in found}
+            if not window_ids:
+                return Contents(writing.content_key(connection, session_id), {})
+            statement, ids = statements.listed(statements.CONTENTS, window_ids)
+            found = connection.execute(statement, ids)
+            sealed = {rows.text(row[0]): rows.blob(row[1]) for row in found if row[2] == session_id}
             return Contents(writing.content_key(connection, session_id), sealed)
 
     def naming(self, root_session_id: str) -> list[str]:

@@ -7,6 +7,8 @@ PostgreSQL. An event type is written into the text where a partial index of that
 # ruff: noqa: S608 - the columns are constants of this module
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from interlock.domain.merkle.entries import LOG_SESSION
 
 EVENT = "session_id, sequence, window_id, event_type, severity, timestamp, data_json, key_version, hmac"
@@ -24,6 +26,7 @@ _WITH_KEY = (
 HEAD = "SELECT sequence, hmac FROM events WHERE session_id = ? ORDER BY sequence DESC LIMIT 1"
 EVENTS = f"SELECT {EVENT} FROM events WHERE session_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
 ALL_EVENTS = f"SELECT {EVENT} FROM events WHERE session_id = ? ORDER BY sequence"
+EVENTS_BETWEEN = f"SELECT {EVENT} FROM events WHERE session_id = ? AND sequence BETWEEN ? AND ? ORDER BY sequence"
 NAMING = "SELECT session_id FROM events WHERE event_type = 'SESSION_CREATED' AND instr(data_json, ?) > 0"
 HAS_EVENT = "SELECT 1 FROM events WHERE session_id = ? AND window_id = ? AND event_type = ? AND data_json = ? LIMIT 1"
 HOLDS = "SELECT 1 FROM events WHERE session_id = ? AND event_type = ? LIMIT 1"
@@ -40,6 +43,13 @@ CREATED_LAST = (
 CHARGED_TO = (
     "SELECT DISTINCT session_id FROM windows WHERE charge_micros > 0 AND timestamp >= ? AND instr(settle_json, ?) > 0"
 )
+# In the order of their seals. CROSS JOIN makes SQLite begin with the few events.
+SEALED_BETWEEN = (
+    f"SELECT {WINDOW}, r.body FROM events AS e CROSS JOIN windows AS w LEFT JOIN reports AS r ON r.window_id = w.window_id"
+    " WHERE e.session_id = ? AND e.sequence BETWEEN ? AND ? AND e.event_type = 'WINDOW_SEALED'"
+    " AND w.window_id = e.window_id AND w.session_id = e.session_id ORDER BY e.sequence"
+)
+WINDOW_COUNT = "SELECT COUNT(*) FROM windows WHERE session_id = ?"
 ROOT = "SELECT window_id FROM windows WHERE session_id = ? ORDER BY window_number, window_id LIMIT 1"
 ADD_EVENT = f"INSERT INTO events ({EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 ADD_WINDOW = (
@@ -50,7 +60,8 @@ ADD_WINDOW = (
 ADD_REPORT = "INSERT INTO reports (window_id, body) VALUES (?, ?)"
 
 CONTENT_KEY = "SELECT key_version, wrapped FROM content_keys WHERE session_id = ?"
-CONTENTS = "SELECT window_id, sealed FROM contents WHERE session_id = ?"
+# By id alone: SQLite would read all windows of the session otherwise. The reader leaves out those of other sessions.
+CONTENTS = "SELECT window_id, sealed, session_id FROM contents WHERE window_id IN ({})"
 ADD_CONTENT_KEY = "INSERT INTO content_keys (session_id, key_version, wrapped) VALUES (?, ?, ?)"
 ADD_CONTENT = "INSERT INTO contents (window_id, session_id, sealed) VALUES (?, ?, ?)"
 HAS_CONTENT = "SELECT 1 FROM contents WHERE session_id = ? AND window_id = ?"
@@ -168,3 +179,12 @@ DROPS = {
     ),
     "drop_events": ("DELETE FROM events WHERE session_id = ? AND sequence <= ?",),
 }
+
+
+def listed(statement: str, ids: Sequence[str]) -> tuple[str, list[str]]:
+    """Return *statement* with places for a list of ids, and the ids: the last one fills up to a power of two.
+
+    So there are few statements, which a database prepares once.
+    """
+    places = 1 << max(0, len(ids) - 1).bit_length()
+    return statement.format(", ".join("?" * places)), [*ids, *[ids[-1]] * (places - len(ids))]

@@ -6,16 +6,23 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
 from interlock.audit.store import rows, statements
-from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow
-from interlock.domain.chain.chain import EventRecord, WindowRecord
+from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow, Since
+from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, WindowRecord
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
 
 ADOPT_AT_ONCE = 1_000
 
 
+LAST = 2**63 - 1
+"""The highest number that a database keeps."""
+
+
 class SqlConnection(Protocol):
     """A database connection, as SQLite and psycopg offer it."""
+
+    server: str
+    """What serves the database: another value for another file, server, or start of one."""
 
     size: int | None
     """Size of the log inside this transaction, ``None`` if unknown: kept to spare a query per request."""
@@ -36,7 +43,34 @@ class SqlConnection(Protocol):
 def chain(connection: SqlConnection, session_id: str) -> Chain:
     """Return all records of a session, with report hashes taken from the stored bytes."""
     windows = tuple(map(rows.window, connection.execute(statements.WINDOWS, (session_id,))))
-    return Chain(windows, tuple(map(rows.event, connection.execute(statements.ALL_EVENTS, (session_id,)))))
+    events = tuple(map(rows.event, connection.execute(statements.ALL_EVENTS, (session_id,))))
+    return Chain(windows, events, connection.server)
+
+
+def since(connection: SqlConnection, session_id: str, sequence: int, *, again: tuple[int, int] | None) -> Since:
+    """Return a session's records from the event of *sequence* on, and the events of the range *again*."""
+    events = _events(connection, session_id, sequence, LAST)
+    more = any(event.event_type == WINDOW_SEALED for event in events[1:])
+    return Since(
+        server=connection.server,
+        events=events,
+        sealed=_sealed(connection, session_id, sequence + 1, LAST) if more else (),
+        windows=rows.number(connection.execute(statements.WINDOW_COUNT, (session_id,)).fetchone()[0]),
+        again=Chain(_sealed(connection, session_id, *again), _events(connection, session_id, *again))
+        if again
+        else NOTHING,
+    )
+
+
+NOTHING = Chain((), ())
+
+
+def _events(connection: SqlConnection, session_id: str, first: int, last: int) -> tuple[EventRecord, ...]:
+    return tuple(map(rows.event, connection.execute(statements.EVENTS_BETWEEN, (session_id, first, last))))
+
+
+def _sealed(connection: SqlConnection, session_id: str, first: int, last: int) -> tuple[WindowRecord, ...]:
+    return tuple(map(rows.window, connection.execute(statements.SEALED_BETWEEN, (session_id, first, last))))
 
 
 def content_key(connection: SqlConnection, session_id: str) -> ContentKey | None:
@@ -86,6 +120,9 @@ class SqlWriting:
 
     def chain(self, session_id: str) -> Chain:
         return chain(self._connection, session_id)
+
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        return since(self._connection, session_id, sequence, again=again)
 
     def add_events(self, events: Sequence[EventRecord]) -> None:
         """Add events, each after its leaf: an event without a leaf counts as written by an older version."""

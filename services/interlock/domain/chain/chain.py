@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
-from interlock.domain.chain.marks import read_marks
+from interlock.domain.chain.marks import json_object, read_marks
 from interlock.domain.errors import Refused, invalid
 
 SEPARATOR = "\u241f"
@@ -30,6 +30,8 @@ WHOLE_BUDGET_MICROS = 1_000_000
 WINDOW_SEALED = "WINDOW_SEALED"
 CHAIN_BROKEN = "CHAIN_BROKEN"
 WINDOW_FAILED = "WINDOW_FAILED"
+CONTENT_DROPPED = "CONTENT_DROPPED"
+RESPONSE_RELEASED = "RESPONSE_RELEASED"
 
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for an unavailable version."""
@@ -234,7 +236,7 @@ def verify_chain(windows: Sequence[WindowRecord], events: Sequence[EventRecord],
     Events are ordered by sequence, never by time. The module's docstring lists what this cannot detect.
     """
     ordered = sorted(events, key=lambda event: event.sequence)
-    seals, marks = _seals(ordered), read_marks(ordered)
+    seals, marks = seals_of(ordered), read_marks(ordered)
     chained_on = event_faults(ordered, key_of, sequence=marks.sequence, previous=marks.head)
     erased = {e.window_id for e in ordered if e.event_type == WINDOW_SEALED and e.sequence < marks.erased_before}
     found = _window_faults(windows, seals, key_of)
@@ -295,20 +297,13 @@ def _same(expected: str, stored: str) -> bool:
 Seals = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-def _seals(events: Iterable[EventRecord]) -> Seals:
+def seals_of(events: Iterable[EventRecord]) -> Seals:
+    """Return the data of every WINDOW_SEALED event, by window."""
     seals: dict[str, list[Mapping[str, Any]]] = {}
     for event in events:
         if event.event_type == WINDOW_SEALED:
-            seals.setdefault(event.window_id, []).append(_object(event.data_json))
+            seals.setdefault(event.window_id, []).append(json_object(event.data_json))
     return seals
-
-
-def _object(text: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[Fault]:
@@ -322,7 +317,7 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", 1, "SEVERAL_ROOTS")
     order = _order(seals)
     for window in ordered:
-        for reason in _faults_in(window, known, seals, key_of):
+        for reason in faults_of_window(window, known, seals, key_of):
             yield Fault("window", window.window_number, reason, window.window_id)
         if any(order.get(parent, -1) > order.get(window.window_id, len(order)) for parent in window.parent_ids):
             yield Fault("window", window.window_number, "SEALED_BEFORE_PARENT", window.window_id)
@@ -331,7 +326,10 @@ def _window_faults(windows: Sequence[WindowRecord], seals: Seals, key_of: KeyOf)
         yield Fault("window", number, "MISSING_WINDOW", id_)
 
 
-def _faults_in(window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf) -> Iterator[str]:
+def faults_of_window(
+    window: WindowRecord, known: Mapping[str, WindowRecord], seals: Seals, key_of: KeyOf
+) -> Iterator[str]:
+    """Verify one window against its seal, its report and its parents; yield a reason for each fault."""
     yield from _link_faults(window, known, seals, key_of)
     if not window.stored_report_hash:
         yield "MISSING_REPORT"

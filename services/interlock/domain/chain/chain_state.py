@@ -37,7 +37,7 @@ class ChainState:
             elif event.event_type == WINDOW_SEALED and event.window_id != excluding:
                 sealed += 1
             elif event.event_type == SUB_AGENT_STARTED:
-                started.add(_started_session(event.data_json))
+                started.add(started_session(event.data_json))
         return cls(budget, sealed, len(started - {""}))
 
 
@@ -45,7 +45,7 @@ WHOLE = ChainState(FULL, 0)
 """The state of a session without records."""
 
 
-def _started_session(data_json: str) -> str:
+def started_session(data_json: str) -> str:
     """Return the session that the data of a SUB_AGENT_STARTED event name; empty without one."""
     try:
         named = json.loads(data_json)["session_id"]

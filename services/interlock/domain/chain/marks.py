@@ -57,7 +57,7 @@ def read_marks(events: Sequence[Event]) -> ChainMarks:
 
 def _kept(mark: Event) -> dict[str, Any]:
     """Return what the first mark of a chain repeats of the removed part; empty where it does not match its own place."""
-    data = _object(mark.data_json)
+    data = json_object(mark.data_json)
     if data.get("last_sequence") != mark.sequence - 1:
         return {}
     return {
@@ -76,7 +76,7 @@ def is_erased(marks: Sequence[Event]) -> bool:
 
 def is_truncated(marks: Sequence[Event]) -> bool:
     """Return whether the marks of a valid chain declare its beginning truncated."""
-    return any(mark.event_type == TRUNCATED and "last_sequence" in _object(mark.data_json) for mark in marks)
+    return any(mark.event_type == TRUNCATED and "last_sequence" in json_object(mark.data_json) for mark in marks)
 
 
 def runs(positions: Sequence[int]) -> list[list[int]]:
@@ -94,7 +94,8 @@ def _count(value: object) -> int:
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**63 else 0
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def json_object(text: str) -> Mapping[str, Any]:
+    """Return the JSON object of *text*; an empty one where it holds no object."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):

@@ -16,6 +16,9 @@ from interlock.domain.ids import WindowId
 LONGEST_TEXT = 256
 """Maximum number of windows whose parallels are shown. A longer parallel lineage has no text, and its quality no brackets."""
 
+LINEAGE_KEPT, TIERS_KEPT = 64, 256
+"""Latest windows of a lineage, and latest tiers, that a history holds: what is sent must not grow with a conversation."""
+
 
 class Degradation(IntEnum):
     """A pattern in the tiers of a path (§13.2). The numbers equal ``interlock.api.session.v1.Degradation``."""
@@ -41,7 +44,10 @@ class Step:
 
 @dataclass(frozen=True)
 class History:
-    """The history of a window, including the window itself if it exists. In the texts, brackets mark parallel windows."""
+    """The history of a window, including the window itself if it exists: its latest windows and tiers.
+
+    In the texts, brackets mark parallel windows. A lineage that is longer than ``LINEAGE_KEPT`` has no text.
+    """
 
     lineage: tuple[WindowId, ...]
     tiers: tuple[str, ...]
@@ -83,10 +89,10 @@ def trace_history(steps: Sequence[Step], places: Sequence[int]) -> History:
         [at for _, at in level] for _, level in groupby(((steps[at].number, at) for at in ordered), lambda e: e[0])
     ]
     return History(
-        lineage=tuple(steps[at].window_id for at in ordered),
-        tiers=tuple(steps[at].tier for at in ordered),
+        lineage=tuple(steps[at].window_id for at in ordered[-LINEAGE_KEPT:]),
+        tiers=tuple(steps[at].tier for at in ordered[-TIERS_KEPT:]),
         degradation=find_degradation([max((steps[at].tier for at in level), key=_badness) for level in levels]),
-        lineage_text=_written(steps, ordered) if short else "",
+        lineage_text=_written(steps, ordered) if len(ordered) <= LINEAGE_KEPT else "",
         quality_text=",".join(_level(steps, level, alone) for level in levels),
     )
 
@@ -94,8 +100,15 @@ def trace_history(steps: Sequence[Step], places: Sequence[int]) -> History:
 def _line(steps: Sequence[Step], above: set[int]) -> History:
     """Return the history of a path without parallels. Its length is the number of its last window."""
     ordered = [steps[at] for at in sorted(above)]
-    lineage, tiers = tuple(step.window_id for step in ordered), tuple(step.tier for step in ordered)
-    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
+    return history_of_line(
+        [step.window_id for step in ordered[-LINEAGE_KEPT:]], [step.tier for step in ordered[-TIERS_KEPT:]], len(ordered)
+    )
+
+
+def history_of_line(latest: Sequence[WindowId], tiers: Sequence[str], length: int) -> History:
+    """Return the history of a path of *length* windows without parallels, from its latest windows and tiers."""
+    text = " -> ".join(latest) if length <= LINEAGE_KEPT else ""
+    return History(tuple(latest), tuple(tiers), find_degradation(tiers), text, ",".join(tiers))
 
 
 def closure(steps: Sequence[Step], places: Sequence[int]) -> set[int]:

@@ -174,13 +174,13 @@ class Settings(BaseSettings):
     §5.3) or sum (they add up, in the session and in every session above it)."""
     token_lifetime_s: int = Field(default=3600, ge=10, le=86_400)
     """Life of a session token, seconds."""
-    max_windows: int = Field(default=5, ge=1, le=10_000)
-    """Windows in a row that a session may have."""
+    max_windows: int = Field(default=200, ge=1, le=10_000)
+    """Windows in a row that a session may have: turns of a conversation, or context windows of a long task."""
     max_loop_depth: int = Field(default=5, ge=0, le=100)
     """Levels of agents below the root."""
     max_fan_out: int = Field(default=10, ge=1, le=1000)
     """Children of one window."""
-    max_dag_nodes: int = Field(default=50, ge=1, le=10_000)
+    max_dag_nodes: int = Field(default=800, ge=1, le=10_000)
     """Windows of one session."""
     max_delegations: int = Field(default=20, ge=0, le=1000)
     """Sub-agents that one session may start; an agent type may allow fewer."""
@@ -298,6 +298,8 @@ class Settings(BaseSettings):
     """Earlier answers of a session that one analysis compares with, bytes together; more are refused."""
     max_prior_windows: int = Field(default=256, ge=1, le=10_000)
     """Earlier windows that one analysis compares with; more are refused."""
+    compared_windows: int = Field(default=8, ge=1, le=64)
+    """Latest windows on the path that an answer is compared with; the cost of a call does not grow with the others."""
     context_tokens: int = Field(default=16_384, ge=256, le=10_000_000)
     """Tokens of context that a window may be given from earlier ones where its request names no token_budget; three
     UTF-8 bytes count as one token."""
@@ -326,6 +328,9 @@ class Settings(BaseSettings):
     audit_url: AuditUrl = ""
     """Database of the audit log, sqlite:///PATH or postgresql://ROLE@HOST/DATABASE. Absent: audit.db below
     state_dir."""
+    audit_reread_windows: int = Field(default=32, ge=8, le=10_000)
+    """Within so many of its windows every stored record of a session that is in use is read again and held against
+    what was verified. What is new is verified at once, and the whole chain at first use."""
     audit_origin: LogName = "interlock.local/audit"
     """Name of the audit log in its signed checkpoints, such as example.com/audit: one for each log, never changed.
     Auditors are given it with the public key."""

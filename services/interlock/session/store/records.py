@@ -12,7 +12,14 @@ import orjson
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
 from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Node, Seal
-from interlock.domain.dag.lineage import History, Step, find_degradation, trace_history
+from interlock.domain.dag.lineage import (
+    LINEAGE_KEPT,
+    TIERS_KEPT,
+    History,
+    Step,
+    history_of_line,
+    trace_history,
+)
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.caller import CallerAsk
@@ -159,13 +166,32 @@ def ends_failed(dag: bytes) -> bool:
 
 
 def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
-    """Return what led to the windows at *places*. A line is cut out of the text: most sessions are one."""
-    if len(dag) != _ENTRY * dag.count(b";") or len(places) != 1:
+    """Return what led to the windows at *places*. A path without parallels is cut out of the text: most are one."""
+    if len(places) != 1:
         return trace_history(steps_from(dag, nodes), places)
-    text = dag.decode()[: _ENTRY * (places[0] + 1)]
-    lineage = tuple(WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY))
-    tiers = tuple(text[33::_ENTRY])
-    return History(lineage, tiers, find_degradation(tiers), " -> ".join(lineage), ",".join(tiers))
+    if len(dag) == _ENTRY * dag.count(b";"):
+        text = dag.decode()[: _ENTRY * (places[0] + 1)]
+        latest = range(max(0, len(text) - _ENTRY * LINEAGE_KEPT), len(text), _ENTRY)
+        lineage = [WindowId(_WINDOW + text[at : at + 32]) for at in latest]
+        return history_of_line(lineage, text[33::_ENTRY][-TIERS_KEPT:], places[0] + 1)
+    entries = dag.decode().split(";")[:nodes]
+    path = _path(entries, places[0])
+    if path is None:
+        return trace_history(steps_from(dag, nodes), places)
+    lineage = [WindowId(_WINDOW + entries[at][:32]) for at in path[-LINEAGE_KEPT:]]
+    return history_of_line(lineage, [entries[at][33] for at in path[-TIERS_KEPT:]], len(path))
+
+
+def _path(entries: Sequence[str], place: int) -> list[int] | None:
+    """Return the places from the root to *place*; ``None`` where one of them has several parents."""
+    path = []
+    while place >= 0:
+        path.append(place)
+        from_ = entries[place][36:]
+        if "." in from_:
+            return None
+        place = int(from_) - 1 if from_ else place - 1
+    return path[::-1]
 
 
 def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:

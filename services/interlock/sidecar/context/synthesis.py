@@ -47,14 +47,14 @@ def comes_first(call: Call, opened: session_pb2.OpenedWindow) -> bool:
     return bool(wanted.results or wanted.token_budget) or mode_of(call, opened) != "none"
 
 
-async def read(peers: Peers, run: Run, admitted: Admitted) -> EarlierAnswers:
-    """Read earlier answers. Refused when one cannot be read: nothing is compared with less, nor made from less.
+async def read(peers: Peers, run: Run, admitted: Admitted, *, latest: int) -> EarlierAnswers:
+    """Read the *latest* earlier answers. Refused when one cannot be read: nothing is compared with less, nor made from less.
 
     Refused with RESULT_NOT_LINKED or RESULT_NOT_AVAILABLE for an answer that nothing may or can be made from.
     """
     opened, named = admitted.opened, run.call.envelope.wanted.results
     found, linked = await asyncio.gather(
-        _contents(peers, opened, run), linked_results.fetched(peers, opened, named, run.deadline)
+        _contents(peers, opened, run, latest), linked_results.fetched(peers, opened, named, run.deadline)
     )
     parents = tuple(_parent(window_id, found, run.call) for window_id in opened.parent_ids)
     merging = opened.pattern == FAN_IN
@@ -70,11 +70,16 @@ async def read(peers: Peers, run: Run, admitted: Admitted) -> EarlierAnswers:
     return EarlierAnswers(prior, parents, linked)
 
 
-async def _contents(peers: Peers, opened: session_pb2.OpenedWindow, run: Run) -> Sequence[audit_pb2.Content]:
-    """Return what the windows on the path to this one said."""
+async def _contents(
+    peers: Peers, opened: session_pb2.OpenedWindow, run: Run, latest: int
+) -> Sequence[audit_pb2.Content]:
+    """Return what the *latest* windows on the path to this one said, and its parents, oldest first."""
     if not opened.lineage:
         return ()
-    return await peers.audit.get_contents(opened.session_id, opened.lineage, run.deadline)
+    wanted = list(dict.fromkeys([*opened.parent_ids, *opened.lineage[-latest:]]))
+    place = {window_id: at for at, window_id in enumerate(opened.lineage)}
+    wanted.sort(key=lambda window_id: place.get(window_id, -1))
+    return await peers.audit.get_contents(opened.session_id, wanted, run.deadline)
 
 
 def _parent(window_id: str, found: Sequence[audit_pb2.Content], call: Call) -> AnswerSource:

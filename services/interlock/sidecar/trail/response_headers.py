@@ -6,7 +6,7 @@ absent has no header: it never reads as a good value. Nothing here is sent to a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -210,13 +210,18 @@ def of_settlement(
         "CRP-Safety-Budget-Warning": budget_warning(Micros(settled.session_budget_micros)),
         "CRP-Context-Continuation-Id": settled.continuation_id or None,
         "CRP-Safety-Nonce": settled.nonce or None,
-        "CRP-Provenance-Window-Lineage": settled.lineage_text or lineage_text(settled.lineage),
+        "CRP-Provenance-Window-Lineage": settled.lineage_text or _short_lineage(settled.lineage),
         "CRP-Quality-Degradation": _degradation(settled.degradation),
         "CRP-Set-Session": headers.set_session(
             settled.token, max_age_s=settled.max_age_s, window=window_number, quality=settled.quality_history,
             quality_text=settled.quality_text,
         ),
     }  # fmt: skip
+
+
+def _short_lineage(latest: Sequence[str]) -> str | None:
+    """Return the lineage as an older session service sends it. As many as are listed may be the end of a longer one."""
+    return lineage_text(latest) if len(latest) < LISTED else None
 
 
 _ADVICE: Mapping[int, str] = {

@@ -10,6 +10,7 @@ from functools import partial
 import pytest
 
 from interlock.audit import requests
+from interlock.audit.sealing.prefixes import Prefixes, Verified
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken
 from interlock.audit.store.log_sql import SqliteLog
@@ -36,9 +37,10 @@ def log() -> Iterator[SqliteLog]:
         yield made
 
 
-def seal(log: SqliteLog, number: int, parent: str, *, verified):
+def seal(log: SqliteLog, number: int, parent: str, *, prefixes: Prefixes, verified: Verified):
     draft = requests.draft(window(number, parent))
-    [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=verified)])
+    recheck = partial(prefixes.recheck, session_id=draft.session_id)
+    [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=verified, recheck=recheck)])
     return outcome
 
 
@@ -46,10 +48,11 @@ def seal(log: SqliteLog, number: int, parent: str, *, verified):
 def test_records_that_came_between_check_and_commit_are_checked_too(log):
     """The head moved by honest records: the window is sealed behind them, and the verdict holds for all."""
     [tip] = build(log, 1)
-    verified = log.chain(session_id()).head
+    prefixes = Prefixes(KEYRING)
+    verified = prefixes.verified(log, session_id())
     log.commit([partial(SEALER.record, session_id=session_id(), window_id="", notes=requests.notes([event()]))])
 
-    outcome = seal(log, 2, tip, verified=verified)
+    outcome = seal(log, 2, tip, prefixes=prefixes, verified=verified)
 
     assert outcome.value.integrity is Integrity.VALID
     assert len(log.chain(session_id()).events) == 3 + 1 + 3
@@ -59,11 +62,12 @@ def test_records_that_came_between_check_and_commit_are_checked_too(log):
 def test_a_forged_record_between_check_and_commit_is_found(log):
     """The verdict of the check does not carry over to records that it has not seen."""
     [tip] = build(log, 1)
-    verified = log.chain(session_id()).head
+    prefixes = Prefixes(KEYRING)
+    verified = prefixes.verified(log, session_id())
     forged = EventRecord(session_id(), 4, "", "SAFETY_HALT", 5, "2026-05-25T10:00:00Z", "{}", 1, hash_of(4))
     log.commit([lambda writing: writing.add_events([forged])])
 
-    outcome = seal(log, 2, tip, verified=verified)
+    outcome = seal(log, 2, tip, prefixes=prefixes, verified=verified)
 
     assert isinstance(outcome.error, ChainBroken)
     assert outcome.error.fault.index == 4
@@ -75,11 +79,14 @@ def test_a_duplicate_whose_key_is_gone_is_refused(log):
     build(log, 1)
     stored = log.chain(session_id()).windows[0]
     draft = replace(requests.draft(window(1, events=[])), request_hash=stored.request_hash)
+    prefixes = Prefixes(KEYRING)
+    verified = prefixes.verified(log, session_id())
 
     with Attacker(log.path) as attack:
         attack("UPDATE windows SET key_version = 9 WHERE window_id = ?", window_id(1))
 
-    [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=log.chain(session_id()).head)])
+    recheck = partial(prefixes.recheck, session_id=session_id())
+    [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=verified, recheck=recheck)])
 
     assert isinstance(outcome.error, ChainBroken)
     assert outcome.error.fault.reason == "KEY_UNKNOWN"

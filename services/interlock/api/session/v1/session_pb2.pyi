@@ -1139,11 +1139,11 @@ class OpenedWindow(_message.Message):
 
     @_builtins.property
     def quality_history(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Quality tiers of the windows so far."""
+        """Quality tiers of the windows so far, the latest 256."""
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of all ancestors, from the root, each after its own parents."""
+        """Ids of the latest 64 ancestors, each after its own parents."""
 
     @_builtins.property
     def decrements(self) -> Global___Decrements:
@@ -1540,7 +1540,7 @@ class CommitWindowResponse(_message.Message):
     nonce: _builtins.str
     """Policy nonce of the session, for CRP-Safety-Nonce."""
     lineage_text: _builtins.str
-    """CRP-Provenance-Window-Lineage, with brackets around parallel windows (DAG-11)."""
+    """CRP-Provenance-Window-Lineage, with brackets around parallel windows (DAG-11). Empty for a lineage of more than 64."""
     degradation: Global___Degradation.ValueType
     """Degradation of the quality, this window's included."""
     quality_text: _builtins.str
@@ -1551,11 +1551,11 @@ class CommitWindowResponse(_message.Message):
 
     @_builtins.property
     def quality_history(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Quality tiers, this window's last."""
+        """Quality tiers, this window's last: the latest 256."""
 
     @_builtins.property
     def lineage(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Ids of all ancestors and of this window, from the root, each after its own parents."""
+        """Ids of the latest ancestors and of this window, 64 in all, each after its own parents."""
 
     @_builtins.property
     def ancestors(self) -> _containers.RepeatedCompositeFieldContainer[Global___Ancestor]:

@@ -1,0 +1,250 @@
+"""The chains that this process verified, so that a call verifies what came since (ATT-4; docs/reliability.md, "How often a
+chain is verified").
+
+A chain is verified whole where this process does not know it, where what serves the database or a master key is another one, where
+its prefix was not used for a while, where it does not simply continue, and where a part that is read again is not what was
+verified. Whatever is found then is the verdict; a prefix never overrules it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from prometheus_client import Counter, Gauge
+
+from interlock.audit.sealing.verify import key_of, require_valid_chain
+from interlock.audit.store.log import Chain, Since
+from interlock.domain.chain.chain import (
+    CONTENT_DROPPED,
+    RESPONSE_RELEASED,
+    WINDOW_FAILED,
+)
+from interlock.domain.chain.chain_state import ChainState
+from interlock.domain.chain.marks import CONTENT_ERASED, TRUNCATED
+from interlock.domain.chain.prefix import Link, Prefix, continues, digest_of_event, link_of
+from interlock.runtime.keys.derivation import Keyring
+
+WINDOWS_KEPT = 32_768
+"""Windows that the prefixes of a process hold together, about 35 MiB. A session counts as ``SESSION_WEIGHT`` more."""
+SESSION_WEIGHT = 8
+IDLE_S = 600.0
+"""After this long without use a chain is verified whole again, seconds."""
+WITHIN = 32
+"""Every stored record of a session is read again within so many of its windows."""
+
+VERIFICATIONS = Counter(
+    "interlock_audit_chain_verifications", "Verifications of a session's chain, by how much was verified.", ["extent"]
+)
+PREFIX_WINDOWS = Gauge("interlock_audit_prefix_windows", "Windows in the verified prefixes that this process keeps.")
+
+
+class Records(Protocol):
+    """Reads the records of a session: the log, or a transaction on it."""
+
+    def chain(self, session_id: str) -> Chain:
+        """Return all records."""
+
+    def since(self, session_id: str, sequence: int, *, again: tuple[int, int] | None = None) -> Since:
+        """Return the records from the event of *sequence* on, and the events of the range *again*."""
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What a chain that verifies says. Of the sets there is what concerns the windows that were asked for."""
+
+    head: tuple[int, str]
+    """Sequence and HMAC of its last event."""
+    state: ChainState
+    kept: bool
+    """Whether nothing of it was erased or truncated."""
+    failed: frozenset[str]
+    links: Mapping[str, Link] = field(default_factory=dict)
+    dropped: frozenset[str] = frozenset()
+    released: frozenset[str] = frozenset()
+
+
+@dataclass
+class _Known:
+    """A session's prefix, and what it rests on."""
+
+    prefix: Prefix
+    server: str
+    basis: object
+    used: float
+    weight: int = 0
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+class Prefixes:
+    """The verified prefixes of a process; any thread may ask."""
+
+    def __init__(
+        self, keyring: Keyring, *, within: int = WITHIN, windows_kept: int = WINDOWS_KEPT, idle_s: float = IDLE_S,
+        rests_on: Callable[[], object] = lambda: None, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        """*within* is in how many windows every record is read again; *clock* counts seconds.
+
+        Where *rests_on* returns something else than before, every chain is verified whole again.
+        """
+        self._keyring, self._within, self._windows_kept = keyring, within, windows_kept
+        self._rests_on = rests_on
+        self._idle_s, self._clock = idle_s, clock
+        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._lock = threading.Lock()
+        self.weight = 0
+        """Windows that are kept, with ``SESSION_WEIGHT`` for each session."""
+
+    def verified(
+        self,
+        records: Records,
+        session_id: str,
+        *,
+        excluding: str = "",
+        window_ids: Sequence[str] = (),
+        scrub: bool = False,
+    ) -> Verified:
+        """Return what a session's chain says, or raise ``ChainBroken``. It blocks.
+
+        The window *excluding* is left out of the state. With *scrub* the next part of what was verified is read again;
+        a short chain always.
+        """
+        known = self._find(session_id)
+        if known is not None:
+            with known.lock:
+                found = self._continued(known, records, session_id, excluding, window_ids, scrub=scrub)
+            if found is not None:
+                self._weigh(session_id, known)
+                return found
+            self.forget(session_id)
+        return self._whole(records, session_id, excluding, window_ids)
+
+    def recheck(self, records: Records, session_id: str) -> Verified:
+        """Return what the chain says inside a transaction, whose records may yet be undone: nothing of them is kept."""
+        known = self._find(session_id)
+        if known is not None:
+            with known.lock:
+                since = self._since(known, records, session_id)
+                if since is not None:
+                    return _inside(known.prefix, since)
+        chain = records.chain(session_id)
+        require_valid_chain(chain, session_id, self._keyring)
+        return _of_chain(chain, "", ())
+
+    def forget(self, session_id: str) -> None:
+        """Let go of a session: its chain is verified whole the next time."""
+        with self._lock:
+            if (gone := self._known.pop(session_id, None)) is not None:
+                self._count(gone, 0)
+
+    def _find(self, session_id: str) -> _Known | None:
+        with self._lock:
+            known = self._known.get(session_id)
+            if known is None:
+                return None
+            self._known.move_to_end(session_id)
+        now = self._clock()
+        if now - known.used > self._idle_s or known.basis != self._basis():
+            self.forget(session_id)
+            return None
+        known.used = now
+        return known
+
+    def _since(
+        self, known: _Known, records: Records, session_id: str, *, places: tuple[int, int] | None = None
+    ) -> Since | None:
+        """Return what came since, if the prefix still stands where it ends and what came continues it."""
+        prefix = known.prefix
+        again = (prefix.part(places[0]).first, prefix.part(places[1] - 1).last) if places else None
+        since = records.since(session_id, prefix.sequence, again=again)
+        if since.server != known.server or not since.events or digest_of_event(since.events[0]) != prefix.anchor:
+            return None
+        if places and not prefix.stands(places, since.again.windows, since.again.events):
+            return None
+        key = key_of(self._keyring, session_id)
+        return since if continues(prefix, since.sealed, since.events[1:], key, rows=since.windows) else None
+
+    def _continued(
+        self, known: _Known, records: Records, session_id: str, excluding: str, window_ids: Sequence[str], *,
+        scrub: bool,
+    ) -> Verified | None:  # fmt: skip
+        prefix = known.prefix
+        places = prefix.due(self._within, only_short=not scrub)
+        since = self._since(known, records, session_id, places=places)
+        if since is None:
+            return None
+        prefix.add(since.sealed, since.events[1:])
+        VERIFICATIONS.labels("continued").inc()
+        wanted = frozenset(window_ids)
+        return Verified(
+            head=(prefix.sequence, prefix.hmac),
+            state=prefix.state(excluding=excluding),
+            kept=True,
+            failed=frozenset(prefix.failed),
+            links={each: prefix.links[each] for each in window_ids if each in prefix.links},
+            dropped=wanted & prefix.dropped,
+            released=wanted & prefix.released,
+        )
+
+    def _whole(self, records: Records, session_id: str, excluding: str, window_ids: Sequence[str]) -> Verified:
+        """Verify the whole chain, and keep it if it may be continued."""
+        basis = self._basis()
+        chain = records.chain(session_id)
+        require_valid_chain(chain, session_id, self._keyring)
+        VERIFICATIONS.labels("whole").inc()
+        found = _of_chain(chain, excluding, window_ids)
+        if found.kept and chain.events:
+            prefix = Prefix()
+            prefix.add(chain.windows, chain.events)
+            self.forget(session_id)
+            known = _Known(prefix, chain.server, basis, self._clock())
+            with self._lock:
+                self._known[session_id] = known
+            self._weigh(session_id, known)
+        return found
+
+    def _basis(self) -> object:
+        return self._keyring.masters, self._rests_on()
+
+    def _weigh(self, session_id: str, known: _Known) -> None:
+        """Count a prefix that has grown; those not used for longest make room."""
+        with self._lock:
+            if self._known.get(session_id) is not known:
+                return
+            self._count(known, len(known.prefix.links) + SESSION_WEIGHT)
+            while self.weight > self._windows_kept:
+                _, oldest = self._known.popitem(last=False)
+                self._count(oldest, 0)
+
+    def _count(self, known: _Known, weight: int) -> None:
+        self.weight += weight - known.weight
+        known.weight = weight
+        PREFIX_WINDOWS.set(self.weight)
+
+
+def _inside(prefix: Prefix, since: Since) -> Verified:
+    """Return what a prefix and its clean continuation say, where only head, marks and failures count."""
+    failed = {event.window_id for event in since.events[1:] if event.event_type == WINDOW_FAILED}
+    last = since.events[-1]
+    return Verified((last.sequence, last.hmac), prefix.state(), kept=True, failed=frozenset(prefix.failed | failed))
+
+
+def _of_chain(chain: Chain, excluding: str, window_ids: Sequence[str]) -> Verified:
+    wanted = frozenset(window_ids)
+    return Verified(
+        head=chain.head,
+        state=ChainState.from_events(chain.events, excluding=excluding),
+        kept=not any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in chain.events),
+        failed=_named(chain, WINDOW_FAILED),
+        links={window.window_id: link_of(window) for window in chain.windows if window.window_id in wanted},
+        dropped=wanted & _named(chain, CONTENT_DROPPED),
+        released=wanted & _named(chain, RESPONSE_RELEASED),
+    )
+
+
+def _named(chain: Chain, event_type: str) -> frozenset[str]:
+    return frozenset(event.window_id for event in chain.events if event.event_type == event_type)
