@@ -103,9 +103,15 @@ def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
 
 
 def to_decide(
-    admitted: Admitted, asked: RequestHeaders, report: dpe_pb2.Report, *, tried: RemedyState, strategy: str
+    admitted: Admitted,
+    asked: RequestHeaders,
+    report: dpe_pb2.Report,
+    *,
+    tried: RemedyState,
+    strategy: str,
+    remedies: Sequence[str],
 ) -> policy_pb2.DecideRequest:
-    """Ask for the decision about a report."""
+    """Ask for the decision about a report. *remedies* are those that the operator switched on."""
     opened = admitted.opened
     return policy_pb2.DecideRequest(
         report=report,
@@ -126,6 +132,7 @@ def to_decide(
         stitched=tried.stitched,
         strategy=strategy,
         continues=bool(asked.continuation_id) and opened.pattern in CONTINUING,
+        remedies=remedies,
     )
 
 

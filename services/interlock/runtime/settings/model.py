@@ -20,6 +20,7 @@ from pydantic_settings import (
     YamlConfigSettingsSource,
 )
 
+from interlock.domain.policy.remedies import RemedyKind
 from interlock.runtime.settings.values import (
     AiDomain,
     AuditUrl,
@@ -31,6 +32,7 @@ from interlock.runtime.settings.values import (
     Port,
     RedisUrl,
     Region,
+    Remedies,
     Seconds,
     TritonAddress,
 )
@@ -54,9 +56,20 @@ class Settings(BaseSettings):
     Dispatch are refused with UPSTREAM_NOT_CONFIGURED; Check works."""
     upstream_api_key: SecretStr | None = None
     """Key that the sidecar presents to the provider. Absent: the caller's own bearer token is passed on."""
-    remediation: Literal["full", "none"] = "full"
-    """Whether an answer is asked for again where that may lead to a better one (SPEC-005 §19): full (at most two
-    re-dispatches, one continuation and one bridge per window) or none, deciding about every answer as it came."""
+    remedies: Remedies = ""
+    """Remedies that an answer may get, separated by commas: redispatch (asked for again, SPEC-005 §19), continue (what
+    was cut off is asked for, §10.3), stitch (a bridge from the answer before, §11.5). Empty: none but those that a
+    policy names."""
+    remediation: Literal["full", "none"] | None = None
+    """Deprecated, use remedies: full switches every remedy on, none forbids even those that a policy names. Where
+    remedies is set too, this does not count."""
+    max_provider_calls: int = Field(default=2, ge=1, le=100)
+    """Provider calls that one answer may take, whatever they are for: the answer, its review and revision, remedies,
+    summaries. 1: a reflexive answer, which a half-open breaker and strict mode force, is refused with
+    PROVIDER_CALLS_EXCEEDED."""
+    grounding_mode: Literal["auto", "context-strict", "context-preferred", "open"] = "auto"
+    """Grounding mode of calls that name none (SPEC-002 §11.2). In the first two context modes facts that a caller gives
+    are told to the model, in open they are evidence alone. auto: context-preferred where facts are given, else open."""
 
     # == Servers and addresses
 
@@ -336,6 +349,23 @@ class Settings(BaseSettings):
     def max_message_bytes(self) -> int:
         """Largest message between services: a report quotes facts and claims, so it may exceed the body behind it."""
         return self.max_body_bytes * 4
+
+    @property
+    def enabled_remedies(self) -> tuple[str, ...]:
+        """The remedies that are switched on, by name."""
+        if self._older_remediation == "full":
+            return tuple(RemedyKind)
+        return tuple(name for name in self.remedies.split(",") if name)
+
+    @property
+    def forbids_remedies(self) -> bool:
+        """Whether there is no remedy at all, not even one that a policy names."""
+        return self._older_remediation == "none"
+
+    @property
+    def _older_remediation(self) -> str | None:
+        """The value of ``remediation`` where it counts."""
+        return None if "remedies" in self.model_fields_set else self.remediation
 
     @model_validator(mode="after")
     def _complete(self) -> Self:

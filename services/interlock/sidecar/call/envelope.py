@@ -60,6 +60,11 @@ class CallEvidence:
     """Every text of the request, for the search for personal data."""
     wanted: ContextOptions = ContextOptions()
 
+    @property
+    def untold(self) -> tuple[common_pb2.Fact, ...]:
+        """Facts that no text of the request has: the model does not see them."""
+        return tuple(fact for fact in self.facts if fact.content not in self.prompt)
+
 
 def of_chat(
     chat: Chat,

@@ -16,6 +16,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Refused
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
+from interlock.sidecar.openai.chat import GROUNDING
 from interlock.sidecar.provider import prompts, remediation
 from interlock.sidecar.provider.prompts import quoted
 from tests.support.servers.provider import completion as provided
@@ -113,7 +114,7 @@ def test_a_re_dispatch_keeps_what_was_asked():
     """Messages, tools, form and limits stay; temperature, seed and one system message are ours."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Q"}], "n": 2, "max_tokens": 7, "temperature": 1.1}
     told = remediation.Instructions()
-    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [])
+    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=True))
     asked = remediation.redispatch(body, told, seed=3)
 
     assert {**asked, "messages": 0} == {
@@ -126,6 +127,21 @@ def test_a_re_dispatch_keeps_what_was_asked():
     }
     assert asked["messages"][1:] == body["messages"]
     assert body["temperature"] == 1.1
+
+
+@pytest.mark.req("ATT-10")
+def test_an_upgrade_asks_for_what_the_model_can_have():
+    """Only the context where there is one, with the facts that the prompt lacks; nothing of it where there is none."""
+    with_facts, without = remediation.Instructions(), remediation.Instructions()
+    with_facts.learn(
+        [policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(True, ("It costs $1,500.",))
+    )
+    without.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=False))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Q"}]}
+
+    assert GROUNDING["context-strict"] in with_facts.text
+    assert quoted("It costs $1,500.") in with_facts.text
+    assert remediation.redispatch(body, without, seed=3)["messages"] == body["messages"]
 
 
 @pytest.mark.req("DPE-16")
