@@ -109,7 +109,7 @@ def to_decide(
     *,
     tried: RemedyState,
     strategy: str,
-    remedies: Sequence[str],
+    remedies: Sequence[str] = (),
 ) -> policy_pb2.DecideRequest:
     """Ask for the decision about a report. *remedies* are those that the operator switched on."""
     opened = admitted.opened

@@ -34,15 +34,15 @@ _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]»*_`]*\s+|\n+|(?<=[。！？]
 _TERMINAL = re.compile(r"[.!?…。！？][\"'”’)\]»*_`]*$")
 _ENDED_BEFORE = re.compile(r"(?:\b(?!(?:Prof|Sept|Dept|Corp|Inst)\.)(?:\w{4,}|\d{2,})\.|\w[!?])[\"”’)]*\s+[A-ZÀ-Ý]")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
-_OPEN_END = re.compile(r"(?:[,:：(\[{–—]|(?<=\s)-)$")
+_OPEN_END = re.compile(r"(?:[,:：\[{–—]|(?<![:;=])\(|(?<=\s)-)$")
 _ITEM = re.compile(r"\s*(?:[-*+•]|\(?(?:\d{1,3}|[a-z])[.)])(?=\s|$)")
 _NO_PROSE = re.compile(r"\s*(?:[-*+•>#|]|\(?(?:\d{1,3}|[a-z])[.)]\s)")
 
 _LINKS = frozenset(
     _WORD.findall(
-        "a an the and or but of to in on at by for from with into onto than that which who whose because although while if as "
+        "a an the and or but of to in on at by for from with without about between into onto than that which who whose because although while if as "
         "is are was were has have had will would can could should may might must its their his her our your my "
-        "der die das ein eine einen und oder aber von zu im am bei für aus mit nach dass weil wenn als ist sind war wurde wird "
+        "der die das dem den ein eine einen einem einer und oder aber von zu im am bei für aus mit nach dass weil wenn als ist sind war wurde wird "
         "le la les un une des et ou mais de du à au aux dans sur par pour avec que qui parce est sont était ont sa son ses "
         "el los las una unos y pero del al en por para con porque cuando es fue era han su sus"
     )
@@ -132,7 +132,11 @@ def _ends_within_a_sentence(text: str) -> bool:
     """Tell whether the last line stops in a sentence: on a word that none ends with, or without a stop where others have one."""
     line = text.rsplit("\n", 1)[-1]
     words = _words(line)
-    if len(words) <= LEAST_WORDS or _TERMINAL.search(line):
+    if _TERMINAL.search(line):
+        return False
+    if line.count("(") > line.count(")"):
+        return True
+    if len(words) <= LEAST_WORDS:
         return False
     if words[-1] in _LINKS and line.endswith(words[-1]):
         return True
