@@ -7,10 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.domain.policy.continuation import adds, is_cut_off, joined
-from interlock.domain.policy.improvement import PRECISION, Axis, better_on, is_improvement, worse_on
+from interlock.domain.policy.improvement import PRECISION, Axis, is_improvement, worse_on
 
 _bad = st.sampled_from([0.0, 0.1, 0.5, 1.0, 2.0, float("nan")]) | st.floats(0, 4)
 _judged = st.dictionaries(st.sampled_from(Axis), _bad)
+_NO_FAULT = {Axis.COMPOSITE: 0.2, Axis.FLOW: 0.5}
 _called = st.frozensets(st.sampled_from(Axis))
 _text = st.text(alphabet="ab c.,!?\n-1{[\"'`", max_size=60)
 
@@ -18,9 +19,12 @@ _text = st.text(alphabet="ab c.,!?\n-1{[\"'`", max_size=60)
 @pytest.mark.req("ATT-10")
 @given(_judged, _judged, _called)
 def test_what_is_released_is_worse_on_no_axis_that_was_judged(draft, other, called):
-    """Whoever gets the remedied answer loses nothing, and something that called for the remedy is better."""
+    """Whoever gets the remedied answer loses nothing that is a fault, and something that called for the remedy is better."""
     if is_improvement(draft, other, called):
-        assert all(round(other[axis], PRECISION) <= round(bad, PRECISION) for axis, bad in draft.items())
+        for axis, bad in draft.items():
+            no_fault = _NO_FAULT.get(axis, 0.0) if axis not in called else 0.0
+            ignored = axis in {Axis.ENTAILMENT, Axis.FIDELITY} - called
+            assert ignored or round(other[axis], PRECISION) <= max(round(bad, PRECISION), no_fault)
         assert any(other[axis] < draft[axis] for axis in called if axis in draft)
 
 
@@ -33,12 +37,11 @@ def test_no_two_answers_each_improve_the_other(draft, other, called):
 
 
 @pytest.mark.req("ATT-10")
-@given(_judged, _judged, _judged, _called)
-def test_an_improvement_of_an_improvement_is_no_harm_to_the_first(first, second, third, called):
-    """After any number of rounds the answer is worse than the first draft on nothing."""
-    if is_improvement(first, second, called) and is_improvement(second, third, called):
+@given(_judged, _judged, _judged, _called, _called)
+def test_an_improvement_of_an_improvement_is_no_harm_to_the_first(first, second, third, one, two):
+    """After any number of rounds, whatever each was for, the answer is worse than the first draft on nothing."""
+    if is_improvement(first, second, one) and is_improvement(second, third, two):
         assert not worse_on(first, third)
-        assert better_on(first, third, Axis)
 
 
 @pytest.mark.req("ATT-10")

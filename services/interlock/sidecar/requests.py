@@ -22,6 +22,7 @@ from interlock.sidecar.call.call import Call
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
+from interlock.sidecar.provider.strategies import Produced
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
 """Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
@@ -50,6 +51,15 @@ class DecidedAnswer:
     def kept(self) -> bool:
         """Whether its text is kept: it is delivered, or may be once a reviewer has approved it."""
         return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
+
+
+@dataclass(frozen=True)
+class Round:
+    """One answer with its report and its decision."""
+
+    produced: Produced
+    report: dpe_pb2.Report
+    decision: policy_pb2.Decision
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import asyncio
 import hashlib
 import time
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import structlog
-from prometheus_client import Counter, Histogram
+from prometheus_client import Counter
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
@@ -40,9 +40,9 @@ from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import grounding, remediation, strategies
 from interlock.sidecar.provider.calls import ProviderCalls
-from interlock.sidecar.provider.judged import judged
+from interlock.sidecar.provider.judged import judged, named
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
-from interlock.sidecar.requests import DecidedAnswer, RemedyState
+from interlock.sidecar.requests import DecidedAnswer, RemedyState, Round
 from interlock.sidecar.trail import events, response_headers, trace_events
 from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.verdict import checked_report
@@ -52,24 +52,14 @@ log = structlog.get_logger()
 REDISPATCHES = Counter("interlock_redispatch", "Remedies begun, by remedy.", ["remedy"])
 
 DISCARDED = Counter("interlock_remedy_discarded", "Remedies whose answer was not better than the draft.", ["remedy"])
-PROVIDER_CALLS = Histogram(
-    "interlock_provider_calls", "Provider calls that an answer took.", buckets=[1, 2, 3, 4, 6, 8, 12, 16]
-)
 
-CONTINUE, STITCH = "continue", "stitch"
 _NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
 """Passes before which there is no answer yet: a caller that leaves ends them."""
 
+_KEPT_BACK = (policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_REJECT_QUALITY)
+"""Final actions, the mildest first; a halt, and whatever is unknown, comes after them."""
+
 _REMEDIES = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
-
-
-@dataclass(frozen=True)
-class Round:
-    """One answer with its report and its decision."""
-
-    produced: Produced
-    report: dpe_pb2.Report
-    decision: policy_pb2.Decision
 
 
 class Rounds:
@@ -202,19 +192,21 @@ class Rounds:
     def _tell(self, produced: Produced, report: dpe_pb2.Report) -> None:
         reply = self._call.reply
         reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
-        reply.set({**response_headers.of_report(report), **_facts_used(report, self._context)})
+        reply.set({**response_headers.of_report(report), **packing.facts_used(report, self._context)})
 
     async def decide(self, produced: Produced, report: dpe_pb2.Report) -> Round:
-        """Ask policy what happens to an analysed answer."""
-        tried = self._possible(produced.answer)
+        """Ask policy what happens to an analysed answer, and tell it in the response headers."""
+        decision = await self._decided(produced, report, self._possible(produced.answer))
+        self._call.reply.set(response_headers.of_decision(decision))
+        return Round(produced, report, decision)
+
+    async def _decided(self, produced: Produced, report: dpe_pb2.Report, tried: RemedyState) -> policy_pb2.Decision:
         request = requests.to_decide(
             self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy,
             remedies=self._settings.enabled_remedies,
         )  # fmt: skip
         with span("crp.decide"):
-            decision = await self._peers.policy.decide(request, self._run.deadline)
-        self._call.reply.set(response_headers.of_decision(decision))
-        return Round(produced, report, decision)
+            return await self._peers.policy.decide(request, self._run.deadline)
 
     def has_remedy(self, last: Round) -> bool:
         """Tell whether policy wants a remedy and one is left. Without one, the answer is not released."""
@@ -230,7 +222,7 @@ class Rounds:
     def decided(self, last: Round) -> DecidedAnswer:
         """Return the last round's answer, with the usage of every provider call that led to it."""
         if self._call.body:
-            PROVIDER_CALLS.observe(self._calls.made)
+            self._calls.note()
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
@@ -265,12 +257,12 @@ class Rounds:
         and where the remedy or the analysis of its answer fails, the draft stands and is decided by itself.
         """
         self._number += 1
-        at, spent, remedies = len(self._run.noted), len(self._run.usages), _named(last.decision)
+        at, spent, remedies = len(self._run.noted), len(self._run.usages), remediation.named(last.decision)
         for remedy in remedies:
             REDISPATCHES.labels(remedy).inc()
         try:
             produced, flow = await self._remedied(last, at, spent)
-            report = await self._judge(produced, flow) if produced else last.report
+            better = await self._better(last, produced, flow) if produced else None
         except Refused as failed:
             log.info("remedy.failed", window_id=self._window_id, reason=failed.reason, number=self._number)
             self._run.noted.append(
@@ -278,22 +270,35 @@ class Rounds:
             )
             self._tried = replace(self._tried, remediable=False)
             return await self.decide(last.produced, last.report)
-        if produced is None or not self._is_better(last, report):
+        if produced is None or better is None:
             return await self.decide(last.produced, last.report)
-        self._tell(produced, report)
-        return await self.decide(produced, report)
+        self._tell(produced, better)
+        return await self.decide(produced, better)
 
-    def _is_better(self, last: Round, report: dpe_pb2.Report) -> bool:
-        """Tell whether a remedied answer may take the place of the draft; what may not is on record."""
-        draft, other = judged(last.report), judged(report)
+    async def _better(self, last: Round, produced: Produced, flow: str) -> dpe_pb2.Report | None:
+        """Return the report of a remedied answer that may take the place of the draft; what may not is on record.
+
+        Policy may look at more than the axes do, so an answer that it would keep back sooner than the draft is no better.
+        """
+        report = await self._judge(produced, flow)
         called = [axis for axis in Axis if axis.value in last.decision.called_for]
-        if is_improvement(draft, other, called):
-            return True
-        self._discard(last, worse_on(draft, other), better_on(draft, other, called))
-        return False
+        draft, other = judged(last.report), judged(report)
+        worse = named(worse_on(draft, other, called))
+        if not worse and await self._severity(produced, report) > await self._severity(last.produced, last.report):
+            worse = ["decision"]
+        if not worse and is_improvement(draft, other, called):
+            return report
+        self._discard(last, worse, named(better_on(draft, other, called)))
+        return None
 
-    def _discard(self, last: Round, worse: Collection[Axis] = (), better: Collection[Axis] = ()) -> None:
-        remedies = _named(last.decision)
+    async def _severity(self, produced: Produced, report: dpe_pb2.Report) -> int:
+        """Return how far policy would keep an answer back if it were the last one: delivered, held, refused or halted."""
+        spent = replace(self._tried, remediable=False)
+        action = (await self._decided(produced, report, spent)).action
+        return _KEPT_BACK.index(action) if action in _KEPT_BACK else len(_KEPT_BACK)
+
+    def _discard(self, last: Round, worse: Collection[str] = (), better: Collection[str] = ()) -> None:
+        remedies = remediation.named(last.decision)
         for remedy in remedies:
             DISCARDED.labels(remedy).inc()
         log.info("remedy.discarded", window_id=self._window_id, number=self._number)
@@ -322,7 +327,7 @@ class Rounds:
             before = last.produced.strategy
             told = [
                 events.redispatched(
-                    self._number, last.report, remedies=_named(last.decision), strategy=strategy,
+                    self._number, last.report, remedies=remediation.named(last.decision), strategy=strategy,
                     temperature=remediation.TEMPERATURE, seed=seed, tokens=self._tokens_since(spent),
                 )
             ]  # fmt: skip
@@ -342,7 +347,7 @@ class Rounds:
         self._tried = replace(self._tried, continuations=self._tried.continuations + 1)
         text = last.produced.answer.said
         body = remediation.continuation(self._context.body, text, last.report, self._context.envelope)
-        more = await self._ask(last.produced.strategy, CONTINUE, body)
+        more = await self._ask(last.produced.strategy, remediation.CONTINUE, body)
         joined = remediation.continued(last.produced.answer, more)
         told = events.continued(self._number, last.report, self._window_id, self._tokens_since(spent))
         self._run.noted.insert(at, told)
@@ -356,7 +361,7 @@ class Rounds:
         self._tried = replace(self._tried, stitched=True)
         seed = remediation.seed_of(self._window_id, self._number, self._context.body.get("seed"))
         body = remediation.bridge_request(self._context.body, last.produced.answer.said, self._prior, seed=seed)
-        bridge = remediation.bridge_of(await self._ask(last.produced.strategy, STITCH, body))
+        bridge = remediation.bridge_of(await self._ask(last.produced.strategy, remediation.STITCH, body))
         told = events.stitched(
             self._number, _hash(bridge.encode()), self._prior[-1].window_id, self._tokens_since(spent)
         )
@@ -380,20 +385,6 @@ class Rounds:
         if left_s <= 0:
             raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "there is no time left for another dispatch")
         return left_s
-
-
-def _named(decision: policy_pb2.Decision) -> list[str]:
-    """Return the remedies of a decision by name."""
-    if decision.action == policy_pb2.ACTION_REDISPATCH:
-        return [remediation.NAMES[remedy] for remedy in decision.remedies if remedy in remediation.NAMES]
-    return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
-
-
-def _facts_used(report: dpe_pb2.Report, context: Packed) -> dict[str, str | None]:
-    """Return the header that tells how many of the candidates are in the envelope, where some are not (SPEC-002 §4.4)."""
-    if not context.left_out:
-        return {}
-    return {"CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total + context.left_out}"}
 
 
 def _hash(data: bytes) -> str:

@@ -15,7 +15,7 @@ from enum import IntEnum, StrEnum
 from interlock.domain.policy.directives import Policy, Repetition
 from interlock.domain.policy.enforcement import Action, Breach
 from interlock.domain.policy.findings import Findings
-from interlock.domain.policy.improvement import Axis
+from interlock.domain.policy.improvement import FLOW_BELOW, Axis
 from interlock.domain.risk.risk import RiskLevel
 
 MOST_REDISPATCHES = 2
@@ -23,9 +23,6 @@ MOST_REDISPATCHES = 2
 
 MOST_CONTINUATIONS = 1
 """Maximum automatic continuations of one window (docs/adr/0006)."""
-
-FLOW_BELOW = 0.50
-"""Flow below which a break is remedied: the bound of §11.5, which includes the 0.30 of §19.1."""
 
 COMPLETE_FROM = 0.70
 """Completeness below which an answer is PARTIAL or INCOMPLETE (§10.2)."""

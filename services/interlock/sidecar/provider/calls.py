@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from prometheus_client import Histogram
+
 from interlock.domain.errors import exhausted, forbidden
+
+PROVIDER_CALLS = Histogram(
+    "interlock_provider_calls", "Provider calls that an answer took.", buckets=[1, 2, 3, 4, 6, 8, 12, 16]
+)
 
 
 @dataclass
@@ -34,3 +40,7 @@ class ProviderCalls:
             message = f"max_provider_calls allows {self.most} for one answer"
             raise exhausted("PROVIDER_CALLS_SPENT", message, limit=str(self.most))
         self.made += 1
+
+    def note(self) -> None:
+        """Count the answer, with the calls that it took."""
+        PROVIDER_CALLS.observe(self.made)

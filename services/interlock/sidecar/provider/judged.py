@@ -7,7 +7,7 @@ the worst one, and its risk is that of the worst.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
@@ -27,6 +27,11 @@ _SEVERITIES = ("LOW", "MEDIUM", "HIGH", "CRITICAL")
 def judged(report: dpe_pb2.Report) -> Judged:
     """Return how bad the answer of *report* is, by axis."""
     return dict(_axes(report, {one.number for one in report.stages if one.status == dpe_pb2.STAGE_STATUS_RAN}))
+
+
+def named(axes: Iterable[Axis]) -> list[str]:
+    """Return the names of *axes* for the trail, in one order."""
+    return [axis.name.lower().replace("_", "-") for axis in sorted(axes)]
 
 
 def _axes(report: dpe_pb2.Report, ran: set[str]) -> Iterator[tuple[Axis, float]]:

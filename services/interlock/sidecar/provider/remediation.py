@@ -34,8 +34,18 @@ NAMES: Mapping[int, str] = {
     policy_pb2.REMEDY_FLOW_AUGMENTATION: "flow-augmentation",
 }
 
+CONTINUE, STITCH = "continue", "stitch"
+"""Passes of a continuation and of a bridge; the remedies are called the same."""
+
 _LIMITS = ("max_tokens", "max_completion_tokens")
 _WORD = re.compile(r"[^\W_]{3,}")
+
+
+def named(decision: policy_pb2.Decision) -> list[str]:
+    """Return the remedies of a decision by name."""
+    if decision.action == policy_pb2.ACTION_REDISPATCH:
+        return [NAMES[remedy] for remedy in decision.remedies if remedy in NAMES]
+    return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,6 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.budget import Micros, as_decimal
-from interlock.domain.policy.improvement import Axis
 from interlock.domain.policy.policy_text import parse
 from interlock.sidecar.trail.response_headers import word
 
@@ -168,16 +167,12 @@ def redispatched(
 
 
 def remedy_discarded(
-    round_number: int, *, remedies: Sequence[str], worse: Iterable[Axis] = (), better: Iterable[Axis] = ()
+    round_number: int, *, remedies: Sequence[str], worse: Iterable[str], better: Iterable[str]
 ) -> audit_pb2.NewEvent:
     """What a remedy brought does not take the place of the draft (docs/adr/0019)."""
     return event(
-        "REMEDY_DISCARDED", INFO, round=round_number, remedies=list(remedies), worse=_axes(worse), better=_axes(better)
+        "REMEDY_DISCARDED", INFO, round=round_number, remedies=list(remedies), worse=list(worse), better=list(better)
     )
-
-
-def _axes(axes: Iterable[Axis]) -> list[str]:
-    return [axis.name.lower().replace("_", "-") for axis in sorted(axes)]
 
 
 def review_unresolved(issues: int, provider_calls: int) -> audit_pb2.NewEvent:

@@ -172,6 +172,31 @@ def test_only_one_finished_plain_text_is_joined_to(one, body):
     assert remediation.joinable(answer("text"), {"response_format": {"type": "text"}}) == "text"
 
 
+def completed(text: str, finish: str = "length", **more) -> completion.Completion:
+    return answer(text, finish=finish, **more)
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("one", "body"),
+    [
+        (completed("The tower was", "stop", tool_calls=[tool_call("f", "{}")]), {}),
+        (completed("The tower was", refusal="no"), {}),
+        (completed('{"a": ['), {"response_format": {"type": "json_object"}}),
+        (completed("The tower was"), {"max_tokens": 3}),
+        (completed("The tower was"), {"max_completion_tokens": 3}),
+        (completed("The steps are:", "stop"), {"stop": ["\n"]}),
+        (completed("The steps are:", "content_filter"), {}),
+        (completed("Yes.", "stop"), {}),
+    ],
+)
+def test_only_a_text_that_something_else_than_the_caller_cut_off_goes_on(one, body):
+    """The caller's own limit and stop sequence are kept to; a finished answer is finished."""
+    assert not remediation.cut_off(one, body)
+    assert remediation.cut_off(completed("The tower was"), {"stop": ["END"]})
+    assert remediation.cut_off(completed("The steps are:", "stop"), {"max_tokens": 500})
+
+
 def test_joined_answers_are_one_text_without_what_belonged_to_the_parts():
     """Log-probabilities spell the first text only, so they go; the finish is the second's."""
     first = provided(message("One. ", reasoning_content="hm"))

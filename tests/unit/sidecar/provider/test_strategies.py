@@ -150,3 +150,24 @@ def test_a_revision_is_asked_for_as_the_answer_was():
     assert "n" not in asked
     assert (asked["response_format"], asked["max_tokens"], asked["seed"]) == ({"type": "json_object"}, 9, 5)
     assert (asked["tool_choice"], asked["temperature"]) == ("none", 0.3)
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("most", "steps", "revision", "unresolved"), [(3, 0, "1/3", 3), (4, 1, "2/3", 1), (5, 2, "2/3", 0)]
+)
+async def test_every_choice_is_reviewed_before_one_is_refined(most, steps, revision, unresolved):
+    """What the calls do not hold stays as it was generated, and the issues that stay are counted."""
+    calls = ProviderCalls(most)
+    issues = [answer('{"issues": ["tense", "name"]}'), answer('{"issues": ["year"]}')]
+    passes = Passes(answer("It was.", "It had."), *issues, answer("It is."), answer("It has."))
+
+    async def make(step: str, body: Mapping[str, Any]) -> Completion:
+        calls.take()
+        return await passes(step, body)
+
+    made = await produce(REFLEXIVE, make, {**BODY, "n": 2}, calls)
+
+    assert passes.steps == ["generate", "verify", "verify", *["refine"] * steps]
+    assert (made.revision, made.unresolved) == (revision, unresolved)
+    assert made.answer.choices[1]["message"]["content"] == ("It has." if steps == 2 else "It had.")
