@@ -6,13 +6,14 @@ import json
 from contextlib import asynccontextmanager
 
 import pytest
+from prometheus_client import REGISTRY
 
 from interlock.api.common.v1 import common_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.sidecar.openai.chat import GROUNDING
 from interlock.sidecar.provider import prompts
 from tests.support.servers.provider import RunningProvider
-from tests.support.sidecar.remedies import EVERY_REMEDY, Judge, Script, cut_off, fields_of, told
+from tests.support.sidecar.remedies import EVERY_REMEDY, FOUND, Judge, Script, cut_off, fields_of, told
 from tests.support.sidecar.sidecar import reason_of, running_sidecar, token_of
 
 UPGRADE = {"crp-safety-policy": "upgrade-on-risk reflexive"}
@@ -62,6 +63,10 @@ def serving(tmp_path, running, judge):
     return serve
 
 
+def counted(name: str, **labels: str) -> float:
+    return REGISTRY.get_sample_value(name, labels) or 0.0
+
+
 def said(response) -> str:
     return response.json()["choices"][0]["message"]["content"]
 
@@ -84,6 +89,7 @@ async def trail(sidecar, response):
 async def test_a_clean_answer_takes_one_provider_call(serving, script, settings, turns):
     """A hundred turns of mixed conversations: a hundred calls, every answer as it came, the budget whole."""
     response = None
+    answers, calls = counted("interlock_provider_calls_count"), counted("interlock_provider_calls_sum")
     async with serving(**settings, max_windows=20) as sidecar:
         for turn in range(turns):
             answer = CLEAN[turn % len(CLEAN)]
@@ -93,6 +99,8 @@ async def test_a_clean_answer_takes_one_provider_call(serving, script, settings,
             assert (said(response), response.headers["crp-agent-safety-budget"]) == (answer, "1.00")
 
     assert len(script.received) == turns
+    assert counted("interlock_provider_calls_count") - answers == turns
+    assert counted("interlock_provider_calls_sum") - calls == turns
 
 
 @pytest.mark.req("ATT-10")
@@ -116,6 +124,7 @@ async def test_the_older_setting_still_switches_every_remedy_on(serving, script)
 @pytest.mark.req("ATT-10", "BUD-5")
 async def test_a_remedy_that_makes_it_worse_leaves_the_draft(serving, script):
     """A flow that becomes better and a risk that becomes CRITICAL: the draft, its headers, its charge; the trail says why."""
+    before = counted("interlock_remedy_discarded_total", remedy="flow-augmentation")
     async with serving(**EVERY_REMEDY) as sidecar:
         response = await second(sidecar, script, generate=["It JUMPS.", "It FLOWS at CRITICAL risk."], stitch=[500])
         events = await trail(sidecar, response)
@@ -129,6 +138,20 @@ async def test_a_remedy_that_makes_it_worse_leaves_the_draft(serving, script):
         "round": 1, "remedies": ["flow-augmentation"], "worse": ["risk", "composite"], "better": ["flow"],
     }  # fmt: skip
     assert "CRITICAL risk" not in response.text
+    assert counted("interlock_remedy_discarded_total", remedy="flow-augmentation") - before == 2
+
+
+@pytest.mark.req("ATT-10")
+async def test_an_answer_that_policy_would_keep_back_sooner_is_no_better(serving, script, monkeypatch):
+    """Better on the flow that called, worse on nothing that is compared, and below a threshold of the policy: the draft."""
+    monkeypatch.setitem(FOUND, "VAGUE", {"entailment_score": 0.4})
+    async with serving(**EVERY_REMEDY, default_policy="require-entailment 0.50") as sidecar:
+        response = await second(sidecar, script, generate=["It JUMPS.", "It FLOWS and is VAGUE."], stitch=[500])
+        events = await trail(sidecar, response)
+    discarded = fields_of(events, "REMEDY_DISCARDED")[0]
+
+    assert said(response) == "It JUMPS."
+    assert (discarded["worse"], discarded["better"]) == (["decision"], ["flow"])
 
 
 @pytest.mark.req("ATT-10")
