@@ -24,11 +24,10 @@ LONGEST_OVERLAP = 400
 
 LEAST_OVERLAP = 8
 
-NEW_LINE = "\n"
-
 LEAST_WORDS = 3
 """Words of a line up to which it may end in any way: "Grade a", "It is on"."""
 
+_LINE = "\n"
 _WORD = re.compile(r"\w+")
 _SENTENCE_END = re.compile(r"[.!?…][\"'”’)\]»*_`]*\s+|\n+|(?<=[。！？])")
 _TERMINAL = re.compile(r"[.!?…。！？][\"'”’)\]»*_`]*$")
@@ -50,8 +49,8 @@ _LINKS = frozenset(
 """Words that no sentence ends with, in English, German, French and Spanish: articles, prepositions, conjunctions, auxiliaries."""
 
 _PLEASANTRY = re.compile(
-    r"^(?:hello|hi|hey|greetings|welcome|thanks|thank you|sure|certainly|of course|great|hallo|guten tag|danke|bonjour|salut|"
-    r"merci|hola|gracias)\b[^.!?]{0,30}[.!?]?$"
+    r"^(?:hello|hi|hey|greetings|thanks|thank you|hallo|guten tag|danke|bonjour|salut|merci|hola|gracias)"
+    r"(?:[\s,]+\w+){0,3}[\s.!?,]*$"
     r"|\bhow (?:can|may) i (?:help|assist)\b|\b(?:can|may) i help you\b|\bwhat can i do for you\b|\bis there anything else\b"
     r"|\blet me know (?:if|how|what)\b|\bfeel free to\b|\bhappy to help\b|\bi hope (?:this|that) helps\b"
     r"|\bwie kann ich (?:ihnen|dir)\b|\bcomment puis-je vous aider\b|\ben quoi puis-je\b|\ben qué puedo ayudar",
@@ -93,7 +92,7 @@ def joined(before: str, more: str) -> str:
     between = before[len(head) :] + more[: len(more) - len(tail)]
     if _TERMINAL.search(head) and not _is_open(head):
         return f"{head}\n\n{tail}"
-    return f"{head}{between or (NEW_LINE if _is_code(head) else ' ')}{tail}"
+    return f"{head}{between or (_LINE if _is_code(head) else ' ')}{tail}"
 
 
 def _is_open(text: str) -> bool:

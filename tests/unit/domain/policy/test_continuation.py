@@ -61,7 +61,7 @@ def test_what_was_said_already_adds_nothing(before, more):
 
 @pytest.mark.req("ATT-10")
 @pytest.mark.parametrize(
-    "more", ["It was completed in 1889.", "1889 by the company of Gustave Eiffel.", f"{TOWER} It was painted in 2022 by fifty painters from Lyon, who came for it by train."]
+    "more", ["It was completed in 1889.", "Hi-res pictures were taken in 2022.", "1889 by the company of Gustave Eiffel.", f"{TOWER} It was painted in 2022 by fifty painters from Lyon, who came for it by train."]
 )  # fmt: skip
 def test_what_is_new_adds(more):
     """Half of the words at least."""
