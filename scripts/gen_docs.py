@@ -22,6 +22,7 @@ from interlock.domain.chain.audit_events import events_page
 from interlock.domain.errors import Kind, Refused
 from interlock.runtime.rpc import server
 from interlock.runtime.rpc.errors import HTTP_CODES, grpc_code
+from interlock.runtime.settings.declarations import SettingDeclarations
 from interlock.runtime.settings.model import Settings
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -82,7 +83,7 @@ def configuration() -> str:
 def settings_groups() -> dict[str, list[str]]:
     """Return title → settings: a comment ``# == Title`` in the model opens a group."""
     groups: dict[str, list[str]] = {}
-    for title, name in GROUP_OR_SETTING.findall(inspect.getsource(Settings)):
+    for title, name in GROUP_OR_SETTING.findall(inspect.getsource(SettingDeclarations)):
         if title:
             groups[title] = []
         elif name in Settings.model_fields:

@@ -87,7 +87,8 @@ async def remedied(sidecar: RunningSidecar, model: Model) -> None:
     model.by_question = {
         "Risk?": turns("A HIGH risk answer, it FINDS.", "A safe answer."),
         "Jump?": "It JUMPS. It ends.",
-        "Gap?": turns("This is PARTIAL."),
+        "Gap?": remedies.cut_off("This is PARTIAL."),
+        "Reviewed?": completion(*(message(f"Choice {n}.") for n in range(5))),
         "Bad?": turns("It REPEATS and CONTRADICTS.", "It is fine."),
         "Fails?": 500,
     }
@@ -98,6 +99,9 @@ async def remedied(sidecar: RunningSidecar, model: Model) -> None:
     await sidecar.chat("Gap?", headers={"crp-safety-policy": "require-completeness 0.90"})
     again = await then(sidecar, jumped, "Bad?")
     await sidecar.chat("Strict?", headers={"crp-safety-mode": "strict"})
+    model.by_step["verify"] = '{"issues": ["The year is wrong."]}'
+    await sidecar.chat("Reviewed?", headers={"crp-safety-mode": "strict"}, n=5)
+    model.by_step["verify"] = remedies.NO_ISSUES
     assert (await sidecar.chat("Fails?")).status_code == 502
     ended = await sidecar.client.delete(
         f"/crp/v3/session/{again.headers['crp-context-session-id']}", headers={"crp-session-token": token_of(again)}
@@ -187,7 +191,7 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
         write_sinks(sinks, siem={"url": url(receiver)}, safety={"url": url(receiver, "/r"), "format": "report"})
         settings = {
             "redis_url": redis_url, "sinks_file": sinks, "egress_allow": receiver.origin, "reviewers_file": reviewers,
-            "hold_expires_s": 2, "ai_domain": "general",
+            "hold_expires_s": 2, "ai_domain": "general", **remedies.EVERY_REMEDY, "max_provider_calls": 6,
         }  # fmt: skip
         async with running_sidecar(tmp_path, upstream=upstream, dpe=Finder(), **settings) as sidecar:
             audit = sidecar.services["audit"].servicer

@@ -14,7 +14,7 @@ from interlock.sidecar.provider import prompts
 from tests.support.servers.processes import run
 from tests.support.servers.provider import RunningProvider, completion, message
 from tests.support.sidecar.mesh import TOPOLOGIES, Front, start_front
-from tests.support.sidecar.remedies import Script, fields_of
+from tests.support.sidecar.remedies import EVERY_REMEDY, Script, cut_off, fields_of
 from tests.support.sidecar.sidecar import token_of
 
 pytestmark = [pytest.mark.models, pytest.mark.timeout(240)]
@@ -42,7 +42,7 @@ def running():
 @pytest.fixture(scope="module", params=TOPOLOGIES)
 def front(request, tmp_path_factory, running) -> Iterator[Front]:
     # Long deadlines: on a slow machine a remedy is not begun that the time left does not hold.
-    settings = {"upstream_base_url": running.base_url, "request_timeout_s": 150, "dpe_timeout_s": 60}
+    settings = {"upstream_base_url": running.base_url, "request_timeout_s": 150, "dpe_timeout_s": 60, **EVERY_REMEDY}
     started = start_front(request.param, tmp_path_factory.mktemp(request.param), settings)
     with started.processes:
         yield started
@@ -63,6 +63,11 @@ def ask(front: Front, token: str | None = None, question: str = ASKED, context: 
             model="m", extra_headers=headers,
             messages=[{"role": "system", "content": context}, {"role": "user", "content": question}], **more,
         )  # fmt: skip
+
+
+def onward(first: Any) -> dict[str, str]:
+    """The header of a call that continues the answer of *first*."""
+    return {"CRP-Context-Continuation-Id": first.headers["crp-context-continuation-id"]}
 
 
 def said(raw: Any) -> str:
@@ -88,7 +93,7 @@ def test_a_repetition_is_found_and_mended(front, script):
     first = ask(front)
     script.received.clear()
     script.plays(generate=[FIRST, ONWARD])
-    second = ask(front, token_of(first), temperature=0.9, seed=11)
+    second = ask(front, token_of(first), headers=onward(first), temperature=0.9, seed=11)
     events = trail(front, second)
     again = fields_of(events, "RE_DISPATCH")
     head, tail = prompts.ANTI_REPETITION.split("{summary}")
@@ -138,11 +143,12 @@ def test_a_number_that_contradicts_an_earlier_window_is_corrected(front, script)
 
 
 @pytest.mark.req("DPE-16", "DPE-8")
-def test_what_was_left_out_is_continued(front, script):
-    """One of two needs is met: the other one is asked for, and the client gets both as one answer."""
+def test_what_was_cut_off_is_continued(front, script):
+    """One of two needs is met when a limit ends the answer: the rest is asked for, and the client gets one answer."""
     question = "How tall is the Eiffel Tower, and when was it repainted?"
     script.plays(
-        generate=["The Eiffel Tower is 330 metres tall."], **{"continue": ["The Eiffel Tower was repainted in 2022."]}
+        generate=[cut_off("The Eiffel Tower is 330 metres tall.")],
+        **{"continue": ["The Eiffel Tower was repainted in 2022."]},
     )
     raw = ask(front, question=question)
     events = trail(front, raw)
@@ -166,7 +172,7 @@ def test_a_jump_is_augmented_twice_and_then_bridged(front, script):
     script.plays(generate=[away], stitch=["Butter melts slowly in warm pans, as the next passage tells."])
     second = ask(
         front, token_of(first), question="Butter melts how? Bakers fold flour how?", context=f"{CONTEXT} {away}",
-        headers={"CRP-Context-Continuation-Id": first.headers["crp-context-continuation-id"]},
+        headers=onward(first),
     )  # fmt: skip
     kinds = [kind for kind, _ in trail(front, second)]
 

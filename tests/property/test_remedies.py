@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import FULL, Micros
 from interlock.domain.policy.decision import Situation, decide
-from interlock.domain.policy.directives import Tier
+from interlock.domain.policy.directives import NOTHING, Tier
 from interlock.domain.policy.enforcement import Action
 from interlock.domain.policy.findings import Findings
-from interlock.domain.policy.remedies import MOST_REDISPATCHES, SPENT, Progress
+from interlock.domain.policy.remedies import MOST_REDISPATCHES, SPENT, Progress, RemedyKind
 from interlock.domain.risk.risk import RiskLevel
 from tests.support.policy.policies import findings, policies
 
@@ -29,6 +29,8 @@ _progress = st.builds(
     stitched=st.booleans(),
     windows_left=st.integers(0, 3),
     no_cache=st.booleans(),
+    continues=st.booleans(),
+    enabled=st.frozensets(st.sampled_from(RemedyKind)),
 )
 _situations = st.builds(
     Situation,
@@ -46,8 +48,9 @@ _findings = st.tuples(findings(), st.booleans(), st.none() | st.sampled_from(Tie
     lambda drawn: replace(drawn[0], contradicted=drawn[1], envelope_tier=drawn[2])
 )
 FRESH = Progress(
-    remediable=True, redispatches=0, continuations=0, stitched=False, windows_left=4, no_cache=False, continues=True
-)
+    remediable=True, redispatches=0, continuations=0, stitched=False, windows_left=4, no_cache=False, continues=True,
+    enabled=frozenset(RemedyKind),
+)  # fmt: skip
 
 
 @pytest.mark.req("DPE-16")
@@ -69,7 +72,21 @@ def test_a_remedy_is_only_what_is_left(situation: Situation, found: Findings):
         assert not progress.no_cache
     if action is Action.STITCH:
         assert not progress.stitched
-        assert progress.redispatches >= MOST_REDISPATCHES
+        assert RemedyKind.STITCH in progress.enabled
+
+
+_NAMING = ("upgrade_on_risk", "require_flow", "require_completeness", "block_repetition")
+
+
+@pytest.mark.req("ATT-10")
+@given(_situations, _findings)
+@settings(max_examples=150)
+def test_no_remedy_that_nobody_asked_for(situation: Situation, found: Findings):
+    """Without a setting and without a directive that names one, every answer is decided as it came."""
+    named = situation.policy._replace(**{name: NOTHING._asdict()[name] for name in _NAMING})
+    off = replace(situation, policy=named, progress=replace(situation.progress, enabled=frozenset()))
+
+    assert decide(off, found).outcome.action not in REMEDIES
 
 
 @pytest.mark.req("DPE-16")

@@ -31,7 +31,7 @@ from interlock.runtime.rpc.health import Readiness, unready_across
 from interlock.runtime.rpc.mesh import Mesh
 from interlock.runtime.rpc.server import RpcServer, address
 from interlock.runtime.rpc.service import Service
-from interlock.runtime.settings.loading import load, unknown_variables
+from interlock.runtime.settings.loading import deprecated, load, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import ProfileName
 from interlock.runtime.settings.values import without_password
@@ -118,6 +118,8 @@ class _Process:
         _log_profile(self.settings)
         for variable in unknown_variables(os.environ):
             log.warning("setting.unknown", setting=variable, hint="no setting has this name; see docs/configuration.md")
+        for name, hint in deprecated(self.settings).items():
+            log.warning("setting.deprecated", setting=name, hint=hint)
         async with self._ends:
             telemetry.configure(self.settings, service=self.name or "mesh")
             self._ends.push_async_callback(asyncio.to_thread, telemetry.shutdown)

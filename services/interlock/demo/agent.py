@@ -74,7 +74,7 @@ class Agent:
         self._channel = grpc.insecure_channel(grpc_address)
         self._sidecar = sidecar_pb2_grpc.SidecarServiceStub(self._channel)
         self._metadata = (("authorization", f"Bearer {api_key}"),)
-        self._token = ""
+        self._token = self._continuation = ""
 
     def converse(self, passage: str, turns: tuple[Turn, ...]) -> Iterator[DemoWindow]:
         """Ask the questions in turn about *passage*, as one session, until one is halted; yield each window as it ends."""
@@ -103,6 +103,8 @@ class Agent:
         self, messages: list[dict[str, str]]
     ) -> tuple[int, Mapping[str, str], str | None, Mapping[str, Any] | None]:
         own = {"CRP-Session-Token": self._token} if self._token else {}
+        # Each summary goes on from the one before: what that said already, this one is not to say again.
+        own |= {"CRP-Context-Continuation-Id": self._continuation} if self._continuation else {}
         conversation: Any = messages
         try:
             raw = self._openai.chat.completions.with_raw_response.create(
@@ -121,6 +123,7 @@ class Agent:
         first = lower.get("crp-set-session", "").split(";")[0].strip()
         if first.startswith("token="):
             self._token = first.removeprefix("token=")
+            self._continuation = lower.get("crp-context-continuation-id", "")
         return lower
 
     def _report(self, headers: Mapping[str, str]) -> dpe_pb2.Report:

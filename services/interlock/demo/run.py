@@ -50,8 +50,9 @@ def run(out: Console) -> DemoRun:
             "INTERLOCK_UPSTREAM_BASE_URL": provider.base_url,
             "INTERLOCK_UPSTREAM_API_KEY": key,
             "INTERLOCK_DEFAULT_POLICY": POLICY,
-            # It shows a remedy, which the profile leaves off.
-            "INTERLOCK_REMEDIATION": "full",
+            # Remedies are off by default. A re-dispatch is reviewed, so it takes two calls besides the draft's.
+            "INTERLOCK_REMEDIES": "redispatch",
+            "INTERLOCK_MAX_PROVIDER_CALLS": "3",
             # A remedy is not started if the remaining time is too short. This one must run, also on a slow machine.
             "INTERLOCK_REQUEST_TIMEOUT_S": "150",
             "INTERLOCK_MAX_WINDOWS": str(len(recording.turns) + 1),

@@ -23,7 +23,7 @@ from interlock.domain.policy.enforcement import Breach
 from interlock.domain.policy.policy_layers import Layers, resolve, unasked
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
-from interlock.domain.policy.remedies import Progress
+from interlock.domain.policy.remedies import Progress, RemedyKind
 from interlock.domain.risk.risk import RiskLevel
 from interlock.policy.agents import AgentRegistry
 from interlock.policy.report import member, read_findings
@@ -246,7 +246,15 @@ def _progress(request: policy_pb2.DecideRequest) -> Progress:
         windows_left=request.windows_left,
         no_cache=request.no_cache,
         continues=request.continues,
+        enabled=frozenset(_kind(name) for name in request.remedies),
     )
+
+
+def _kind(name: str) -> RemedyKind:
+    kind = member(RemedyKind, name)
+    if kind is None:
+        raise invalid("REMEDY_UNKNOWN", "remedies contains a value that is no remedy", field="remedies")
+    return kind
 
 
 def _accept_risk(number: int) -> RiskLevel | None:
@@ -290,6 +298,7 @@ def _decision(verdict: Verdict) -> policy_pb2.Decision:
         redispatch_strategy=verdict.outcome.strategy,
         remedies=_remedies(verdict.outcome),
         would=None if verdict.would is None else _would(verdict.would, verdict.reported),
+        called_for=[policy_pb2.Axis.ValueType(int(axis)) for axis in sorted(verdict.outcome.axes)],
     )
 
 

@@ -23,6 +23,7 @@ from interlock.sidecar.call.call import Call
 from interlock.sidecar.context.packing import Packed
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
+from interlock.sidecar.provider.strategies import Produced
 
 CONTINUING = frozenset({"", "LINEAR", "BRANCH"})
 """Patterns whose window continues another one; the others are parts of a task, or all of its parts at once."""
@@ -51,6 +52,15 @@ class DecidedAnswer:
     def kept(self) -> bool:
         """Whether its text is kept: it is delivered, or may be once a reviewer has approved it."""
         return self.delivered or self.decision.action == policy_pb2.ACTION_HOLD
+
+
+@dataclass(frozen=True)
+class Round:
+    """One answer with its report and its decision."""
+
+    produced: Produced
+    report: dpe_pb2.Report
+    decision: policy_pb2.Decision
 
 
 @dataclass(frozen=True)
@@ -104,9 +114,15 @@ def with_links(report: dpe_pb2.Report, context: Packed) -> dpe_pb2.Report:
 
 
 def to_decide(
-    admitted: Admitted, asked: RequestHeaders, report: dpe_pb2.Report, *, tried: RemedyState, strategy: str
+    admitted: Admitted,
+    asked: RequestHeaders,
+    report: dpe_pb2.Report,
+    *,
+    tried: RemedyState,
+    strategy: str,
+    remedies: Sequence[str] = (),
 ) -> policy_pb2.DecideRequest:
-    """Ask for the decision about a report."""
+    """Ask for the decision about a report. *remedies* are those that the operator switched on."""
     opened = admitted.opened
     return policy_pb2.DecideRequest(
         report=report,
@@ -128,6 +144,7 @@ def to_decide(
         strategy=strategy,
         continues=bool(asked.continuation_id) and opened.pattern in CONTINUING,
         observed=admitted.observed,
+        remedies=remedies,
     )
 
 

@@ -1,7 +1,8 @@
 """The rounds of a governed call: dispatch, analyse, decide, and again while a remedy is left (SPEC-005 §18.5, §19).
 
 What a round produces is not charged, sealed or released before the last round is decided (BUD-5). Policy says whether and
-how there is another round; the bounds on their number are kept here too.
+how there is another round; the bounds on their number, and on the provider calls of one answer, are kept here too. What a
+remedy brings takes the place of the draft only where it is better (ATT-10, docs/adr/0019).
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -22,6 +23,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.breaker import BreakerState
 from interlock.domain.errors import Kind, Refused
+from interlock.domain.policy.improvement import Axis, better_on, is_improvement, worse_on
 from interlock.domain.policy.remedies import MOST_CONTINUATIONS, MOST_REDISPATCHES
 from interlock.runtime import failpoints
 from interlock.runtime.rpc.peers import Peers
@@ -37,9 +39,11 @@ from interlock.sidecar.context.synthesis import EarlierAnswers
 from interlock.sidecar.context.transfer import SUMMARISE, Transfers
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
-from interlock.sidecar.provider import remediation, strategies
+from interlock.sidecar.provider import grounding, remediation, strategies
+from interlock.sidecar.provider.calls import ProviderCalls
+from interlock.sidecar.provider.judged import judged, named
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, Pass, Produced
-from interlock.sidecar.requests import DecidedAnswer, RemedyState
+from interlock.sidecar.requests import DecidedAnswer, RemedyState, Round
 from interlock.sidecar.trail import events, response_headers, trace_events, would
 from interlock.sidecar.trail.response_headers import word
 from interlock.sidecar.trail.would import REWRITE, WouldHave
@@ -49,23 +53,15 @@ log = structlog.get_logger()
 
 REDISPATCHES = Counter("interlock_redispatch", "Remedies begun, by remedy.", ["remedy"])
 
-PASSES = 2
-"""Provider calls that a re-dispatch makes at least: it is reflexive."""
+DISCARDED = Counter("interlock_remedy_discarded", "Remedies whose answer was not better than the draft.", ["remedy"])
 
-CONTINUE, STITCH = "continue", "stitch"
 _NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
 """Passes before which there is no answer yet: a caller that leaves ends them."""
 
+_KEPT_BACK = (policy_pb2.ACTION_DELIVER, policy_pb2.ACTION_HOLD, policy_pb2.ACTION_REJECT_QUALITY)
+"""Final actions, the mildest first; a halt, and whatever is unknown, comes after them."""
+
 _REMEDIES = frozenset({policy_pb2.ACTION_REDISPATCH, policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH})
-
-
-@dataclass(frozen=True)
-class Round:
-    """One answer with its report and its decision."""
-
-    produced: Produced
-    report: dpe_pb2.Report
-    decision: policy_pb2.Decision
 
 
 class Rounds:
@@ -77,7 +73,10 @@ class Rounds:
         self._prior: tuple[dpe_pb2.PriorWindow, ...] = ()
         self._context = Packed(run.call.body, run.call.envelope)
         self._instructions = remediation.Instructions()
-        self._tried = RemedyState(remediable=bool(run.call.body), redispatches=0, continuations=0, stitched=False)
+        self._calls = ProviderCalls(settings.max_provider_calls)
+        self._keeping = 0
+        remediable = bool(run.call.body) and not settings.forbids_remedies
+        self._tried = RemedyState(remediable=remediable, redispatches=0, continuations=0, stitched=False)
         self._number = self._iteration = 0
         self._analysis_s = 0.0
 
@@ -87,19 +86,32 @@ class Rounds:
         Where it needs none, what earlier windows said is read meanwhile, at no extra time.
         """
         strategy = self._initial()
+        self._keeping = strategies.least_calls(strategy, self._choices)
+        if self._call.body:
+            self._calls.require(self._keeping, f"a {strategy} answer")
         make, first = partial(self._ask, strategy), synthesis.comes_first(self._call, self._admitted.opened)
         latest = self._settings.compared_windows
         reading = asyncio.ensure_future(synthesis.read(self._peers, self._run, self._admitted, latest=latest))
         try:
             if first:
                 await self._prepare(make, await reading)
-            produced = await strategies.produce(strategy, make, self._context.body)
+            produced = await self._produce(strategy, self._context.body)
             if not first:
                 await self._prepare(make, await reading)
         finally:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
         return produced
+
+    async def _produce(self, strategy: str, body: Mapping[str, Any]) -> Produced:
+        produced = await strategies.produce(strategy, partial(self._ask, strategy), body, self._calls)
+        if produced.unresolved:
+            self._run.noted.append(events.review_unresolved(produced.unresolved, self._calls.made))
+        return produced
+
+    @property
+    def _choices(self) -> int:
+        return int(self._call.body.get("n") or 1)
 
     def _initial(self) -> str:
         if not self._call.body:
@@ -131,7 +143,9 @@ class Rounds:
     async def _ask(self, strategy: str, step: str, body: Mapping[str, Any]) -> Completion:
         """Make one provider call and note it. A caller that leaves cuts it short, unless an answer is there to charge."""
         run, call = self._run, self._call
-        dispatch = _dispatch_of(call.dispatch, strategy, body)
+        # A summary may not take the calls that the answer itself needs.
+        self._calls.take(keeping=self._keeping if step == SUMMARISE else 0)
+        dispatch = call.dispatch.made_by(strategy, body)
         timeout_s = self._provider_time()
         if strategy == REFLEXIVE and step in strategies.LOOP:
             self._iteration += 1
@@ -163,8 +177,13 @@ class Rounds:
         return answer
 
     async def analyse(self, produced: Produced, flow_remediation: str = "") -> dpe_pb2.Report:
-        """Analyse every output of an answer."""
-        reply, begun = self._call.reply, time.perf_counter()
+        """Analyse every output of an answer, and tell what was found in the response headers."""
+        report = await self._judge(produced, flow_remediation)
+        self._tell(produced, report)
+        return report
+
+    async def _judge(self, produced: Produced, flow_remediation: str) -> dpe_pb2.Report:
+        begun = time.perf_counter()
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
@@ -173,24 +192,32 @@ class Rounds:
             report = await self._peers.dpe.analyze(request, self._run.deadline)
         self._analysis_s = max(self._analysis_s, time.perf_counter() - begun)
         report = requests.with_links(checked_report(report, produced.answer), self._context)
-        reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
-        reply.set({**response_headers.of_report(report), **_facts_used(report, self._context)})
         self._run.noted.extend(events.of_report(report, no_store=self._call.asked.no_store))
         return report
 
+    def _tell(self, produced: Produced, report: dpe_pb2.Report) -> None:
+        reply = self._call.reply
+        reply.set(response_headers.of_strategy(strategies.shape_of(self._call) or produced.strategy, produced.revision))
+        reply.set({**response_headers.of_report(report), **packing.facts_used(report, self._context)})
+
     async def decide(self, produced: Produced, report: dpe_pb2.Report) -> Round:
-        """Ask policy what happens to an analysed answer."""
-        tried = self._possible(produced.answer)
-        request = requests.to_decide(self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy)
-        with span("crp.decide"):
-            decision = await self._peers.policy.decide(request, self._run.deadline)
+        """Ask policy what happens to an analysed answer, and tell it in the response headers."""
+        decision = await self._decided(produced, report, self._possible(produced.answer))
         self._call.reply.set(response_headers.of_decision(decision))
         return Round(produced, report, decision)
+
+    async def _decided(self, produced: Produced, report: dpe_pb2.Report, tried: RemedyState) -> policy_pb2.Decision:
+        request = requests.to_decide(
+            self._admitted, self._call.asked, report, tried=tried, strategy=produced.strategy,
+            remedies=self._settings.enabled_remedies,
+        )  # fmt: skip
+        with span("crp.decide"):
+            return await self._peers.policy.decide(request, self._run.deadline)
 
     def has_remedy(self, last: Round) -> bool:
         """Tell whether policy wants a remedy and one is left. Without one, the answer is not released."""
         action = last.decision.action
-        if action not in _REMEDIES or not self._tried.remediable:
+        if action not in _REMEDIES or not self._tried.remediable or not self._calls.left:
             return False
         return {
             policy_pb2.ACTION_REDISPATCH: self._tried.redispatches < MOST_REDISPATCHES,
@@ -200,6 +227,8 @@ class Rounds:
 
     def decided(self, last: Round) -> DecidedAnswer:
         """Return the last round's answer, with the usage of every provider call that led to it."""
+        if self._call.body:
+            self._calls.note()
         answer, usages = last.produced.answer, [*self._call.spent, *self._run.usages]
         if len(usages) > 1:
             answer = completion.assembled(answer.completion, answer.choices, completion.added(usages))
@@ -211,33 +240,39 @@ class Rounds:
 
     def _possible(self, answer: Completion) -> RemedyState:
         """Return what was tried; what this answer, its caller or the time does not allow counts as tried."""
-        run, tried = self._run, self._tried
+        run, tried, calls = self._run, self._tried, self._calls
         left_s = run.deadline.left_s - self._reserve_s
-        if not (tried.remediable and self._settings.remediation == "full") or run.caller_left or left_s < run.slowest_s:
+        if not tried.remediable or not calls.left or run.caller_left or left_s < run.slowest_s:
             self._tried = replace(tried, remediable=False)
             return self._tried
+        passes = strategies.least_calls(self._again(REFLEXIVE), self._choices)
+        cut_off = remediation.cut_off(answer, self._context.body)
         joinable = remediation.joinable(answer, self._context.body) is not None
         return RemedyState(
             remediable=True,
-            redispatches=tried.redispatches if left_s >= PASSES * run.slowest_s else MOST_REDISPATCHES,
-            continuations=tried.continuations if joinable else MOST_CONTINUATIONS,
+            redispatches=tried.redispatches if left_s >= passes * run.slowest_s else MOST_REDISPATCHES,
+            continuations=tried.continuations if cut_off else MOST_CONTINUATIONS,
             stitched=tried.stitched or not joinable or not self._prior,
         )
 
+    def _again(self, wanted: str) -> str:
+        """Return the strategy of a re-dispatch: *wanted*, or a plain one where the calls that are left do not hold it."""
+        strategy = wanted if wanted in {PUSH, REFLEXIVE} else REFLEXIVE
+        return strategy if strategies.least_calls(strategy, self._choices) <= self._calls.left else PUSH
+
     async def remedy(self, last: Round) -> Round:
-        """Try the remedy that was decided. One that fails leaves the answer before it, which is then decided as the last."""
+        """Try the remedy that was decided.
+
+        What it brings takes the place of the draft where it is better, and worse on nothing that was judged. Otherwise,
+        and where the remedy or the analysis of its answer fails, the draft stands and is decided by itself.
+        """
         self._number += 1
-        action, at, spent = last.decision.action, len(self._run.noted), len(self._run.usages)
-        remedies = _named(last.decision)
+        at, spent, remedies = len(self._run.noted), len(self._run.usages), remediation.named(last.decision)
         for remedy in remedies:
             REDISPATCHES.labels(remedy).inc()
         try:
-            if action == policy_pb2.ACTION_REDISPATCH:
-                produced, flow = await self._redispatched(last, at, spent)
-            elif action == policy_pb2.ACTION_CONTINUE:
-                produced, flow = await self._continued(last, at, spent), last.report.flow_remediation
-            else:
-                produced, flow = await self._stitched(last, at, spent), remediation.STITCHED
+            produced, flow = await self._remedied(last, at, spent)
+            better = await self._better(last, produced, flow) if produced else None
         except Refused as failed:
             log.info("remedy.failed", window_id=self._window_id, reason=failed.reason, number=self._number)
             self._run.noted.append(
@@ -245,25 +280,64 @@ class Rounds:
             )
             self._tried = replace(self._tried, remediable=False)
             return await self.decide(last.produced, last.report)
-        return await self.decide(produced, await self.analyse(produced, flow))
+        if produced is None or better is None:
+            return await self.decide(last.produced, last.report)
+        self._tell(produced, better)
+        return await self.decide(produced, better)
+
+    async def _better(self, last: Round, produced: Produced, flow: str) -> dpe_pb2.Report | None:
+        """Return the report of a remedied answer that may take the place of the draft; what may not is on record.
+
+        Policy may look at more than the axes do, so an answer that it would keep back sooner than the draft is no better.
+        """
+        report = await self._judge(produced, flow)
+        called = [axis for axis in Axis if axis.value in last.decision.called_for]
+        draft, other = judged(last.report), judged(report)
+        worse = named(worse_on(draft, other, called))
+        if not worse and await self._severity(produced, report) > await self._severity(last.produced, last.report):
+            worse = ["decision"]
+        if not worse and is_improvement(draft, other, called):
+            return report
+        self._discard(last, worse, named(better_on(draft, other, called)))
+        return None
+
+    async def _severity(self, produced: Produced, report: dpe_pb2.Report) -> int:
+        """Return how far policy would keep an answer back if it were the last one: delivered, held, refused or halted."""
+        spent = replace(self._tried, remediable=False)
+        action = (await self._decided(produced, report, spent)).action
+        return _KEPT_BACK.index(action) if action in _KEPT_BACK else len(_KEPT_BACK)
+
+    def _discard(self, last: Round, worse: Collection[str] = (), better: Collection[str] = ()) -> None:
+        remedies = remediation.named(last.decision)
+        for remedy in remedies:
+            DISCARDED.labels(remedy).inc()
+        log.info("remedy.discarded", window_id=self._window_id, number=self._number)
+        self._run.noted.append(events.remedy_discarded(self._number, remedies=remedies, worse=worse, better=better))
+
+    async def _remedied(self, last: Round, at: int, spent: int) -> tuple[Produced | None, str]:
+        """Return what a remedy brings, and how the flow was remedied; no answer where a continuation adds nothing."""
+        if last.decision.action == policy_pb2.ACTION_REDISPATCH:
+            return await self._redispatched(last, at, spent)
+        if last.decision.action == policy_pb2.ACTION_CONTINUE:
+            return await self._continued(last, at, spent), last.report.flow_remediation
+        return await self._stitched(last, at, spent), remediation.STITCHED
 
     async def _redispatched(self, last: Round, at: int, spent: int) -> tuple[Produced, str]:
         """Ask again, cooler, with another seed, by a stronger strategy and with every remedy at once (§19.2)."""
         self._tried = replace(self._tried, redispatches=self._tried.redispatches + 1)
         remedies, body = list(last.decision.remedies), self._context.body
-        self._instructions.learn(remedies, last.report, self._prior)
+        self._instructions.learn(remedies, last.report, self._prior, self._rests_on())
         seed = remediation.seed_of(self._window_id, self._number, body.get("seed"))
-        strategy = last.decision.redispatch_strategy
-        strategy = strategy if strategy in {PUSH, REFLEXIVE} else REFLEXIVE
+        strategy = self._again(last.decision.redispatch_strategy)
         again = remediation.redispatch(body, self._instructions, seed=seed)
         flow = remediation.AUGMENTED if policy_pb2.REMEDY_FLOW_AUGMENTATION in self._instructions.by_remedy else ""
         try:
-            return await strategies.produce(strategy, partial(self._ask, strategy), again), flow
+            return await self._produce(strategy, again), flow
         finally:
             before = last.produced.strategy
             told = [
                 events.redispatched(
-                    self._number, last.report, remedies=_named(last.decision), strategy=strategy,
+                    self._number, last.report, remedies=remediation.named(last.decision), strategy=strategy,
                     temperature=remediation.TEMPERATURE, seed=seed, tokens=self._tokens_since(spent),
                 )
             ]  # fmt: skip
@@ -274,15 +348,22 @@ class Rounds:
                 told.append(events.flow_remedied(last.report, remediation.AUGMENTED))
             self._run.noted[at:at] = told
 
-    async def _continued(self, last: Round, at: int, spent: int) -> Produced:
-        """Ask for what was left open, and join both answers."""
+    def _rests_on(self) -> remediation.Context:
+        evidence = self._context.envelope
+        return remediation.Context(bool(evidence.facts), tuple(grounding.fitting(evidence, self._settings)))
+
+    async def _continued(self, last: Round, at: int, spent: int) -> Produced | None:
+        """Ask for what was cut off, and join both answers; ``None`` where the second adds nothing."""
         self._tried = replace(self._tried, continuations=self._tried.continuations + 1)
         text = last.produced.answer.said
         body = remediation.continuation(self._context.body, text, last.report, self._context.envelope)
-        more = await self._ask(last.produced.strategy, CONTINUE, body)
+        more = await self._ask(last.produced.strategy, remediation.CONTINUE, body)
         joined = remediation.continued(last.produced.answer, more)
         told = events.continued(self._number, last.report, self._window_id, self._tokens_since(spent))
         self._run.noted.insert(at, told)
+        if joined is None:
+            self._discard(last)
+            return None
         return replace(last.produced, answer=joined)
 
     async def _stitched(self, last: Round, at: int, spent: int) -> Produced:
@@ -290,7 +371,7 @@ class Rounds:
         self._tried = replace(self._tried, stitched=True)
         seed = remediation.seed_of(self._window_id, self._number, self._context.body.get("seed"))
         body = remediation.bridge_request(self._context.body, last.produced.answer.said, self._prior, seed=seed)
-        bridge = remediation.bridge_of(await self._ask(last.produced.strategy, STITCH, body))
+        bridge = remediation.bridge_of(await self._ask(last.produced.strategy, remediation.STITCH, body))
         told = events.stitched(
             self._number, _hash(bridge.encode()), self._prior[-1].window_id, self._tokens_since(spent)
         )
@@ -314,34 +395,6 @@ class Rounds:
         if left_s <= 0:
             raise Refused(Kind.TIMEOUT, "DEADLINE_EXCEEDED", "there is no time left for another dispatch")
         return left_s
-
-
-def _named(decision: policy_pb2.Decision) -> list[str]:
-    """Return the remedies of a decision by name."""
-    if decision.action == policy_pb2.ACTION_REDISPATCH:
-        return [remediation.NAMES[remedy] for remedy in decision.remedies if remedy in remediation.NAMES]
-    return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
-
-
-def _facts_used(report: dpe_pb2.Report, context: Packed) -> dict[str, str | None]:
-    """Return the header that tells how many of the candidates are in the envelope, where some are not (SPEC-002 §4.4)."""
-    if not context.left_out:
-        return {}
-    return {"CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total + context.left_out}"}
-
-
-def _dispatch_of(asked: events.Dispatch, strategy: str, body: Mapping[str, Any]) -> events.Dispatch:
-    """Return how this one provider call was made."""
-    if not body:
-        return asked
-    return replace(
-        asked,
-        strategy=strategy,
-        temperature=body.get("temperature"),
-        token_budget=body.get("max_completion_tokens") or body.get("max_tokens"),
-        seed=body.get("seed"),
-        choices=int(body.get("n") or 1),
-    )
 
 
 def _hash(data: bytes) -> str:

@@ -17,6 +17,8 @@ from tests.support.servers.provider import Provider, completion, message
 from tests.support.sidecar.sidecar import DpeDouble, RunningSidecar, a_report
 
 ALL = ("1", "2", "3a", "3b", "3c", "4", "5", "6", "7", "8", "9", "10", "11", "12", "13")
+EVERY_REMEDY: Mapping[str, Any] = {"remedies": "redispatch,continue,stitch", "max_provider_calls": 11}
+"""Settings that switch every remedy on, with as many provider calls as all of them can take."""
 NO_ISSUES = '{"issues": []}'
 Reply = str | int | Mapping[str, Any] | Callable[[], Any]
 
@@ -29,6 +31,13 @@ def step_of(body: Mapping[str, Any]) -> str:
         "Write a 1-2 sentence bridge": "stitch", "Continue.": "continue",
     }  # fmt: skip
     return next((step for start, step in starts.items() if str(last).startswith(start)), "generate")
+
+
+def cut_off(text: str) -> dict[str, Any]:
+    """A completion that the provider's own limit has ended."""
+    cut = completion(message(text))
+    cut["choices"][0]["finish_reason"] = "length"
+    return cut
 
 
 class Script(Provider):

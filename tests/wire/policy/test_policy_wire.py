@@ -374,6 +374,7 @@ async def test_decide_tells_the_remedies_and_the_strategy(policy):
         "window_number": 2,
         "windows_left": 3,
         "continues": True,
+        "remedies": ["redispatch", "continue", "stitch"],
     }
     again = (await policy.Decide(decide(**asked, remediable=True))).decision
     onward = (await policy.Decide(decide(**asked, remediable=True, redispatches=2))).decision
@@ -385,6 +386,14 @@ async def test_decide_tells_the_remedies_and_the_strategy(policy):
         [policy_pb2.REMEDY_UPGRADE, policy_pb2.REMEDY_CONTEXT_CORRECTION, policy_pb2.REMEDY_ANTI_REPETITION,
          policy_pb2.REMEDY_FLOW_AUGMENTATION],
     )  # fmt: skip
+    unasked = (await policy.Decide(decide(**{**asked, "policy_text": "", "remedies": []}, remediable=True))).decision
+
+    assert (unasked.action, list(unasked.called_for)) == (policy_pb2.ACTION_DELIVER, [])
+    assert list(onward.called_for) == [policy_pb2.AXIS_COMPLETENESS]
+    assert set(again.called_for) == {
+        policy_pb2.AXIS_RISK, policy_pb2.AXIS_COMPOSITE, policy_pb2.AXIS_CONTRADICTIONS,
+        policy_pb2.AXIS_GRAVEST_CONTRADICTION, policy_pb2.AXIS_REPETITION, policy_pb2.AXIS_FLOW,
+    }  # fmt: skip
     assert (onward.action, bridge.action, spent.action) == (
         policy_pb2.ACTION_CONTINUE, policy_pb2.ACTION_STITCH, policy_pb2.ACTION_DELIVER,
     )  # fmt: skip

@@ -160,21 +160,40 @@ async def test_a_window_that_was_halted_used_up_no_facts(sidecar, provider):
 
 
 @pytest.mark.req("DAG-5", "DAG-7")
-async def test_a_fan_in_summarises_long_answers_side_by_side(sidecar, provider, dpe):
+async def test_a_fan_in_summarises_long_answers_side_by_side(tmp_path, running, provider, dpe):
     """Each parent has its share of the room; the summaries are made at the same time."""
     provider.by_question = {"A?": LONG, "B?": LONG + " It ends.", "C?": "Short."}
     provider.by_step["summarise"] = "Revenue rose from 0 to 59 million."
-    root = await sidecar.chat("All?")
-    children = await fan_out(sidecar, root, "A?", "B?", "C?")
-    provider.together, provider.expected = 0, 2
-    merged = await fan_in(sidecar, children, interlock={"token_budget": 900})
-    edges = (await dag(sidecar, root))[window_of(merged)].edges
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=dpe, max_provider_calls=3) as sidecar:
+        root = await sidecar.chat("All?")
+        children = await fan_out(sidecar, root, "A?", "B?", "C?")
+        provider.together, provider.expected = 0, 2
+        merged = await fan_in(sidecar, children, interlock={"token_budget": 900})
+        edges = (await dag(sidecar, root))[window_of(merged)].edges
 
     assert {e.source_id: e.transfer_type for e in edges} == {
         window_of(one): kind for one, kind in zip(children, [2, 2, 1], strict=True)
     }
     assert provider.together == 2
     assert sorted(len(one.text) for one in dpe.of(merged).merged) == sorted([len(LONG), len(LONG) + 9, 6])
+
+
+@pytest.mark.req("ATT-10", "DAG-7")
+async def test_summaries_count_among_the_provider_calls(sidecar, provider):
+    """By default two: one summary and the answer. What is not summarised comes by its conclusion, and that is on record."""
+    provider.by_question = {"A?": LONG, "B?": LONG + " It ends."}
+    provider.by_step["summarise"] = "Revenue rose from 0 to 59 million."
+    root = await sidecar.chat("All?")
+    children = await fan_out(sidecar, root, "A?", "B?")
+    asked = len(provider.received)
+    merged = await fan_in(sidecar, children, interlock={"token_budget": 900})
+    edges = (await dag(sidecar, root))[window_of(merged)].edges
+    told_of = fields_of(await told(sidecar, root.headers["crp-context-session-id"]), "SUMMARISATION")
+
+    assert merged.status_code == 200
+    assert len(provider.received) - asked == 2
+    assert sorted(edge.transfer_type for edge in edges) == [2, 4]
+    assert [one.get("fault") for one in told_of if not one["used"]] == ["PROVIDER_CALLS_SPENT"]
 
 
 async def test_an_answer_whose_text_is_gone_cannot_be_merged(sidecar):

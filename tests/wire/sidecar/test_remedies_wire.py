@@ -18,7 +18,7 @@ from interlock.domain.errors import unavailable
 from interlock.sidecar.provider import prompts
 from interlock.sidecar.provider.remediation import seed_of
 from tests.support.servers.provider import RunningProvider, completion, message, tool_call
-from tests.support.sidecar.remedies import NO_ISSUES, Judge, Script, fields_of, told
+from tests.support.sidecar.remedies import EVERY_REMEDY, NO_ISSUES, Judge, Script, cut_off, fields_of, told
 from tests.support.sidecar.sidecar import Hooked, reason_of, running_sidecar, token_of
 
 UPGRADE = {"crp-safety-policy": "upgrade-on-risk reflexive"}
@@ -45,7 +45,7 @@ def judge() -> Judge:
 
 @asynccontextmanager
 async def serving(tmp_path, running, judge, **more):
-    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=judge, **more) as sidecar:
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=judge, **{**EVERY_REMEDY, **more}) as sidecar:
         yield sidecar
 
 
@@ -79,7 +79,8 @@ async def second(sidecar, script, first: str = "The first window said this. It s
 async def test_a_risk_is_answered_by_one_reflexive_dispatch(sidecar, script, judge):
     """upgrade-on-risk: cooler, another seed, only the context, verified; one charge, and the first answer is nowhere."""
     script.plays(generate=["A HIGH risk answer.", "A safe answer."])
-    response = await sidecar.chat(headers=UPGRADE, temperature=0.9, seed=7, max_tokens=50)
+    messages = [{"role": "system", "content": "The tower is old."}, {"role": "user", "content": "How old?"}]
+    response = await sidecar.chat(headers=UPGRADE, messages=messages, temperature=0.9, seed=7, max_tokens=50)
     again, events = script.body("generate", 1), await told(sidecar, response.headers["crp-context-session-id"])
 
     assert said(response) == "A safe answer."
@@ -223,9 +224,9 @@ async def test_a_flow_that_stays_low_is_bridged(sidecar, script, judge):
 
 
 @pytest.mark.req("DPE-16", "DPE-8", "BUD-5")
-async def test_what_was_left_open_is_continued_in_the_same_window(sidecar, script, judge):
+async def test_what_was_cut_off_is_continued_in_the_same_window(sidecar, script, judge):
     """Once, at the caller's own settings, towards what is uncovered, the facts that concern it first; one window."""
-    script.plays(generate=["The first topic is PARTIAL."], **{"continue": ["The rest is the second topic."]})
+    script.plays(generate=[cut_off("The first topic is PARTIAL.")], **{"continue": ["The rest is the second topic."]})
     response = await sidecar.chat(
         "Two topics?", temperature=0.9, seed=7,
         messages=[
@@ -266,7 +267,7 @@ async def test_what_was_left_open_is_continued_in_the_same_window(sidecar, scrip
 )
 async def test_no_continuation_where_it_is_not_wanted_or_would_spoil_the_answer(sidecar, script, headers, more):
     """no-cache forbids it (§10.3); JSON cannot be joined. The gap is told."""
-    script.plays(generate=["This is PARTIAL."])
+    script.plays(generate=[cut_off("This is PARTIAL.")])
     response = await sidecar.chat(headers=headers, **more)
 
     assert said(response) == "This is PARTIAL."
@@ -278,7 +279,7 @@ async def test_no_continuation_where_it_is_not_wanted_or_would_spoil_the_answer(
 async def test_the_last_window_is_not_continued(tmp_path, running, script, judge):
     """Without windows left the client is told what is missing."""
     async with serving(tmp_path, running, judge, max_windows=1) as sidecar:
-        script.plays(generate=["This is PARTIAL."])
+        script.plays(generate=[cut_off("This is PARTIAL.")])
         response = await sidecar.chat()
 
     assert script.steps == ["generate"]
@@ -288,9 +289,7 @@ async def test_the_last_window_is_not_continued(tmp_path, running, script, judge
 @pytest.mark.req("DPE-16")
 async def test_a_text_cut_by_the_callers_limit_is_not_lengthened(sidecar, script):
     """max_tokens stays what was asked."""
-    cut = completion(message("This is PARTIAL."))
-    cut["choices"][0]["finish_reason"] = "length"
-    script.plays(generate=[cut])
+    script.plays(generate=[cut_off("This is PARTIAL.")])
     response = await sidecar.chat(max_tokens=4)
 
     assert script.steps == ["generate"]
@@ -319,7 +318,7 @@ async def test_all_remedies_of_a_round_are_applied_at_once(sidecar, script):
 @pytest.mark.req("DPE-16")
 async def test_what_an_earlier_round_was_told_still_holds(sidecar, script):
     """The second round is told about the flow and still not to repeat."""
-    _, response = await second(sidecar, script, steps={"generate": ["It REPEATS.", "It JUMPS.", "It FLOWS."]})
+    _, response = await second(sidecar, script, steps={"generate": ["It REPEATS and JUMPS.", "It JUMPS.", "It FLOWS."]})
     system = script.system("generate", 2)
 
     assert said(response) == "It FLOWS."
@@ -331,7 +330,7 @@ async def test_what_an_earlier_round_was_told_still_holds(sidecar, script):
 @pytest.mark.req("DPE-16", "SVC-9")
 async def test_a_remedy_that_fails_leaves_the_answer_before_it(sidecar, script, judge):
     """The provider fails on round two: the answer of round one stands, decided as it is, and the record says so."""
-    script.plays(generate=["A HIGH risk answer, first.", "A HIGH risk answer, second.", 500])
+    script.plays(generate=["A CRITICAL risk answer, first.", "A HIGH risk answer, second.", 500])
     response = await sidecar.chat(headers=UPGRADE)
     events = await told(sidecar, response.headers["crp-context-session-id"])
     failed = fields_of(events, "DISPATCH_FAILED")[0]
@@ -355,11 +354,24 @@ async def test_a_pass_that_fails_fails_the_remedy(sidecar, script, step):
     assert response.headers["crp-context-strategy"] == "push"
 
 
-@pytest.mark.req("SVC-9")
-async def test_an_analysis_that_fails_is_a_refusal(sidecar, script, judge):
-    """A second answer that cannot be analysed refuses the call: nothing is charged, sealed or released."""
+@pytest.mark.req("SVC-9", "ATT-10")
+async def test_a_remedy_that_cannot_be_analysed_leaves_the_draft(sidecar, script, judge):
+    """The draft was analysed and is decided by itself; an answer that nobody has judged takes no one's place."""
     judge.failure = unavailable("DPE_UNAVAILABLE", "down")
     script.plays(generate=["A HIGH risk answer.", "Another one."])
+    response = await sidecar.chat(headers=UPGRADE)
+    events = await told(sidecar, response.headers["crp-context-session-id"])
+
+    assert said(response) == "A HIGH risk answer."
+    assert fields_of(events, "DISPATCH_FAILED")[0]["error_code"] == "DPE_UNAVAILABLE"
+    assert response.headers["crp-safety-hallucination-risk"] == "HIGH"
+    assert response.headers["crp-agent-safety-budget"] == "0.85"
+
+
+@pytest.mark.req("SVC-9")
+async def test_a_first_analysis_that_fails_is_a_refusal(sidecar, script, judge):
+    """Nothing is charged, sealed or released that was not analysed."""
+    judge.failure, judge.asked = unavailable("DPE_UNAVAILABLE", "down"), [None]
     response = await sidecar.chat(headers=UPGRADE)
     events = [event.event_type for event in await sidecar.events(response.headers["crp-context-session-id"])]
 
@@ -535,8 +547,8 @@ async def test_contents_are_read_while_the_provider_works(tmp_path, running, scr
 
 @pytest.mark.req("DPE-16")
 async def test_a_deployment_can_do_without(tmp_path, running, script, judge):
-    """remediation: none decides about every answer as it came."""
-    async with serving(tmp_path, running, judge, remediation="none") as sidecar:
+    """remediation: none, the older setting, decides about every answer as it came, whatever a policy names."""
+    async with running_sidecar(tmp_path, upstream=running.base_url, dpe=judge, remediation="none") as sidecar:
         script.plays(generate=["It REPEATS, JUMPS and is PARTIAL at HIGH risk."])
         await sidecar.chat(headers=UPGRADE)
 
@@ -627,9 +639,9 @@ async def test_the_headers_of_the_later_stages(sidecar, script):
 async def test_require_flow_and_require_completeness_ask_again_before_they_halt(sidecar, script):
     """SPEC-006 §3.7 and §3.8: below the threshold it is remedied; what stays below is halted."""
     policy = {"crp-safety-policy": "require-completeness 0.80"}
-    script.plays(generate=["This is PARTIAL."], **{"continue": ["Still not all."]})
+    script.plays(generate=[cut_off("This is PARTIAL and")], **{"continue": ["still not all."]})
     halted = await sidecar.chat(headers=policy)
-    script.plays(generate=["This is PARTIAL."], **{"continue": ["The rest."]})
+    script.plays(generate=[cut_off("This is PARTIAL and")], **{"continue": ["has a rest."]})
     cured = await sidecar.chat(headers=policy)
 
     assert (halted.status_code, halted.json()["crp_halt_reason"]) == (451, "COMPLETENESS_BELOW_THRESHOLD")

@@ -21,7 +21,7 @@ from interlock.runtime.http.server import listen
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.rpc.server import address
-from interlock.runtime.settings.loading import unknown_variables
+from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.values import without_password
 from interlock.runtime.tls.fronts import open_front_tls
@@ -61,6 +61,8 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
     yield line("settings", ProbeStatus.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
     for name in unknown_variables(environment):
         yield line(name, ProbeStatus.WARN, "no setting has this name", "see docs/configuration.md for all names")
+    for name, hint in deprecated(settings).items():
+        yield line(name, ProbeStatus.WARN, "deprecated", hint)
     if problem := unwritable(settings.state_dir):
         yield line("state_dir", ProbeStatus.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
     else:

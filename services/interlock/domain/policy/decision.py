@@ -10,6 +10,7 @@ from interlock.domain.errors import invalid
 from interlock.domain.policy.directives import Oversight, Policy, Tier
 from interlock.domain.policy.enforcement import Action, Breach, breaches, not_good_enough
 from interlock.domain.policy.findings import Findings
+from interlock.domain.policy.improvement import Axis
 from interlock.domain.policy.remedies import REDISPATCH_STRATEGY, SPENT, Progress, Remedy, Treatment, treatment
 from interlock.domain.risk.risk import RiskLevel
 
@@ -58,6 +59,8 @@ class PolicyOutcome:
     """The remedies of a re-dispatch; empty for every other action."""
     strategy: str = ""
     """Strategy of a re-dispatch; empty for every other action."""
+    axes: frozenset[Axis] = frozenset()
+    """What called for a remedy; empty for every other action."""
 
 
 _DELIVERED = PolicyOutcome(action=Action.DELIVER, cause="none")
@@ -193,6 +196,7 @@ def _treated(tried: Treatment) -> PolicyOutcome:
         cause="remedy",
         remedies=tried.remedies,
         strategy=REDISPATCH_STRATEGY if again else "",
+        axes=tried.axes,
     )
 
 

@@ -1,18 +1,21 @@
-"""The choice of a remedy before an answer is delivered or refused (SPEC-005 §9.3, §10.3, §11.5, §19; docs/adr/0006).
+"""The choice of a remedy before an answer is delivered or refused (SPEC-005 §9.3, §10.3, §11.5, §19; docs/adr/0006, 0019).
 
-A remedy is tried only when a better answer could be delivered. Each window has at most two re-dispatches, one continuation and
-one bridge, so that no call can loop for ever (reliability.md section 7, row 23).
+A remedy is tried only when a better answer could be delivered, and only where somebody asked for it: the operator by a
+setting, or the policy by a directive that names it. Each window has at most two re-dispatches, one continuation and one
+bridge, so that no call can loop for ever (reliability.md section 7, row 23). Whether what a remedy brought takes the place
+of the draft is decided in ``improvement``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 
 from interlock.domain.policy.directives import Policy, Repetition
 from interlock.domain.policy.enforcement import Action, Breach
 from interlock.domain.policy.findings import Findings
+from interlock.domain.policy.improvement import FLOW_BELOW, Axis
 from interlock.domain.risk.risk import RiskLevel
 
 MOST_REDISPATCHES = 2
@@ -21,14 +24,19 @@ MOST_REDISPATCHES = 2
 MOST_CONTINUATIONS = 1
 """Maximum automatic continuations of one window (docs/adr/0006)."""
 
-FLOW_BELOW = 0.50
-"""Flow below which a break is remedied: the bound of §11.5, which includes the 0.30 of §19.1."""
-
 COMPLETE_FROM = 0.70
 """Completeness below which an answer is PARTIAL or INCOMPLETE (§10.2)."""
 
 REDISPATCH_STRATEGY = "reflexive"
 """Strategy of every re-dispatch (§19.2). It also replaces ``hierarchical`` and ``batch`` (docs/adr/0006)."""
+
+
+class RemedyKind(StrEnum):
+    """A remedy that an operator may switch on (setting ``remedies``). Each is off until then (ATT-10)."""
+
+    REDISPATCH = "redispatch"
+    CONTINUE = "continue"
+    STITCH = "stitch"
 
 
 class Remedy(IntEnum):
@@ -51,7 +59,10 @@ class Progress:
     windows_left: int
     no_cache: bool
     continues: bool = False
-    """The caller continues an earlier answer, so a break in the flow is a fault, not a change of subject."""
+    """The caller continues an earlier answer. Only then is a break in the flow a fault and no change of subject, and a
+    repetition a fault and no answer to the same question asked again."""
+    enabled: frozenset[RemedyKind] = frozenset()
+    """The remedies that the operator switched on."""
 
 
 SPENT = Progress(
@@ -71,10 +82,12 @@ class Treatment:
 
     action: Action
     remedies: tuple[Remedy, ...] = ()
+    axes: frozenset[Axis] = frozenset()
+    """What called for it: the axes of which one at least must become better."""
 
 
 _QUALITY = frozenset({"require-quality", "CRP-Accept-Quality"})
-_GROUND = frozenset({"require-grounding", "require-entailment"})
+_GROUND = {"require-grounding": Axis.GROUNDING, "require-entailment": Axis.ENTAILMENT}
 _REPEATS = frozenset({"block-repetition", "max-repetition"})
 _CURED_BY_STITCH = _QUALITY | {"require-flow"}
 _CURED_BY_MORE = _CURED_BY_STITCH | {"require-completeness"}
@@ -91,13 +104,13 @@ def treatment(
     if not progress.remediable or any(_hopeless(breach, lasting) for breach in stopping):
         return None
     names = frozenset(breach.name for breach in stopping)
-    again = tuple(_wanted(policy, findings, names, continues=progress.continues))
+    again = dict(_wanted(policy, findings, names, progress))
     if again and progress.redispatches < MOST_REDISPATCHES:
-        return Treatment(action=Action.REDISPATCH, remedies=again)
-    if _may_continue(progress) and _incomplete(findings, names) and names <= _CURED_BY_MORE:
-        return Treatment(action=Action.CONTINUE)
-    if Remedy.FLOW_AUGMENTATION in again and not progress.stitched and names <= _CURED_BY_STITCH:
-        return Treatment(action=Action.STITCH)
+        return Treatment(action=Action.REDISPATCH, remedies=tuple(again), axes=frozenset().union(*again.values()))
+    if _may_continue(policy, progress) and _incomplete(findings, names) and names <= _CURED_BY_MORE:
+        return Treatment(action=Action.CONTINUE, axes=frozenset({Axis.COMPLETENESS}))
+    if _may_stitch(progress) and _jumps(findings, names, progress) and names <= _CURED_BY_STITCH:
+        return Treatment(action=Action.STITCH, axes=frozenset({Axis.FLOW}))
     return None
 
 
@@ -106,15 +119,35 @@ def _hopeless(breach: Breach, lasting: Collection[str]) -> bool:
     return breach.missing or breach.name == "block-pii" or breach.directive in lasting
 
 
-def _wanted(policy: Policy, findings: Findings, names: frozenset[str], *, continues: bool) -> Iterator[Remedy]:
-    if policy.upgrade_on_risk is not None and (findings.risk >= upgrades_from(policy) or names & _GROUND):
-        yield Remedy.UPGRADE
-    if findings.contradicted:
-        yield Remedy.CONTEXT_CORRECTION
-    if findings.repetition is Repetition.SEVERE or names & _REPEATS:
-        yield Remedy.ANTI_REPETITION
-    if (continues and _below(findings.flow, FLOW_BELOW)) or "require-flow" in names:
-        yield Remedy.FLOW_AUGMENTATION
+def _wanted(
+    policy: Policy, findings: Findings, names: frozenset[str], progress: Progress
+) -> Iterator[tuple[Remedy, frozenset[Axis]]]:
+    """Yield what a re-dispatch is to improve, each with its axes.
+
+    A directive that names a remedy switches it on for the calls under that policy: ``upgrade-on-risk`` every re-dispatch
+    (SPEC-006 §3.14, SPEC-005 §9.3), ``require-flow`` and ``block-repetition`` the one that they describe (§3.7, §3.12).
+    """
+    redispatches = RemedyKind.REDISPATCH in progress.enabled or policy.upgrade_on_risk is not None
+    if policy.upgrade_on_risk is not None and (missed := _missed(policy, findings, names)):
+        yield Remedy.UPGRADE, missed
+    if redispatches and findings.contradicted:
+        yield Remedy.CONTEXT_CORRECTION, frozenset({Axis.CONTRADICTIONS, Axis.GRAVEST_CONTRADICTION})
+    repeats = findings.repetition is Repetition.SEVERE and progress.continues
+    if "block-repetition" in names or (redispatches and (repeats or names & _REPEATS)):
+        yield Remedy.ANTI_REPETITION, frozenset({Axis.REPETITION})
+    if "require-flow" in names or (redispatches and _jumps(findings, names, progress)):
+        yield Remedy.FLOW_AUGMENTATION, frozenset({Axis.FLOW})
+
+
+def _missed(policy: Policy, findings: Findings, names: frozenset[str]) -> frozenset[Axis]:
+    """Return the axes that call for an upgrade: the risk, and the demands that were missed."""
+    risk = {Axis.RISK, Axis.COMPOSITE} if findings.risk >= upgrades_from(policy) else set()
+    return frozenset(risk | {_GROUND[name] for name in names & _GROUND.keys()})
+
+
+def _jumps(findings: Findings, names: frozenset[str], progress: Progress) -> bool:
+    """Tell whether the flow breaks where it should not."""
+    return "require-flow" in names or (progress.continues and _below(findings.flow, FLOW_BELOW))
 
 
 def upgrades_from(policy: Policy) -> RiskLevel:
@@ -122,8 +155,15 @@ def upgrades_from(policy: Policy) -> RiskLevel:
     return RiskLevel.HIGH if policy.warn_on is None else min(RiskLevel.HIGH, policy.warn_on)
 
 
-def _may_continue(progress: Progress) -> bool:
-    return progress.windows_left > 0 and not progress.no_cache and progress.continuations < MOST_CONTINUATIONS
+def _may_continue(policy: Policy, progress: Progress) -> bool:
+    """Tell whether a continuation is switched on, by the operator or by ``require-completeness`` (SPEC-006 §3.8), and left."""
+    wanted = RemedyKind.CONTINUE in progress.enabled or policy.require_completeness is not None
+    left = progress.windows_left > 0 and progress.continuations < MOST_CONTINUATIONS
+    return wanted and left and not progress.no_cache
+
+
+def _may_stitch(progress: Progress) -> bool:
+    return RemedyKind.STITCH in progress.enabled and not progress.stitched
 
 
 def _incomplete(findings: Findings, names: frozenset[str]) -> bool:

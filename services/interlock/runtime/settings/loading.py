@@ -24,6 +24,8 @@ from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
 
 CONFIG_FILE = "INTERLOCK_CONFIG_FILE"
+DEPRECATED: Mapping[str, str] = {"remediation": "use remedies: redispatch,continue,stitch, or leave it empty for none"}
+"""Settings that are still read and have a successor."""
 _HINT = "see docs/configuration.md"
 
 
@@ -98,6 +100,12 @@ def unknown_variables(environment: Mapping[str, str]) -> list[str]:
     """Return the INTERLOCK_* variables that no setting has: a misspelt name would otherwise be ignored without a word."""
     known = {f"INTERLOCK_{name.upper()}" for name in Settings.model_fields} | {CONFIG_FILE, failpoints.VARIABLE}
     return sorted(name for name in environment if name.upper().startswith("INTERLOCK_") and name.upper() not in known)
+
+
+def deprecated(settings: Settings) -> Mapping[str, str]:
+    """Return the settings in use that have a successor, each with what to do."""
+    names = settings.model_fields_set & DEPRECATED.keys()
+    return {name: DEPRECATED[name] for name in sorted(names)}
 
 
 def _from_file(config_file: Path, flags: Mapping[str, Any]) -> Settings:

@@ -6,11 +6,12 @@ import re
 from collections.abc import Collection
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused
 from interlock.domain.merkle.note import name_problem
+from interlock.domain.policy.remedies import RemedyKind
 from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
 from interlock.runtime.egress.addresses import allowed_origins, check_url
 
@@ -100,6 +101,17 @@ FieldPaths = Annotated[
         "must be of metadata.NAME, user, safety_identifier, prompt_cache_key",
     ),
 ]
+
+
+def _remedies(value: object) -> str:
+    """Return the remedies in one order; a YAML list is read as well."""
+    listed = value.split(",") if isinstance(value, str) else value
+    names = [str(name).strip() for name in listed] if isinstance(listed, list) else []
+    if not isinstance(listed, list) or set(filter(None, names)) - set(RemedyKind):
+        raise ValueError(f"must be a list of {', '.join(RemedyKind)}, or empty")
+    return ",".join(kind for kind in RemedyKind if kind in names)
+
+
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 HttpUrl = Annotated[str, _matching(r"(?:https?://[^\s/]+\S*)?", "must be a URL that starts with http:// or https://")]
@@ -123,6 +135,7 @@ AiDomain = Annotated[str, AfterValidator(_registered_domain)]
 LogName = Annotated[str, AfterValidator(_log_name)]
 HostNames = Annotated[str, AfterValidator(_host_names)]
 Origins = Annotated[str, AfterValidator(_origins)]
+Remedies = Annotated[str, BeforeValidator(_remedies)]
 
 
 def without_password(url: str) -> str:

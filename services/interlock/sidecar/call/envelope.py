@@ -59,6 +59,13 @@ class CallEvidence:
     prompt: str
     """Every text of the request, for the search for personal data."""
     wanted: ContextOptions = ContextOptions()
+    given: bool = False
+    """Whether the caller gave facts apart from its messages."""
+
+    @property
+    def untold(self) -> tuple[common_pb2.Fact, ...]:
+        """Facts that were given apart and that no text of the request has: the model does not see them."""
+        return tuple(fact for fact in self.facts if fact.content not in self.prompt) if self.given else ()
 
 
 def of_chat(
@@ -82,6 +89,7 @@ def of_chat(
         query=checked_text("query", query or given_query or _last_question(chat.messages), settings),
         prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
         wanted=_beside(_wanted(chat.interlock), results, sub_queries),
+        given=bool(chosen),
     )
 
 

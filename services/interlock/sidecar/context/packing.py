@@ -118,6 +118,13 @@ def pack(
     )
 
 
+def facts_used(report: dpe_pb2.Report, packed: Packed) -> dict[str, str | None]:
+    """Return the header that tells how many of the candidates are in the envelope, where some are not (SPEC-002 §4.4)."""
+    if not packed.left_out:
+        return {}
+    return {"CRP-Context-Facts-Used": f"{report.facts_total}/{report.facts_total + packed.left_out}"}
+
+
 def _message(received: Sequence[Transferred], facts: Sequence[common_pb2.Fact], *, merging: bool) -> str:
     """Return the provider's message about earlier steps; empty when there are none."""
     entries = [

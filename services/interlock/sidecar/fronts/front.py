@@ -28,6 +28,7 @@ from interlock.sidecar.fronts.sessions import Sessions
 from interlock.sidecar.guard import Guard
 from interlock.sidecar.openai import chat, completion, strictjson
 from interlock.sidecar.openai.completion import Completion
+from interlock.sidecar.provider import grounding
 from interlock.sidecar.provider.strategies import HIERARCHICAL, PUSH
 from interlock.sidecar.provider.upstream import Upstream
 from interlock.sidecar.trail.events import Dispatch
@@ -97,7 +98,9 @@ class Front:
             asked_chat, self.settings, facts=given.facts, query=given.query, results=given.results,
             sub_queries=given.sub_queries,
         )  # fmt: skip
-        body = chat.steered(asked_chat, grounding_mode=asked.grounding_mode, seed=asked.seed)
+        mode = grounding.mode_of(asked.grounding_mode, evidence, self.settings)
+        steered = chat.steered(asked_chat, grounding_mode=mode, seed=asked.seed)
+        body, evidence = grounding.told(steered, evidence, mode, self.settings)
         dispatch = Dispatch(
             provider=self.upstream.provider,
             model=body["model"],

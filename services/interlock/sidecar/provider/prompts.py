@@ -78,6 +78,10 @@ SYNTHESIS = """The steps above answered parts of one task side by side. Write on
 Keep their facts, numbers and dates as they are. Where two of them contradict each other, say so.
 Where none of them covers something that was asked, say that it is not covered."""
 
+PROVIDED = """Context provided with this request. It is part of the provided context.
+
+{facts}"""
+
 PLAN = """Decompose the user's request into independent sub-questions, one per source or topic, at least 2 and at most {most}.
 Each must be answerable on its own, from the provided context. Do not answer them.
 Answer with a numbered list, one sub-question per line, and nothing else."""
@@ -165,6 +169,11 @@ def entry(what: str, text: str, sub_query: str) -> str:
 def facts(texts: Iterable[str]) -> str:
     """Give facts of the context."""
     return "\n".join(["Facts:", *(quoted(text, None) for text in texts)])
+
+
+def provided(texts: Iterable[str]) -> str:
+    """Give the facts that came with a request, next to its messages."""
+    return f"{PROVIDED.format(facts=facts(texts))}\n\n{QUOTATIONS}"
 
 
 def plan(most: int) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.policy.v1 import policy_pb2
+from interlock.domain.policy.continuation import LENGTH, adds, is_cut_off, joined
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.chat import GROUNDING
@@ -33,7 +34,26 @@ NAMES: Mapping[int, str] = {
     policy_pb2.REMEDY_FLOW_AUGMENTATION: "flow-augmentation",
 }
 
+CONTINUE, STITCH = "continue", "stitch"
+"""Passes of a continuation and of a bridge; the remedies are called the same."""
+
+_LIMITS = ("max_tokens", "max_completion_tokens")
 _WORD = re.compile(r"[^\W_]{3,}")
+
+
+def named(decision: policy_pb2.Decision) -> list[str]:
+    """Return the remedies of a decision by name."""
+    if decision.action == policy_pb2.ACTION_REDISPATCH:
+        return [NAMES[remedy] for remedy in decision.remedies if remedy in NAMES]
+    return [CONTINUE if decision.action == policy_pb2.ACTION_CONTINUE else STITCH]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What the model may rest on: whether there is anything, and the facts that the prompt lacks."""
+
+    exists: bool
+    untold: tuple[str, ...] = ()
 
 
 @dataclass
@@ -42,10 +62,17 @@ class Instructions:
 
     by_remedy: dict[int, str] = field(default_factory=dict)
 
-    def learn(self, remedies: Sequence[int], report: dpe_pb2.Report, prior: Sequence[dpe_pb2.PriorWindow]) -> None:
+    def learn(
+        self,
+        remedies: Sequence[int],
+        report: dpe_pb2.Report,
+        prior: Sequence[dpe_pb2.PriorWindow],
+        context: Context,
+    ) -> None:
         """Add what *remedies* call for, after *report*."""
         for remedy in remedies:
-            self.by_remedy[remedy] = _instruction(remedy, report, prior)
+            if told := _instruction(remedy, report, prior, context):
+                self.by_remedy[remedy] = told
 
     @property
     def text(self) -> str:
@@ -53,9 +80,11 @@ class Instructions:
         return "\n\n".join([*(self.by_remedy[remedy] for remedy in sorted(self.by_remedy)), prompts.QUOTATIONS])
 
 
-def _instruction(remedy: int, report: dpe_pb2.Report, prior: Sequence[dpe_pb2.PriorWindow]) -> str:
+def _instruction(remedy: int, report: dpe_pb2.Report, prior: Sequence[dpe_pb2.PriorWindow], context: Context) -> str:
+    """Return the text of a remedy. An upgrade keeps to the context (SPEC-006 §3.4) where there is one, and gives all of it."""
     if remedy == policy_pb2.REMEDY_UPGRADE:
-        return GROUNDING["context-strict"]  # SPEC-006 §3.4
+        told = [prompts.PROVIDED.format(facts=prompts.facts(context.untold))] if context.untold else []
+        return "\n\n".join([GROUNDING["context-strict"], *told]) if context.exists else ""
     if remedy == policy_pb2.REMEDY_CONTEXT_CORRECTION:
         return prompts.correction(report)
     if remedy == policy_pb2.REMEDY_ANTI_REPETITION:
@@ -65,8 +94,8 @@ def _instruction(remedy: int, report: dpe_pb2.Report, prior: Sequence[dpe_pb2.Pr
 
 def redispatch(body: Mapping[str, Any], instructions: Instructions, *, seed: int) -> dict[str, Any]:
     """Return the caller's request, asked again: cooler, with another seed and the instructions (§19.2)."""
-    messages = [{"role": "system", "content": instructions.text}, *body["messages"]]
-    return {**body, "messages": messages, "temperature": TEMPERATURE, "seed": seed}
+    told = [{"role": "system", "content": instructions.text}] if instructions.by_remedy else []
+    return {**body, "messages": [*told, *body["messages"]], "temperature": TEMPERATURE, "seed": seed}
 
 
 def seed_of(window_id: str, round_number: int, original: Any) -> int:
@@ -77,16 +106,30 @@ def seed_of(window_id: str, round_number: int, original: Any) -> int:
 
 
 def joinable(answer: Completion, body: Mapping[str, Any]) -> str | None:
-    """Return the text that a continuation or a bridge may be joined to; ``None`` where joining would spoil it.
+    """Return the text that a bridge may be joined to; ``None`` where joining would spoil it.
 
     That is one finished choice of plain text: not tool calls, not several choices, not JSON, not a text that the caller's
     own limit or a filter has cut.
     """
+    text = _only_text(answer, body)
+    return text if text is not None and answer.choices[0]["finish_reason"] == "stop" else None
+
+
+def cut_off(answer: Completion, body: Mapping[str, Any]) -> bool:
+    """Tell whether an answer is one text that was cut off and may go on: not by the caller's own limit or stop sequence."""
+    text = _only_text(answer, body)
+    if text is None:
+        return False
+    reason = answer.choices[0]["finish_reason"]
+    own = _LIMITS if reason == LENGTH else ("stop",)
+    return reason in {LENGTH, "stop"} and not any(body.get(name) for name in own) and is_cut_off(text, reason)
+
+
+def _only_text(answer: Completion, body: Mapping[str, Any]) -> str | None:
     wanted = body.get("response_format") or {}
     if len(answer.choices) != 1 or wanted.get("type", "text") != "text":
         return None
-    choice = answer.choices[0]
-    return completion.plain_text(choice) if choice["finish_reason"] == "stop" else None
+    return completion.plain_text(answer.choices[0])
 
 
 def continuation(body: Mapping[str, Any], text: str, report: dpe_pb2.Report, envelope: CallEvidence) -> dict[str, Any]:
@@ -117,14 +160,16 @@ def _words(text: str) -> set[str]:
     return {word.casefold() for word in _WORD.findall(text)}
 
 
-def continued(before: Completion, more: Completion) -> Completion:
-    """Return both answers as one; refused when the second is no text."""
+def continued(before: Completion, more: Completion) -> Completion | None:
+    """Return both answers as one; ``None`` when the second adds nothing. Refused when it is no text."""
     added = completion.plain_text(more.choices[0])
     if added is None:
         raise malformed("NO_TEXT")
     first = before.choices[0]
-    text = f"{first['message']['content'].rstrip()}\n\n{added.lstrip()}"
-    choice = completion.rewritten(first, text, more.choices[0]["finish_reason"])
+    text = first["message"]["content"]
+    if not adds(text, added):
+        return None
+    choice = completion.rewritten(first, joined(text, added), more.choices[0]["finish_reason"])
     return completion.assembled(before.completion, [choice], before.usage)
 
 

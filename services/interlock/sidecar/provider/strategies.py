@@ -12,6 +12,7 @@ from interlock.sidecar.call.call import Call
 from interlock.sidecar.openai import completion, strictjson
 from interlock.sidecar.openai.completion import Completion, malformed
 from interlock.sidecar.provider import prompts
+from interlock.sidecar.provider.calls import ProviderCalls
 from interlock.sidecar.trail.events import GENERATE
 
 PUSH, REFLEXIVE = "push", FORCED_STRATEGY
@@ -48,7 +49,9 @@ class Produced:
     answer: Completion
     strategy: str
     revision: str
-    """Pass that made it out of all passes, such as 2/3 (SPEC-008 §5.5)."""
+    """Pass that made it out of all passes, such as 2/3 (SPEC-008 §5.5); 1/3 where no call was left for the revision."""
+    unresolved: int = 0
+    """Issues that a review named and that no call was left to revise."""
 
 
 def shape_of(call: Call) -> str:
@@ -63,30 +66,40 @@ def initial(state: BreakerState, safety_mode: str | None, asked: str = PUSH) -> 
     return strategy_under(state, REFLEXIVE if safety_mode == "strict" or asked == REFLEXIVE else PUSH)
 
 
-async def produce(strategy: str, make: Pass, body: Mapping[str, Any]) -> Produced:
+def least_calls(strategy: str, choices: int) -> int:
+    """Return the provider calls that an answer takes at least: a reflexive one has each choice reviewed."""
+    return 1 + choices if strategy == REFLEXIVE else 1
+
+
+async def produce(strategy: str, make: Pass, body: Mapping[str, Any], calls: ProviderCalls) -> Produced:
     """Return the answer to *body* by *strategy*. The refusal of any pass ends it."""
     generated = await make(GENERATE, body)
-    return await _reviewed(make, body, generated) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
+    return await _reviewed(make, body, generated, calls) if strategy == REFLEXIVE else Produced(generated, PUSH, "1/1")
 
 
-async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Completion) -> Produced:
-    """Return *generated*, with every text choice that a review found fault with refined.
+async def _reviewed(make: Pass, body: Mapping[str, Any], generated: Completion, calls: ProviderCalls) -> Produced:
+    """Return *generated*, with every text choice that a review found fault with refined, as far as calls are left for it.
 
-    A tool call is not rewritten, so where there is nothing but tool calls there is nothing to review: that was a push.
+    A tool call is not rewritten, so where there is nothing but tool calls there is nothing to review: that was a push. Every
+    choice is reviewed before one is refined, so that no refinement takes the call of a review.
     """
     texts = {choice["index"]: text for choice in generated.choices if (text := completion.plain_text(choice))}
     if not texts:
         return Produced(generated, PUSH, "1/1")
+    found = {index: findings(await make(VERIFY, verification(body, text))) for index, text in texts.items()}
+    flawed = [index for index, issues in found.items() if issues]
     refined = {}
-    for index, text in texts.items():
-        issues = findings(await make(VERIFY, verification(body, text)))
-        if issues:
-            revised = await make(REFINE, refinement(body, text, issues))
-            refined[index] = {**_text_choice(revised), "index": index}
+    for index in flawed:
+        if not calls.left:
+            break
+        revised = await make(REFINE, refinement(body, texts[index], found[index]))
+        refined[index] = {**_text_choice(revised), "index": index}
+    unresolved = sum(len(found[index]) for index in flawed if index not in refined)
     if not refined:
-        return Produced(generated, REFLEXIVE, "1/2")
+        return Produced(generated, REFLEXIVE, "1/3" if unresolved else "1/2", unresolved)
     choices = [refined.get(choice["index"], choice) for choice in generated.choices]
-    return Produced(completion.assembled(generated.completion, choices, generated.usage), REFLEXIVE, "2/3")
+    answer = completion.assembled(generated.completion, choices, generated.usage)
+    return Produced(answer, REFLEXIVE, "2/3", unresolved)
 
 
 def _text_choice(answer: Completion) -> Mapping[str, Any]:

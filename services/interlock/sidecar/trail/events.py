@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.api.audit.v1 import audit_pb2
@@ -52,6 +52,19 @@ class Dispatch:
     token_budget: int | None
     seed: int | None
     choices: int
+
+    def made_by(self, strategy: str, body: Mapping[str, Any]) -> Dispatch:
+        """Return how one provider call with *body* was made; an answer that was brought has none."""
+        if not body:
+            return self
+        return replace(
+            self,
+            strategy=strategy,
+            temperature=body.get("temperature"),
+            token_budget=body.get("max_completion_tokens") or body.get("max_tokens"),
+            seed=body.get("seed"),
+            choices=int(body.get("n") or 1),
+        )
 
 
 def event(kind: str, severity: audit_pb2.Severity.ValueType, /, **data: Any) -> audit_pb2.NewEvent:
@@ -151,6 +164,20 @@ def redispatched(
         remedies=list(remedies), original_risk=word(common_pb2.RiskLevel, report.risk_level),
         original_score=report.composite_score, strategy=strategy, temperature=temperature, seed=seed, tokens=tokens,
     )  # fmt: skip
+
+
+def remedy_discarded(
+    round_number: int, *, remedies: Sequence[str], worse: Iterable[str], better: Iterable[str]
+) -> audit_pb2.NewEvent:
+    """What a remedy brought does not take the place of the draft (docs/adr/0019)."""
+    return event(
+        "REMEDY_DISCARDED", INFO, round=round_number, remedies=list(remedies), worse=list(worse), better=list(better)
+    )
+
+
+def review_unresolved(issues: int, provider_calls: int) -> audit_pb2.NewEvent:
+    """A review found fault, and the bound on provider calls left none for the revision."""
+    return event("REVIEW_UNRESOLVED", WARN, issues=issues, provider_calls=provider_calls)
 
 
 def flow_remedied(report: dpe_pb2.Report, kind: str) -> audit_pb2.NewEvent:

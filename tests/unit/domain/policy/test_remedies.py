@@ -12,8 +12,9 @@ from interlock.domain.policy.decision import Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Policy, Repetition, Tier
 from interlock.domain.policy.enforcement import Action
 from interlock.domain.policy.findings import ClaimBasis, Findings
+from interlock.domain.policy.improvement import Axis
 from interlock.domain.policy.policy_text import parse
-from interlock.domain.policy.remedies import SPENT, Progress, Remedy, upgrades_from
+from interlock.domain.policy.remedies import SPENT, Progress, Remedy, RemedyKind, upgrades_from
 from interlock.domain.risk.risk import RiskLevel
 
 UPGRADE, CORRECTION, REPETITION, FLOW = Remedy
@@ -21,8 +22,10 @@ DELIVER, AGAIN, CONTINUE, STITCH = Action.DELIVER, Action.REDISPATCH, Action.CON
 HALT, HOLD, REJECT = Action.HALT, Action.HOLD, Action.REJECT_QUALITY
 
 FRESH = Progress(
-    remediable=True, redispatches=0, continuations=0, stitched=False, windows_left=4, no_cache=False, continues=True
-)
+    remediable=True, redispatches=0, continuations=0, stitched=False, windows_left=4, no_cache=False, continues=True,
+    enabled=frozenset(RemedyKind),
+)  # fmt: skip
+OFF = replace(FRESH, enabled=frozenset())
 GOOD = Findings(
     risk=RiskLevel.LOW, attributions=frozenset({ClaimBasis.CONTEXT_GROUNDED}), grounding=1.0, entailment=1.0, flow=1.0,
     completeness=1.0, undefined=frozenset(), fabrications=0, repetition=Repetition.NONE, pii=False, tier=Tier.A,
@@ -115,6 +118,75 @@ def test_flow_is_augmented_below_its_bound(policy, flow, again):
     undefined = frozenset({"flow"}) if flow is None else frozenset()
 
     assert (told(verdict(policy, flow=flow, undefined=undefined)) == (AGAIN, (FLOW,))) is again
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"contradicted": True}, {"repetition": Repetition.SEVERE}, {"flow": 0.1}, {"completeness": 0.1},
+        {"risk": RiskLevel.CRITICAL}, {"contradicted": True, "repetition": Repetition.SEVERE, "flow": 0.1, "completeness": 0.1},
+    ],
+)  # fmt: skip
+def test_every_remedy_is_off_until_somebody_asks_for_it(found):
+    """Without a setting and without a directive each answer is decided as it came."""
+    assert told(verdict(progress=OFF, **found)) == (DELIVER, ())
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("enabled", "found", "action"),
+    [
+        ("redispatch", {"contradicted": True}, AGAIN), ("redispatch", {"completeness": 0.1}, DELIVER),
+        ("redispatch", {"flow": 0.1}, AGAIN), ("continue", {"contradicted": True}, DELIVER),
+        ("continue", {"completeness": 0.1}, CONTINUE), ("continue", {"flow": 0.1}, DELIVER),
+        ("stitch", {"flow": 0.1}, STITCH), ("stitch", {"repetition": Repetition.SEVERE}, DELIVER),
+    ],
+)  # fmt: skip
+def test_a_remedy_is_switched_on_by_itself(enabled, found, action):
+    """Each name switches its own remedy on and no other."""
+    answer = verdict(progress=replace(OFF, enabled=frozenset({RemedyKind(enabled)})), **found)
+
+    assert answer.outcome.action is action
+
+
+@pytest.mark.req("ATT-10", "POL-3")
+@pytest.mark.parametrize(
+    ("policy", "found", "action", "remedies"),
+    [
+        ("upgrade-on-risk reflexive", {"risk": RiskLevel.HIGH}, AGAIN, (UPGRADE,)),
+        ("upgrade-on-risk reflexive", {"repetition": Repetition.SEVERE}, AGAIN, (REPETITION,)),
+        ("require-flow 0.80", {"flow": 0.6}, AGAIN, (FLOW,)),
+        ("require-flow 0.80", {"flow": 0.6, "contradicted": True}, AGAIN, (FLOW,)),
+        ("require-completeness 0.80", {"completeness": 0.5}, CONTINUE, ()),
+        ("block-repetition", {"repetition": Repetition.SEVERE}, AGAIN, (REPETITION,)),
+        ("max-repetition MINOR", {"repetition": Repetition.SIGNIFICANT}, HALT, ()),
+        ("require-grounding 0.80", {"grounding": 0.5}, HALT, ()),
+    ],
+)
+def test_a_directive_that_names_a_remedy_switches_it_on(policy, found, action, remedies):
+    """SPEC-006 §3.7, §3.8, §3.12, §3.14: who asks for a remedy by name gets it, and nothing else."""
+    assert told(verdict(policy, OFF, **found)) == (action, remedies)
+
+
+@pytest.mark.req("ATT-10")
+def test_what_called_for_a_remedy_is_told():
+    """The answer of the remedy must be better on one of these axes."""
+    both = verdict("upgrade-on-risk reflexive; require-grounding 0.80", grounding=0.5, contradicted=True)
+
+    assert both.outcome.axes == {Axis.GROUNDING, Axis.CONTRADICTIONS, Axis.GRAVEST_CONTRADICTION}
+    assert verdict("upgrade-on-risk reflexive", risk=RiskLevel.HIGH).outcome.axes == {Axis.RISK, Axis.COMPOSITE}
+    assert verdict(completeness=0.1).outcome.axes == {Axis.COMPLETENESS}
+    assert verdict(progress=replace(FRESH, redispatches=2), flow=0.1).outcome.axes == {Axis.FLOW}
+    assert verdict().outcome.axes == frozenset()
+
+
+@pytest.mark.req("ATT-10", "DPE-7")
+def test_the_same_question_asked_again_is_no_fault():
+    """A repetition is mended where the caller continues an answer; in a conversation it may be the right answer."""
+    answer = verdict(progress=replace(FRESH, continues=False), repetition=Repetition.SEVERE)
+
+    assert told(answer) == (DELIVER, ())
 
 
 @pytest.mark.req("DPE-16")

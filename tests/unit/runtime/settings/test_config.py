@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.domain.errors import Refused
-from interlock.runtime.settings.loading import load, unknown_variables
+from interlock.runtime.settings.loading import deprecated, load, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.values import without_password
 from tests.support.texts.canary import MASTER_KEY, found_in
@@ -172,3 +172,56 @@ def test_unknown_variables_are_found():
 def test_shown_url_has_no_password(url, shown):
     """A URL is shown without the part that could hold a password."""
     assert without_password(url) == shown
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("given", "enabled", "forbidden"),
+    [
+        ({}, (), False),
+        ({"remedies": "stitch, redispatch"}, ("redispatch", "stitch"), False),
+        ({"remediation": "full"}, ("redispatch", "continue", "stitch"), False),
+        ({"remediation": "none"}, (), True),
+        ({"remediation": "none", "remedies": "continue"}, ("continue",), False),
+        ({"remediation": "full", "remedies": ""}, (), False),
+    ],
+)
+def test_remedies_are_off_and_the_older_setting_is_still_read(given, enabled, forbidden, monkeypatch):
+    """By the environment; where both are set, the newer one counts."""
+    for name, value in given.items():
+        monkeypatch.setenv(f"INTERLOCK_{name.upper()}", value)
+    settings = load()
+
+    assert (settings.enabled_remedies, settings.forbids_remedies) == (enabled, forbidden)
+    assert list(deprecated(settings)) == (["remediation"] if "remediation" in given else [])
+    assert settings.max_provider_calls == 2
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("remedies: retry\n", "remedies must be a list of redispatch, continue, stitch, or empty"),
+        ("remedies: 3\n", "remedies must be a list of redispatch, continue, stitch, or empty"),
+        ("remedies: [redispatch, 3]\n", "remedies must be a list of redispatch, continue, stitch, or empty"),
+        ("remediation: some\n", "remediation"),
+        ("max_provider_calls: 0\n", "max_provider_calls must be a number from 1 to 100"),
+        ("grounding_mode: strict\n", "grounding_mode"),
+    ],
+)
+def test_a_wrong_setting_of_the_remedies_is_refused_by_its_name(tmp_path, content, told):
+    """With what it may be."""
+    file = tmp_path / "interlock.yaml"
+    file.write_text(content)
+
+    with pytest.raises(Refused, match=told) as raised:
+        load(file)
+    assert raised.value.reason == "SETTINGS_INVALID"
+
+
+def test_remedies_may_be_a_list_of_the_file(tmp_path):
+    """YAML has lists."""
+    file = tmp_path / "interlock.yaml"
+    file.write_text("remedies: [stitch, continue]\n")
+
+    assert load(file).enabled_remedies == ("continue", "stitch")

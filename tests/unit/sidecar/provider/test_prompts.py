@@ -16,6 +16,7 @@ from interlock.api.policy.v1 import policy_pb2
 from interlock.domain.errors import Refused
 from interlock.sidecar.call.envelope import CallEvidence
 from interlock.sidecar.openai import completion
+from interlock.sidecar.openai.chat import GROUNDING
 from interlock.sidecar.provider import prompts, remediation
 from interlock.sidecar.provider.prompts import quoted
 from tests.support.servers.provider import completion as provided
@@ -113,7 +114,7 @@ def test_a_re_dispatch_keeps_what_was_asked():
     """Messages, tools, form and limits stay; temperature, seed and one system message are ours."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Q"}], "n": 2, "max_tokens": 7, "temperature": 1.1}
     told = remediation.Instructions()
-    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [])
+    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=True))
     asked = remediation.redispatch(body, told, seed=3)
 
     assert {**asked, "messages": 0} == {
@@ -126,6 +127,21 @@ def test_a_re_dispatch_keeps_what_was_asked():
     }
     assert asked["messages"][1:] == body["messages"]
     assert body["temperature"] == 1.1
+
+
+@pytest.mark.req("ATT-10")
+def test_an_upgrade_asks_for_what_the_model_can_have():
+    """Only the context where there is one, with the facts that the prompt lacks; nothing of it where there is none."""
+    with_facts, without = remediation.Instructions(), remediation.Instructions()
+    with_facts.learn(
+        [policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(True, ("It costs $1,500.",))
+    )
+    without.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=False))
+    body = {"model": "m", "messages": [{"role": "user", "content": "Q"}]}
+
+    assert GROUNDING["context-strict"] in with_facts.text
+    assert quoted("It costs $1,500.") in with_facts.text
+    assert remediation.redispatch(body, without, seed=3)["messages"] == body["messages"]
 
 
 @pytest.mark.req("DPE-16")
@@ -154,6 +170,31 @@ def test_only_one_finished_plain_text_is_joined_to(one, body):
     """Everything else would be spoilt."""
     assert remediation.joinable(one, body) is None
     assert remediation.joinable(answer("text"), {"response_format": {"type": "text"}}) == "text"
+
+
+def completed(text: str, finish: str = "length", **more) -> completion.Completion:
+    return answer(text, finish=finish, **more)
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("one", "body"),
+    [
+        (completed("The tower was", "stop", tool_calls=[tool_call("f", "{}")]), {}),
+        (completed("The tower was", refusal="no"), {}),
+        (completed('{"a": ['), {"response_format": {"type": "json_object"}}),
+        (completed("The tower was"), {"max_tokens": 3}),
+        (completed("The tower was"), {"max_completion_tokens": 3}),
+        (completed("The steps are:", "stop"), {"stop": ["\n"]}),
+        (completed("The steps are:", "content_filter"), {}),
+        (completed("Yes.", "stop"), {}),
+    ],
+)
+def test_only_a_text_that_something_else_than_the_caller_cut_off_goes_on(one, body):
+    """The caller's own limit and stop sequence are kept to; a finished answer is finished."""
+    assert not remediation.cut_off(one, body)
+    assert remediation.cut_off(completed("The tower was"), {"stop": ["END"]})
+    assert remediation.cut_off(completed("The steps are:", "stop"), {"max_tokens": 500})
 
 
 def test_joined_answers_are_one_text_without_what_belonged_to_the_parts():

@@ -13,6 +13,7 @@ from interlock.domain.errors import Refused
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
+from interlock.sidecar.provider.calls import ProviderCalls
 from interlock.sidecar.provider.strategies import PUSH, REFLEXIVE, findings, initial, produce
 from tests.support.servers.provider import completion as provided
 from tests.support.servers.provider import message, tool_call
@@ -57,7 +58,7 @@ def test_a_call_begins_as_the_breaker_and_the_mode_say(state, mode, strategy):
 async def test_push_is_one_pass():
     """Nothing is reviewed."""
     passes = Passes(answer("It is."))
-    made = await produce(PUSH, passes, BODY)
+    made = await produce(PUSH, passes, BODY, ProviderCalls(9))
 
     assert (made.answer.said, made.strategy, made.revision, passes.steps) == ("It is.", PUSH, "1/1", ["generate"])
     assert passes.asked[0][1] == BODY
@@ -67,7 +68,7 @@ async def test_push_is_one_pass():
 async def test_reflexive_without_issues_keeps_the_answer():
     """SPEC-008 §5.5: 1/2."""
     passes = Passes(answer("It is."), answer('{"issues": []}'))
-    made = await produce(REFLEXIVE, passes, BODY)
+    made = await produce(REFLEXIVE, passes, BODY, ProviderCalls(9))
 
     assert (made.answer.said, made.revision, passes.steps) == ("It is.", "1/2", ["generate", "verify"])
 
@@ -76,7 +77,7 @@ async def test_reflexive_without_issues_keeps_the_answer():
 async def test_reflexive_with_issues_gives_the_refined_answer():
     """SPEC-008 §5.5: 2/3, and what is analysed is what is delivered."""
     passes = Passes(answer("It was."), answer('{"issues": ["tense"]}'), answer("It is."))
-    made = await produce(REFLEXIVE, passes, BODY)
+    made = await produce(REFLEXIVE, passes, BODY, ProviderCalls(9))
 
     assert (made.answer.said, made.revision) == ("It is.", "2/3")
     assert [output.text for output in made.answer.outputs] == ["It is."]
@@ -89,13 +90,13 @@ async def test_a_revision_that_is_no_text_fails_the_dispatch(refined):
     passes = Passes(answer("It was."), answer('{"issues": ["tense"]}'), answer(refined))
 
     with pytest.raises(Refused, match="UPSTREAM_INVALID_RESPONSE"):
-        await produce(REFLEXIVE, passes, BODY)
+        await produce(REFLEXIVE, passes, BODY, ProviderCalls(9))
 
 
 async def test_tool_calls_are_not_reviewed():
     """Nothing of a call is rewritten, and what was done is told: a push."""
     passes = Passes(answer(message("Looking.", tool_calls=[tool_call("look", "{}")])))
-    made = await produce(REFLEXIVE, passes, BODY)
+    made = await produce(REFLEXIVE, passes, BODY, ProviderCalls(9))
 
     assert (made.strategy, made.revision, passes.steps) == (PUSH, "1/1", ["generate"])
 
@@ -149,3 +150,24 @@ def test_a_revision_is_asked_for_as_the_answer_was():
     assert "n" not in asked
     assert (asked["response_format"], asked["max_tokens"], asked["seed"]) == ({"type": "json_object"}, 9, 5)
     assert (asked["tool_choice"], asked["temperature"]) == ("none", 0.3)
+
+
+@pytest.mark.req("ATT-10")
+@pytest.mark.parametrize(
+    ("most", "steps", "revision", "unresolved"), [(3, 0, "1/3", 3), (4, 1, "2/3", 1), (5, 2, "2/3", 0)]
+)
+async def test_every_choice_is_reviewed_before_one_is_refined(most, steps, revision, unresolved):
+    """What the calls do not hold stays as it was generated, and the issues that stay are counted."""
+    calls = ProviderCalls(most)
+    issues = [answer('{"issues": ["tense", "name"]}'), answer('{"issues": ["year"]}')]
+    passes = Passes(answer("It was.", "It had."), *issues, answer("It is."), answer("It has."))
+
+    async def make(step: str, body: Mapping[str, Any]) -> Completion:
+        calls.take()
+        return await passes(step, body)
+
+    made = await produce(REFLEXIVE, make, {**BODY, "n": 2}, calls)
+
+    assert passes.steps == ["generate", "verify", "verify", *["refine"] * steps]
+    assert (made.revision, made.unresolved) == (revision, unresolved)
+    assert made.answer.choices[1]["message"]["content"] == ("It has." if steps == 2 else "It had.")

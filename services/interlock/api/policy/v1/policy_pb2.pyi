@@ -97,6 +97,82 @@ REMEDY_FLOW_AUGMENTATION: Remedy.ValueType  # 4
 """Told to go on from the end of the window before (SPEC-005 §11.5, option A)."""
 Global___Remedy: _TypeAlias = Remedy  # noqa: Y015
 
+class _Axis:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AxisEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Axis.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AXIS_UNSPECIFIED: _Axis.ValueType  # 0
+    """Not set."""
+    AXIS_RISK: _Axis.ValueType  # 1
+    """Risk level."""
+    AXIS_COMPOSITE: _Axis.ValueType  # 2
+    """Composite score."""
+    AXIS_GROUNDING: _Axis.ValueType  # 3
+    """Share of the claims without grounding."""
+    AXIS_ENTAILMENT: _Axis.ValueType  # 4
+    """Entailment."""
+    AXIS_FIDELITY: _Axis.ValueType  # 5
+    """Fidelity to the sources."""
+    AXIS_CONTRADICTIONS: _Axis.ValueType  # 6
+    """Number of contradictions."""
+    AXIS_GRAVEST_CONTRADICTION: _Axis.ValueType  # 7
+    """Severity of the gravest contradiction."""
+    AXIS_FABRICATIONS: _Axis.ValueType  # 8
+    """Number of invented entities."""
+    AXIS_DISTORTIONS: _Axis.ValueType  # 9
+    """Number of distorted claims."""
+    AXIS_OMISSIONS: _Axis.ValueType  # 10
+    """Number of important facts left out."""
+    AXIS_REPETITION: _Axis.ValueType  # 11
+    """Level of repetition."""
+    AXIS_COMPLETENESS: _Axis.ValueType  # 12
+    """Completeness."""
+    AXIS_FLOW: _Axis.ValueType  # 13
+    """Flow."""
+    AXIS_PERSONAL_DATA: _Axis.ValueType  # 14
+    """Personal data in the response."""
+    AXIS_QUALITY_TIER: _Axis.ValueType  # 15
+    """Quality tier."""
+
+class Axis(_Axis, metaclass=_AxisEnumTypeWrapper):
+    """Axis is something that an analysis judges, as the comparison of two answers to one request has it."""
+
+AXIS_UNSPECIFIED: Axis.ValueType  # 0
+"""Not set."""
+AXIS_RISK: Axis.ValueType  # 1
+"""Risk level."""
+AXIS_COMPOSITE: Axis.ValueType  # 2
+"""Composite score."""
+AXIS_GROUNDING: Axis.ValueType  # 3
+"""Share of the claims without grounding."""
+AXIS_ENTAILMENT: Axis.ValueType  # 4
+"""Entailment."""
+AXIS_FIDELITY: Axis.ValueType  # 5
+"""Fidelity to the sources."""
+AXIS_CONTRADICTIONS: Axis.ValueType  # 6
+"""Number of contradictions."""
+AXIS_GRAVEST_CONTRADICTION: Axis.ValueType  # 7
+"""Severity of the gravest contradiction."""
+AXIS_FABRICATIONS: Axis.ValueType  # 8
+"""Number of invented entities."""
+AXIS_DISTORTIONS: Axis.ValueType  # 9
+"""Number of distorted claims."""
+AXIS_OMISSIONS: Axis.ValueType  # 10
+"""Number of important facts left out."""
+AXIS_REPETITION: Axis.ValueType  # 11
+"""Level of repetition."""
+AXIS_COMPLETENESS: Axis.ValueType  # 12
+"""Completeness."""
+AXIS_FLOW: Axis.ValueType  # 13
+"""Flow."""
+AXIS_PERSONAL_DATA: Axis.ValueType  # 14
+"""Personal data in the response."""
+AXIS_QUALITY_TIER: Axis.ValueType  # 15
+"""Quality tier."""
+Global___Axis: _TypeAlias = Axis  # noqa: Y015
+
 @_typing.final
 class Directive(_message.Message):
     """Directive is one directive as written."""
@@ -797,6 +873,7 @@ class DecideRequest(_message.Message):
     STITCHED_FIELD_NUMBER: _builtins.int
     STRATEGY_FIELD_NUMBER: _builtins.int
     CONTINUES_FIELD_NUMBER: _builtins.int
+    REMEDIES_FIELD_NUMBER: _builtins.int
     OBSERVED_FIELD_NUMBER: _builtins.int
     policy_text: _builtins.str
     """Canonical effective policy."""
@@ -842,6 +919,10 @@ class DecideRequest(_message.Message):
     def accept_quality(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Quality tiers that the caller accepts for this call; empty: all."""
 
+    @_builtins.property
+    def remedies(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Remedies that the operator switched on: redispatch, continue, stitch. Empty: those alone that the policy names."""
+
     def __init__(
         self,
         *,
@@ -863,11 +944,12 @@ class DecideRequest(_message.Message):
         stitched: _builtins.bool = ...,
         strategy: _builtins.str = ...,
         continues: _builtins.bool = ...,
+        remedies: _abc.Iterable[_builtins.str] | None = ...,
         observed: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["report", b"report"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "continues", b"continues", "no_cache", b"no_cache", "no_store", b"no_store", "observed", b"observed", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["accept_quality", b"accept_quality", "accept_risk", b"accept_risk", "breaker", b"breaker", "charge_micros", b"charge_micros", "continuations", b"continuations", "continues", b"continues", "no_cache", b"no_cache", "no_store", b"no_store", "observed", b"observed", "policy_text", b"policy_text", "redispatches", b"redispatches", "remediable", b"remediable", "remedies", b"remedies", "report", b"report", "report_only_text", b"report_only_text", "session_budget_micros", b"session_budget_micros", "stitched", b"stitched", "strategy", b"strategy", "window_number", b"window_number", "windows_left", b"windows_left"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -924,6 +1006,7 @@ class Decision(_message.Message):
     WARNED_FIELD_NUMBER: _builtins.int
     REDISPATCH_STRATEGY_FIELD_NUMBER: _builtins.int
     REMEDIES_FIELD_NUMBER: _builtins.int
+    CALLED_FOR_FIELD_NUMBER: _builtins.int
     WOULD_FIELD_NUMBER: _builtins.int
     action: Global___Action.ValueType
     """What happens."""
@@ -948,6 +1031,12 @@ class Decision(_message.Message):
         """Remedies for ACTION_REDISPATCH, all at once; empty otherwise."""
 
     @_builtins.property
+    def called_for(self) -> _containers.RepeatedScalarFieldContainer[Global___Axis.ValueType]:
+        """What called for a remedy: the answer that it brings is released only if it is better on one of these axes, and worse on
+        none at all. Empty where the action is no remedy.
+        """
+
+    @_builtins.property
     def would(self) -> Global___WouldHave:
         """What would have been done to a response that is only watched; absent when it would have been delivered too."""
 
@@ -963,11 +1052,12 @@ class Decision(_message.Message):
         warned: _builtins.bool = ...,
         redispatch_strategy: _builtins.str = ...,
         remedies: _abc.Iterable[Global___Remedy.ValueType] | None = ...,
+        called_for: _abc.Iterable[Global___Axis.ValueType] | None = ...,
         would: Global___WouldHave | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["would", b"would"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned", "would", b"would"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action", b"action", "called_for", b"called_for", "halt_reason", b"halt_reason", "oversight_mode", b"oversight_mode", "oversight_required", b"oversight_required", "reason", b"reason", "redispatch_strategy", b"redispatch_strategy", "remedies", b"remedies", "violations", b"violations", "warned", b"warned", "would", b"would"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
