@@ -16,6 +16,7 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import capped
+from interlock.domain.risk.grounding import Basis, GroundingMode, meaning
 from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
@@ -84,6 +85,8 @@ class Context:
     """Return the controls that this call evidences, given whether the quality was scored."""
     flow_remediation: str
     linked: Sequence[LinkedResult] = ()
+    basis: Basis = Basis.SOURCES
+    mode: GroundingMode = GroundingMode.PREFERRED
 
 
 def report(
@@ -111,6 +114,9 @@ def report(
         envelope_etag=context.etag,
         facts_total=context.facts,
         envelope_tokens=context.envelope_tokens,
+        basis=context.basis.value,
+        grounding_mode=context.mode.value,
+        meaning=meaning(worst.risk.composite.level, context.mode, context.basis),
         choice_index=worst.index,
         choices=[
             dpe_pb2.ChoiceRisk(
@@ -297,10 +303,10 @@ def _risk_fields(risk: Risk) -> dict[str, Any]:
     return {
         "fidelity_score": risk.fidelity,
         "signals": dpe_pb2.Signals(
-            attribution=risk.signals.attribution,
+            attribution=risk.signals.attribution or 0.0,
             fidelity=risk.signals.fidelity,
-            entailment=risk.signals.entailment,
-            specificity=risk.signals.specificity,
+            entailment=risk.signals.entailment or 0.0,
+            specificity=risk.signals.specificity or 0.0,
         ),
         "base_composite": risk.composite.base,
         "amplifiers_applied": [a.value for a in risk.composite.amplifiers],
@@ -325,7 +331,9 @@ def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
         )
 
 
-def stages_run(claims: str, method: Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
+def stages_run(
+    claims: str, method: Method, query: Query, request: Request, *, followed: bool, mode: GroundingMode
+) -> dict[str, str]:
     """Return how each stage ran, by stage number. Stage 8 is absent without a query."""
     windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
     windows += f", {len(request.merged)} merged answers" if request.merged else ""
@@ -335,6 +343,8 @@ def stages_run(claims: str, method: Method, query: Query, request: Request, *, f
         "9": "cosine+topics+register+markers" if followed else "no earlier answer to flow from", "10": "cosine",
         "11": "presidio", "12": "registered domain", "13": "",
     }  # fmt: skip
+    if mode is GroundingMode.OPEN:
+        ran |= {"3a": "citations and links, as the mode is open", "4": "not measured, as the mode is open"}
     if query.needs:
         ran["8"] = "cosine" if method == "cosine" else "cosine, nearest need"
     return ran
