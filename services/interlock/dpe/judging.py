@@ -15,6 +15,7 @@ from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding import attribution, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
+from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.inference.port import Floats
@@ -35,6 +36,7 @@ def judge_choice(
     calibration: Calibration,
     between: int = 0,
     mode: GroundingMode = GroundingMode.PREFERRED,
+    misattributed: Sequence[Misattribution] = (),
 ) -> Choice:
     """Return everything about one choice.
 
@@ -66,6 +68,7 @@ def judge_choice(
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
+        misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
     )
     return Choice(
@@ -79,6 +82,7 @@ def judge_choice(
         omissions=omission.omissions(envelope, vectors, used),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
+        misattributed=misattributed,
     )
 
 

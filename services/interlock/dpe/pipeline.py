@@ -25,8 +25,9 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, envelope, fabrication, fidelity
+from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
@@ -97,8 +98,9 @@ class Pipeline:
             self._cross_window(answer, earlier, request, merged),
         )
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
-        distorted, qualities, cross_agent = await _together(
+        distorted, misattributed, qualities, cross_agent = await _together(
             self._distortions(answer.checked if given is Basis.SOURCES else (), answer, evidence),
+            self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
         )
@@ -115,9 +117,9 @@ class Pipeline:
         )
         # Stages 10 and 5: the omissions and the risk of each choice.
         choices = await self._choices(
-            answer, base, evidence, fabricated, distorted, inside=inside, across=across, qualities=qualities,
+            answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
-            mode=mode,
+            mode=mode, misattributed=misattributed,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -188,6 +190,35 @@ class Pipeline:
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
 
+    async def _citations(
+        self,
+        answer: ReadAnswer,
+        base: Envelope,
+        request: Request,
+        evidence: Mapping[str, ClaimEvidence],
+        *,
+        given: Basis,
+        mode: GroundingMode,
+    ) -> list[list[Misattribution]]:
+        """Return the citation marks of each choice that point to the wrong source, or to none.
+
+        What a mark points to is checked in every mode; whether that holds the sentence, where sources are judged.
+        """
+        if not any(reading.marks for reading in answer.readings):
+            return [[] for _ in answer.readings]
+
+        def read(_: Cancelled) -> tuple[citations.Sources, list[list[Misattribution]], list[list[citations.Cited]]]:
+            sources = citations.Sources.of(base, given, [request.query, request.prompt])
+            missing = [citations.nowhere(reading, sources) for reading in answer.readings]
+            return sources, missing, [citations.vouched(reading, sources) for reading in answer.readings]
+
+        with timed("3a"):
+            sources, found, cited = await self.language.run(read, stage="3a")
+            if given is Basis.SOURCES and mode is not GroundingMode.OPEN:
+                for missing, each in zip(found, cited, strict=True):
+                    missing += await citations.misplaced(each, sources, evidence, self.inference, request.query)
+        return found
+
     async def _contradictions(self, answer: ReadAnswer, request: Request) -> list[list[Contradiction]]:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
         with timed("3c"):
@@ -215,6 +246,7 @@ class Pipeline:
         amplifiers: Sequence[Amplifier],
         between: int,
         mode: GroundingMode,
+        misattributed: Sequence[Sequence[Misattribution]],
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -225,6 +257,7 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
+                    misattributed=misattributed[n],
                 )
                 for n, reading in enumerate(answer.readings)
             ]  # fmt: skip

@@ -21,6 +21,7 @@ from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence, Method
+from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.omission import Omission
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
@@ -63,6 +64,7 @@ class Choice:
     omissions: Sequence[Omission]
     weakest: NliScores | None
     risk: Risk
+    misattributed: Sequence[Misattribution] = ()
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,7 @@ def report(
     message = dpe_pb2.Report(
         **_claim_fields(worst, context.method),
         **_finding_fields(worst),
+        misattributions=[_misattribution(each) for each in worst.misattributed],
         **_contradiction_fields(choices, cross_agent.between if cross_agent else ()),
         **_quality_fields(qualities),
         **_compliance_fields(context, scored=score is not None),
@@ -180,6 +183,19 @@ def _distortion(distortion: Distortion) -> dpe_pb2.Distortion:
         source_value=distortion.source_value,
         claim_value=distortion.claim_value,
         fact_id=distortion.fact_id,
+    )
+
+
+def _misattribution(found: Misattribution) -> dpe_pb2.Misattribution:
+    return dpe_pb2.Misattribution(
+        claim_id=found.claim_id,
+        mark=found.mark.written,
+        kind=found.kind,
+        cited_fact_ids=found.cited,
+        held_by=found.held_by,
+        start=found.mark.start,
+        end=found.mark.end,
+        output_index=found.mark.output_index,
     )
 
 

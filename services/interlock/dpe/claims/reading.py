@@ -10,6 +10,7 @@ from interlock.dpe.claims.claims import Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
+from interlock.dpe.text.marks import Mark, placed
 from interlock.dpe.text.views import Viewed, viewed
 
 
@@ -17,7 +18,8 @@ from interlock.dpe.text.views import Viewed, viewed
 class ChoiceReading:
     """The sentences and claims of one choice.
 
-    ``checked`` are the claims for later stages, ``titles`` the ids of titles.
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles. ``marks`` are the citation marks that were cut
+    from it, ``defined`` the labels of its own list of notes.
     """
 
     index: int
@@ -28,6 +30,8 @@ class ChoiceReading:
     hidden: int = 0
     addressed: int = 0
     empty: bool = True
+    marks: list[Mark] = field(default_factory=list)
+    defined: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ class OutputReader:
         )
         reading.hidden += hidden + output.hidden
         reading.addressed += output.addressed
+        reading.marks += placed(output.marks.found, output.place)
+        reading.defined |= output.marks.defined
         reading.empty = reading.empty and not output.text.chars.strip()
         for sentence in parsed:
             if cancelled():

@@ -116,14 +116,14 @@ def invented(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tupl
     """
     found = {
         claim.claim_id: tuple(
-            dict.fromkeys(each.text for each in _ungrounded_citations(claim.text, envelope) if _is_reference(each.text))
+            dict.fromkeys(each.text for each in _ungrounded_citations(claim.text, envelope) if is_reference(each.text))
         )
         for claim in claims
     }
     return {claim_id: texts for claim_id, texts in found.items() if texts}
 
 
-def _is_reference(written: str) -> bool:
+def is_reference(written: str) -> bool:
     """Whether a citation refers to one work or page: no match of two teams, no home page, no address of an example."""
     if "@" in written and "/" not in written:
         return False  # an e-mail address is personal data or none (stage 11)
