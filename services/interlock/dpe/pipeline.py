@@ -200,24 +200,11 @@ class Pipeline:
         given: Basis,
         mode: GroundingMode,
     ) -> list[list[Misattribution]]:
-        """Return the citation marks of each choice that point to the wrong source, or to none.
-
-        What a mark points to is checked in every mode; whether that holds the sentence, where sources are judged.
-        """
-        if not any(reading.marks for reading in answer.readings):
-            return [[] for _ in answer.readings]
-
-        def read(_: Cancelled) -> tuple[citations.Sources, list[list[Misattribution]], list[list[citations.Cited]]]:
-            sources = citations.Sources.of(base, given, [request.query, request.prompt])
-            missing = [citations.nowhere(reading, sources) for reading in answer.readings]
-            return sources, missing, [citations.vouched(reading, sources) for reading in answer.readings]
-
         with timed("3a"):
-            sources, found, cited = await self.language.run(read, stage="3a")
-            if given is Basis.SOURCES and mode is not GroundingMode.OPEN:
-                for missing, each in zip(found, cited, strict=True):
-                    missing += await citations.misplaced(each, sources, evidence, self.inference, request.query)
-        return found
+            return await citations.check(
+                answer.readings, base, evidence, self.inference, self.language, basis=given, query=request.query,
+                prompt=request.prompt, held=mode is not GroundingMode.OPEN,
+            )  # fmt: skip
 
     async def _contradictions(self, answer: ReadAnswer, request: Request) -> list[list[Contradiction]]:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
@@ -351,7 +338,12 @@ class Pipeline:
             relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
         method = "nli+values" if self.method == "nli" else "cosine"
         ran = stages_run(
-            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed, mode=mode
+            method if request.facts else "no facts to rest on",
+            self.method,
+            query,
+            request,
+            followed=followed,
+            mode=mode,
         )
         models = [*self.inference.models(), self.language.model]
         return Context(

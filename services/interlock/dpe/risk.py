@@ -37,6 +37,7 @@ class RiskFindings:
     hidden_characters: int
     addresses_judge: int = 0
     misattributions: int = 0
+    wordless: bool = False
     mode: GroundingMode = GroundingMode.PREFERRED
 
 
@@ -54,7 +55,8 @@ class Risk:
 def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
     """Return the risk of one choice.
 
-    An answer without a checked claim asserts nothing that could be wrong: its signals are 0.0. In the mode ``open`` content
+    An answer without a checked claim asserts nothing that could be wrong: its signals are 0.0. One of signs alone was not
+    read, and a floor keeps it above LOW. In the mode ``open`` content
     without a source is expected (SPEC-003 §13.2), so that only the fidelity is measured. In ``context-strict`` it is a
     finding.
     """
@@ -97,6 +99,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
     kinds = findings.attributions.values()
     conditions = (
         (Floor.EMPTY_RESPONSE, findings.empty),
+        (Floor.NO_CHECKABLE_CLAIM, findings.wordless),
         (Floor.HIDDEN_CHARACTERS, findings.hidden_characters > 0),
         (Floor.ADDRESSES_JUDGE, findings.addresses_judge > 0),
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),

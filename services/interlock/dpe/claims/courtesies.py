@@ -234,9 +234,16 @@ def makes_no_claim(sentence: str) -> bool:
 def _in_language(text: str, words: list[str], phrasing: Phrasing) -> bool:
     parts = [part for word in words for part in ([word] if word in phrasing.courtesy else _SPLIT.split(word))]
     if all(part in phrasing.courtesy for part in parts):
-        return any(part in phrasing.marked for part in parts) or (text.endswith("?") and phrasing.asks.match(text) is not None)
+        return any(part in phrasing.marked for part in parts) or (
+            text.endswith("?") and phrasing.asks.match(text) is not None
+        )
     asked = text.lstrip("¡")
-    excuse = re.sub(r"\A(?:leider|tut mir leid|désolée?|lo siento|perdón)[,:]?\s+(?:aber|mais|pero)\s+", "", asked, flags=re.IGNORECASE)
+    excuse = re.sub(
+        r"\A(?:leider|tut mir leid|désolée?|lo siento|perdón)[,:]?\s+(?:aber|mais|pero)\s+",
+        "",
+        asked,
+        flags=re.IGNORECASE,
+    )
     if phrasing.tells.search(excuse):
         return False
     declined = phrasing.declines.match(asked) is not None and phrasing.informs.search(asked) is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -19,7 +20,8 @@ class ChoiceReading:
     """The sentences and claims of one choice.
 
     ``checked`` are the claims for later stages, ``titles`` the ids of titles. ``marks`` are the citation marks that were cut
-    from it, ``defined`` the labels of its own list of notes.
+    from it, ``defined`` the labels of its own list of notes. ``wordless``: it has signs, and no word, figure or picture among
+    them.
     """
 
     index: int
@@ -30,6 +32,7 @@ class ChoiceReading:
     hidden: int = 0
     addressed: int = 0
     empty: bool = True
+    wordless: bool = False
     marks: list[Mark] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
 
@@ -65,7 +68,9 @@ class OutputReader:
         reading.addressed += output.addressed
         reading.marks += placed(output.marks.found, output.place)
         reading.defined |= output.marks.defined
-        reading.empty = reading.empty and not output.text.chars.strip()
+        said = output.text.chars.strip()
+        reading.wordless = (reading.wordless or reading.empty) and _is_wordless(said)
+        reading.empty = reading.empty and not said
         for sentence in parsed:
             if cancelled():
                 break
@@ -87,6 +92,13 @@ class OutputReader:
                     found=str(len(reading.claims)),
                 )
         return number
+
+
+def _is_wordless(said: str) -> bool:
+    """Whether a text is signs alone; arguments without content ({}) are no signs."""
+    if not said or said in {"{}", "[]"}:
+        return False
+    return not any(char.isalnum() or unicodedata.category(char) == "So" for char in said)
 
 
 def claim_sentences(readings: Sequence[ChoiceReading]) -> dict[str, str]:

@@ -47,9 +47,7 @@ def basis(facts: Sequence[Fact]) -> Basis:
 
 def mode(request: Request) -> GroundingMode:
     """Return the grounding mode that applies to a request."""
-    return applied(
-        request.grounding_mode, basis=basis(request.facts), required=request.grounding_required
-    )
+    return applied(request.grounding_mode, basis=basis(request.facts), required=request.grounding_required)
 
 
 def _states(text: str) -> bool:

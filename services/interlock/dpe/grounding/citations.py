@@ -29,6 +29,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, is_reference
 from interlock.dpe.grounding.numbering import Known, Numbering, Passage
 from interlock.dpe.grounding.support import Vocabulary, calibrated
+from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.marks import Mark
@@ -107,6 +108,38 @@ class Sources:
             else:
                 return ()
         return tuple(dict.fromkeys(found))
+
+
+async def check(
+    readings: Sequence[ChoiceReading],
+    envelope: Envelope,
+    evidence: Mapping[str, ClaimEvidence],
+    inference: Inference,
+    language: Language,
+    *,
+    basis: Basis,
+    query: str,
+    prompt: str,
+    held: bool,
+) -> list[list[Misattribution]]:
+    """Return the marks of each choice that point to the wrong source, or to none.
+
+    Where they point is checked always; whether that holds the sentence, when *held* asks for it. *query* and *prompt* are the
+    caller's own words: a page or a source that they name is not invented.
+    """
+    if not any(reading.marks for reading in readings):
+        return [[] for _ in readings]
+
+    def read_marks(_: Cancelled) -> tuple[Sources, list[list[Misattribution]], list[list[Cited]]]:
+        sources = Sources.of(envelope, basis, [query, prompt])
+        missing = [nowhere(reading, sources) for reading in readings]
+        return sources, missing, [vouched(reading, sources) for reading in readings]
+
+    sources, found, cited = await language.run(read_marks, stage="3a")
+    if held and basis is Basis.SOURCES:
+        for missing, each in zip(found, cited, strict=True):
+            missing.extend(await misplaced(each, sources, evidence, inference, query))
+    return found
 
 
 def nowhere(reading: ChoiceReading, sources: Sources) -> list[Misattribution]:
@@ -225,7 +258,9 @@ def _values(texts: Sequence[str]) -> EnvelopeValues:
 def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> list[str]:
     """Return the parts of the cited passages to score a claim against: its nearest unit, and the nearest together."""
     whole = {passage.fact for passage in each.passages}
-    texts = {fact: [envelope.facts[fact].content[p.start : p.end] for p in each.passages if p.fact == fact] for fact in whole}
+    texts = {
+        fact: [envelope.facts[fact].content[p.start : p.end] for p in each.passages if p.fact == fact] for fact in whole
+    }
     units = [
         number
         for number, unit in enumerate(envelope.cut.units)

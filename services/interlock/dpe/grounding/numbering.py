@@ -8,7 +8,7 @@ no number in their text, nothing is known about what "[2]" means.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -51,9 +51,9 @@ class Passage:
 class Numbering:
     """The passages of each label, and how they are known."""
 
-    passages: dict[str, tuple[Passage, ...]]
+    passages: Mapping[str, tuple[Passage, ...]]
     known: Known
-    names: dict[str, int]
+    names: Mapping[str, int]
 
     @staticmethod
     def of(facts: Sequence[Fact]) -> Numbering:

@@ -7,6 +7,7 @@ number of a list item, an exponent, an index or interval, the argument of a func
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -39,17 +40,34 @@ _MARK = re.compile(
 _WORD_BEFORE = re.compile(r"([^\W\d_]+)[^\w\n]{0,2}\Z")
 _LETTERS_BEFORE = re.compile(r"[^\W\d_]{4,}[\"'”’)\]*_]{0,3}\Z|[.,;:!?…][\"'”’)\]*_]{0,2}\Z")
 _UNITS = re.compile(
-    r"(?:inch(?:es)?|feet|foot|yards?|miles?|acres?|\w{0,6}met(?:er|re)s?|hertz|newtons?|seconds?|mètres?|metros?)\Z", re.I
+    r"(?:inch(?:es)?|feet|foot|yards?|miles?|acres?|\w{0,6}met(?:er|re)s?|hertz|newtons?|seconds?|mètres?|metros?)\Z",
+    re.IGNORECASE,
 )
 _LABELLED = re.compile(
     r"(?:table|figure|fig|equation|eq|section|step|option|type|item|part|chapter|clause|article|paragraph|annex|appendix|rule"
     r"|note|level|grade|phase|class|case|point|tier|version|question|answer|number|no)\Z",
     re.IGNORECASE,
 )
-_SPAN = re.compile(r"(?:interval|range|list|array|vector|tuple|matrix|set|shape|index|indices|values?|sequence)\Z", re.I)
-_PART_OF = re.compile(r"\b(?:according to|as per|per|by|in|from|see|cites?|of|and|source|sources|with|laut|selon|según)[ \t]+\Z", re.I)
+_SPAN = re.compile(
+    r"(?:interval|range|list|array|vector|tuple|matrix|set|shape|index|indices|values?|sequence)\Z", re.IGNORECASE
+)
+_PART_OF = re.compile(
+    r"\b(?:according to|as per|per|by|in|from|see|cites?|of|and|source|sources|with|laut|selon|según)[ \t]+\Z",
+    re.IGNORECASE,
+)
 _CLOSES = re.compile(r"[\"'”’)\]*_]*(?:[.!?;:,]|\s*\Z|\s*\n)")
-_COUNTED = {"one": 1, "two": 2, "three": 3, "four": 4, "five": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10}
+_COUNTED = {
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "eight": 8,
+    "nine": 9,
+    "ten": 10,
+}
 _BLANKS = " \t"
 
 
@@ -85,7 +103,7 @@ NO_MARKS = Marks()
 
 def marks(raw: str) -> Marks:
     """Return the citation marks of an output as the model wrote it. Code and JSON have none."""
-    if raw.lstrip()[:1] == "{" or (raw.lstrip()[:1] == "[" and raw.rstrip()[-1:] == "]" and "\n" in raw.strip()):
+    if _is_json(raw):
         return NO_MARKS
     found: list[Mark] = []
     spans: list[tuple[int, int, str]] = []
@@ -98,6 +116,16 @@ def marks(raw: str) -> Marks:
             found.append(mark)
             spans += _cut(raw, match)
     return Marks(tuple(found), tuple(spans), frozenset(defined))
+
+
+def _is_json(raw: str) -> bool:
+    if raw.lstrip()[:1] not in {"{", "["} or raw.rstrip()[-1:] not in {"}", "]"}:
+        return False
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def unmarked(text: Text, spans: Sequence[tuple[int, int, str]]) -> Text:
@@ -123,47 +151,50 @@ def placed(found: Sequence[Mark], output_index: int) -> list[Mark]:
 
 
 def _mark(raw: str, match: re.Match[str]) -> Mark | None:
+    """Return the mark of a match, or ``None`` for code and for what only looks like one."""
     before, after = raw[: match.start()], raw[match.end() :]
-    labels: tuple[str, ...] = ()
-    url, sure = "", True
-    if match["link"]:
-        url, shown = match["url"], match["shown"].strip("[]^ ")
-        labels = tuple(_numbers(shown)) if re.fullmatch(_NUMBERS, shown) else ()
-    elif match["square"]:
-        labels = tuple(_numbers(match["numbers"]))
-        if not labels or _before(before, _SPAN) or re.search(r"(?<![^\W\d_])[^\W\d_]{1,2}\Z", before):
-            return None
-    elif match["note"]:
-        labels = (match["label"],)
-    elif match["named"]:
-        labels = tuple(_numbers(match["name"])) if re.fullmatch(_NUMBERS, match["name"].strip()) else (match["name"],)
-        if match["named"][0] == "(" and not labels[0].isdigit() and ":" not in match["named"]:
-            return None
-    elif match["lens"]:
-        number = re.match(r"\s*(\d{1,3})(?=[:†\s]|\Z)", match["inside"])
-        labels = (number[1],) if number else (match["inside"].partition("†")[0],)
-        sure = number is None
-    elif match["sup"] or match["raise"]:
-        labels, sure = tuple(_numbers((match["raised"] or match["raise"]).translate(_LOWER))), False
-        if not labels or not _LETTERS_BEFORE.search(before[-40:]) or _before(before, _UNITS):
-            return None
-    elif match["address"]:
-        url = match["plain"]
-    elif match["round"]:
-        labels, sure = tuple(_numbers(match["count"])), False
-        if not labels or not _is_round_mark(before, after, labels):
-            return None
-    else:
+    url = match["url"] or match["plain"] or ""
+    labels = () if match["plain"] else _labels(match)
+    if labels is None or not (labels or url) or not _is_mark(match, before, after, labels):
         return None
+    sure = not (match["sup"] or match["raise"] or match["round"] or (match["lens"] and labels[0].isdigit()))
     opens = not before.rpartition("\n")[2].strip() and any(map(str.isalnum, after.partition("\n")[0]))
     return Mark(match.group().strip(), match.start(), match.end(), labels, url, sure, opens)
+
+
+def _labels(match: re.Match[str]) -> tuple[str, ...] | None:
+    """Return the numbers or the name that a match points to; ``None`` for code."""
+    if match["link"]:
+        shown = match["shown"].strip("[]^ ")
+        return tuple(_numbers(shown)) if re.fullmatch(_NUMBERS, shown) else ()
+    if match["named"]:
+        name = match["name"].strip()
+        return tuple(_numbers(name)) if re.fullmatch(_NUMBERS, name) else (name,)
+    if match["lens"]:
+        number = re.match(r"\s*(\d{1,3})(?=[:†\s]|\Z)", match["inside"])
+        return (number[1],) if number else (match["inside"].partition("†")[0].strip(),)
+    numbers = match["numbers"] or match["raised"] or match["raise"] or match["count"]
+    if numbers:
+        return tuple(_numbers(numbers.translate(_LOWER)))
+    return (match["label"],) if match["note"] else None
+
+
+def _is_mark(match: re.Match[str], before: str, after: str, labels: Sequence[str]) -> bool:
+    """Whether a match is a mark where it stands: no index, interval, exponent, aside or list number."""
+    if match["square"]:
+        return not _before(before, _SPAN) and re.search(r"(?<![^\W\d_])[^\W\d_]{1,2}\Z", before) is None
+    if match["named"]:
+        return match["named"][0] == "[" or labels[0].isdigit() or ":" in match["named"]
+    if match["sup"] or match["raise"]:
+        return _LETTERS_BEFORE.search(before[-40:]) is not None and not _before(before, _UNITS)
+    return not match["round"] or _is_round_mark(before, after, labels)
 
 
 def _is_round_mark(before: str, after: str, labels: Sequence[str]) -> bool:
     """Whether a number in round brackets closes a sentence or a clause: not "(1) first", f(1), Table (2), two (2)."""
     if not _CLOSES.match(after) or not before.strip() or before[-1:] == "\n":
         return False
-    if before[-1:] not in " \t.!?\"”’" or _before(before, _LABELLED):
+    if before[-1:] not in ' \t.!?"”’' or _before(before, _LABELLED):
         return False
     word = _WORD_BEFORE.search(before[-40:])
     return word is not None and str(_COUNTED.get(word[1].lower(), "")) not in labels

@@ -28,11 +28,14 @@ _STATEMENT = re.compile(
     """,
     re.VERBOSE,
 )
-_COMMENT = re.compile(r"^\s*(?:\#(?!include|!)|//+|--(?=\s)|/\*+|\*(?=\s)|<!--|;;+|%(?=\s))\s*(?P<text>.*?)\s*(?:\*/|-->)?\s*$")
+_COMMENT = re.compile(
+    r"^\s*(?:\#(?!include|!)|//+|--(?=\s)|/\*+|\*(?=\s)|<!--|;;+|%(?=\s))\s*(?P<text>.*?)\s*(?:\*/|-->)?\s*$"
+)
 _TRAILING = re.compile(r"""(?<=[\w\s;,)\]}"'])\s(?:\#|//)\s+(?P<text>[^"'\n]{3,})$""")
 _STRING = re.compile(r"\"(?P<double>[^\"\n]{25,})\"|'(?P<single>[^'\n]{25,})'")
 _PROSE = frozenset({"the", "a", "an", "was", "were", "are", "has", "had", "have", "of", "by", "to", "that", "will"})
 _ASSERTS = re.compile(r"\s*[A-Z][a-z'’]+(?:\s[\w'’.-]+){0,6}\s(?:is|was|were|are|has|had|will)\s")
+_IN_WORDS = re.compile(r"\s*[A-Z][\w'’]+(?: [\w'’.,%$€£-]+){3,}[;:{.,]*\s*\Z")
 _LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|(?<=\s)(?:#|//).*$")
 _WORD = re.compile(r"[^\W\d_]+")
 _QUOTES = re.compile(r"\"{3}|'{3}")
@@ -78,4 +81,5 @@ def _is_prose(chars: str) -> bool:
     """Whether a line asserts something in words, whatever signs of program text it has."""
     bare = _LITERAL.sub("", chars)
     words = _WORD.findall(bare)
-    return _ASSERTS.match(bare) is not None or (len(words) > 4 and sum(word in _PROSE for word in words) > 1)
+    asserts = _ASSERTS.match(bare) is not None or _IN_WORDS.match(bare) is not None
+    return asserts or (len(words) > 4 and sum(word in _PROSE for word in words) > 1)
