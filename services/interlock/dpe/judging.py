@@ -9,11 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from interlock.domain.risk.composite import Amplifier, Calibration
+from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding import attribution, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
+from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.inference.port import Floats
@@ -33,11 +35,13 @@ def judge_choice(
     method: attribution.Method,
     calibration: Calibration,
     between: int = 0,
+    mode: GroundingMode = GroundingMode.PREFERRED,
+    misattributed: Sequence[Misattribution] = (),
 ) -> Choice:
     """Return everything about one choice.
 
     *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
-    answers that the choice was made from.
+    answers that the choice was made from. In the mode ``open`` entailment is not measured.
     """
     names = [claim.claim_id for claim in reading.checked]
     claim_evidence = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
@@ -52,7 +56,8 @@ def judge_choice(
         )
         for claim in reading.checked
     }
-    weakest = entailment.weakest([found.scores for found in claim_evidence.values()])
+    measured = mode is not GroundingMode.OPEN
+    weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
     used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
     findings = RiskFindings(
         empty=reading.empty,
@@ -63,6 +68,9 @@ def judge_choice(
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
+        misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
+        mode=mode,
+        wordless=reading.wordless,
     )
     return Choice(
         index=reading.index,
@@ -75,6 +83,7 @@ def judge_choice(
         omissions=omission.omissions(envelope, vectors, used),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
+        misattributed=misattributed,
     )
 
 

@@ -20,12 +20,14 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
+from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, envelope, fabrication, fidelity
+from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
@@ -76,6 +78,7 @@ class Pipeline:
         TIMEOUT when a stage takes too long.
         """
         self.bounds.check(request)
+        mode, given = basis.mode(request), basis.basis(request.facts)
         # Stages 1, 6 and 8: read the answer, the facts, the earlier windows, the query and the merged answers.
         answer, base, earlier, query, merged = await _together(
             self._inputs.answer(request),
@@ -87,14 +90,17 @@ class Pipeline:
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
             self._evidence(answer, base, request.query),
-            self._fabrications(answer, base, request.query),
+            self._invented(answer, base, request, given)
+            if mode is GroundingMode.OPEN
+            else self._fabrications(answer, base, request.query),
             self._personal_data(request),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
         )
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
-        distorted, qualities, cross_agent = await _together(
-            self._distortions(answer, evidence),
+        distorted, misattributed, qualities, cross_agent = await _together(
+            self._distortions(answer.checked if given is Basis.SOURCES else (), answer, evidence),
+            self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
         )
@@ -106,11 +112,14 @@ class Pipeline:
             domain=classification.domain,
             high_risk=classification.high_risk,
         )
-        context = await self._context(request, base, personal, query, classification, followed=earlier.last is not None)
+        context = await self._context(
+            request, base, personal, query, classification, followed=earlier.last is not None, mode=mode
+        )
         # Stages 10 and 5: the omissions and the risk of each choice.
         choices = await self._choices(
-            answer, base, evidence, fabricated, distorted, inside=inside, across=across, qualities=qualities,
+            answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
+            mode=mode, misattributed=misattributed,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -131,7 +140,7 @@ class Pipeline:
             self._fabrications(answer, base, ""),
             self._contradictions(answer, request),
         )
-        distorted = await self._distortions(answer, evidence)
+        distorted = await self._distortions(answer.checked, answer, evidence)
 
         def judge(_: Cancelled) -> Checked:
             flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
@@ -161,13 +170,41 @@ class Pipeline:
         with timed("3a"):
             return await self.language.run(find, stage="3a")
 
+    async def _invented(
+        self, answer: ReadAnswer, base: Envelope, request: Request, given: Basis
+    ) -> dict[str, tuple[str, ...]]:
+        """Return the invented citations and links by claim: what the mode ``open`` judges of stage 3a."""
+        texts = [*(base.cut.texts if given is Basis.SOURCES else ()), request.prompt]
+
+        def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
+            return fabrication.invented(answer.checked, fabrication.EnvelopeIndex.of(texts, request.query))
+
+        with timed("3a"):
+            return await self.language.run(find, stage="3a")
+
     async def _distortions(
-        self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
+        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             return await fidelity.distortions(
-                answer.checked, evidence, self.inference, self.language, sentences=answer.sentences
+                claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
+
+    async def _citations(
+        self,
+        answer: ReadAnswer,
+        base: Envelope,
+        request: Request,
+        evidence: Mapping[str, ClaimEvidence],
+        *,
+        given: Basis,
+        mode: GroundingMode,
+    ) -> list[list[Misattribution]]:
+        with timed("3a"):
+            return await citations.check(
+                answer.readings, base, evidence, self.inference, self.language, basis=given, query=request.query,
+                prompt=request.prompt, held=mode is not GroundingMode.OPEN,
+            )  # fmt: skip
 
     async def _contradictions(self, answer: ReadAnswer, request: Request) -> list[list[Contradiction]]:
         """Return the contradictions within each choice. Claims of different choices are not compared."""
@@ -195,6 +232,8 @@ class Pipeline:
         qualities: Sequence[Quality],
         amplifiers: Sequence[Amplifier],
         between: int,
+        mode: GroundingMode,
+        misattributed: Sequence[Sequence[Misattribution]],
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -204,7 +243,8 @@ class Pipeline:
                 judge_choice(
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
-                    calibration=self.calibration, between=between,
+                    calibration=self.calibration, between=between, mode=mode,
+                    misattributed=misattributed[n],
                 )
                 for n, reading in enumerate(answer.readings)
             ]  # fmt: skip
@@ -289,6 +329,7 @@ class Pipeline:
         classification: Classification,
         *,
         followed: bool,
+        mode: GroundingMode,
     ) -> Context:
         """Return the parts of the report that belong to no choice; *followed*: there is an earlier answer."""
         relevance = 0.0
@@ -297,7 +338,12 @@ class Pipeline:
             relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
         method = "nli+values" if self.method == "nli" else "cosine"
         ran = stages_run(
-            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed
+            method if request.facts else "no facts to rest on",
+            self.method,
+            query,
+            request,
+            followed=followed,
+            mode=mode,
         )
         models = [*self.inference.models(), self.language.model]
         return Context(
@@ -317,6 +363,8 @@ class Pipeline:
             ),
             flow_remediation=request.flow_remediation,
             linked=request.linked,
+            basis=basis.basis(request.facts),
+            mode=mode,
         )  # fmt: skip
 
     async def _report(

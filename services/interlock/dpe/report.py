@@ -16,10 +16,12 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.policy.directives import Tier
 from interlock.domain.quality import capped
+from interlock.domain.risk.grounding import Basis, GroundingMode, meaning
 from interlock.domain.risk.regulatory import Controls
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiFinding
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence, Method
+from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.omission import Omission
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
@@ -62,6 +64,7 @@ class Choice:
     omissions: Sequence[Omission]
     weakest: NliScores | None
     risk: Risk
+    misattributed: Sequence[Misattribution] = ()
 
 
 @dataclass(frozen=True)
@@ -84,6 +87,8 @@ class Context:
     """Return the controls that this call evidences, given whether the quality was scored."""
     flow_remediation: str
     linked: Sequence[LinkedResult] = ()
+    basis: Basis = Basis.SOURCES
+    mode: GroundingMode = GroundingMode.PREFERRED
 
 
 def report(
@@ -98,6 +103,7 @@ def report(
     message = dpe_pb2.Report(
         **_claim_fields(worst, context.method),
         **_finding_fields(worst),
+        misattributions=[_misattribution(each) for each in worst.misattributed],
         **_contradiction_fields(choices, cross_agent.between if cross_agent else ()),
         **_quality_fields(qualities),
         **_compliance_fields(context, scored=score is not None),
@@ -111,6 +117,9 @@ def report(
         envelope_etag=context.etag,
         facts_total=context.facts,
         envelope_tokens=context.envelope_tokens,
+        basis=context.basis.value,
+        grounding_mode=context.mode.value,
+        meaning=meaning(worst.risk.composite.level, context.mode, context.basis),
         choice_index=worst.index,
         choices=[
             dpe_pb2.ChoiceRisk(
@@ -174,6 +183,19 @@ def _distortion(distortion: Distortion) -> dpe_pb2.Distortion:
         source_value=distortion.source_value,
         claim_value=distortion.claim_value,
         fact_id=distortion.fact_id,
+    )
+
+
+def _misattribution(found: Misattribution) -> dpe_pb2.Misattribution:
+    return dpe_pb2.Misattribution(
+        claim_id=found.claim_id,
+        mark=found.mark.written,
+        kind=found.kind,
+        cited_fact_ids=found.cited,
+        held_by=found.held_by,
+        start=found.mark.start,
+        end=found.mark.end,
+        output_index=found.mark.output_index,
     )
 
 
@@ -297,10 +319,10 @@ def _risk_fields(risk: Risk) -> dict[str, Any]:
     return {
         "fidelity_score": risk.fidelity,
         "signals": dpe_pb2.Signals(
-            attribution=risk.signals.attribution,
+            attribution=risk.signals.attribution or 0.0,
             fidelity=risk.signals.fidelity,
-            entailment=risk.signals.entailment,
-            specificity=risk.signals.specificity,
+            entailment=risk.signals.entailment or 0.0,
+            specificity=risk.signals.specificity or 0.0,
         ),
         "base_composite": risk.composite.base,
         "amplifiers_applied": [a.value for a in risk.composite.amplifiers],
@@ -325,7 +347,9 @@ def _stages(context: Context) -> Iterable[dpe_pb2.Stage]:
         )
 
 
-def stages_run(claims: str, method: Method, query: Query, request: Request, *, followed: bool) -> dict[str, str]:
+def stages_run(
+    claims: str, method: Method, query: Query, request: Request, *, followed: bool, mode: GroundingMode
+) -> dict[str, str]:
     """Return how each stage ran, by stage number. Stage 8 is absent without a query."""
     windows = f"{len(request.prior)} earlier windows" if request.prior else "no earlier window"
     windows += f", {len(request.merged)} merged answers" if request.merged else ""
@@ -335,6 +359,8 @@ def stages_run(claims: str, method: Method, query: Query, request: Request, *, f
         "9": "cosine+topics+register+markers" if followed else "no earlier answer to flow from", "10": "cosine",
         "11": "presidio", "12": "registered domain", "13": "",
     }  # fmt: skip
+    if mode is GroundingMode.OPEN:
+        ran |= {"3a": "citations and links, as the mode is open", "4": "not measured, as the mode is open"}
     if query.needs:
         ran["8"] = "cosine" if method == "cosine" else "cosine, nearest need"
     return ran

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
 
 
@@ -64,3 +65,5 @@ class Request:
     merged: tuple[MergedAnswer, ...] = ()
     sub_queries: tuple[str, ...] = ()
     linked: tuple[LinkedResult, ...] = ()
+    grounding_mode: GroundingMode = GroundingMode.AUTO
+    grounding_required: bool = False

@@ -15,10 +15,12 @@ from interlock.domain.risk.composite import (
     compose,
     fidelity_score,
 )
+from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import NliScores
 from interlock.dpe.grounding.attribution import Attribution
 
 LOOP_DEPTH_ABOVE = 3
+_FROM_MEMORY = frozenset({Attribution.PARAMETRIC, Attribution.UNVERIFIABLE})
 _SECTORAL_DOMAINS = frozenset({"financial", "medical"})
 
 
@@ -34,6 +36,9 @@ class RiskFindings:
     weakest: NliScores | None
     hidden_characters: int
     addresses_judge: int = 0
+    misattributions: int = 0
+    wordless: bool = False
+    mode: GroundingMode = GroundingMode.PREFERRED
 
 
 @dataclass(frozen=True)
@@ -50,23 +55,26 @@ class Risk:
 def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration: Calibration) -> Risk:
     """Return the risk of one choice.
 
-    Without a checked claim the four signals are 0.0, because nothing can be measured, and a floor keeps the risk above
-    LOW.
+    An answer without a checked claim asserts nothing that could be wrong: its signals are 0.0. One of signs alone was not
+    read, and a floor keeps it above LOW. In the mode ``open`` content
+    without a source is expected (SPEC-003 §13.2), so that only the fidelity is measured. In ``context-strict`` it is a
+    finding.
     """
     checked = len(findings.attributions)
     counts = Counter(findings.attributions.values())
     fidelity = fidelity_score(
         fabrications=findings.fabrications,
-        distortions=findings.distortions,
+        distortions=findings.distortions + findings.misattributions,
         contradictions=findings.contradictions,
         claims=checked,
     )
-    grounding = counts[Attribution.CONTEXT_GROUNDED] / checked if checked else None
+    measured = findings.mode is not GroundingMode.OPEN
+    grounding = counts[Attribution.CONTEXT_GROUNDED] / checked if checked and measured else None
     signals = RiskSignals(
-        attribution=1.0 - grounding if grounding is not None else 0.0,
+        attribution=(1.0 - grounding if grounding is not None else 0.0) if measured else None,
         fidelity=1.0 - fidelity,
-        entailment=1.0 - findings.weakest.entailment if findings.weakest else 0.0,
-        specificity=counts[Attribution.UNVERIFIABLE] / max(1, checked),
+        entailment=(1.0 - findings.weakest.entailment if findings.weakest else 0.0) if measured else None,
+        specificity=counts[Attribution.UNVERIFIABLE] / max(1, checked) if measured else None,
     )
     composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration)
     dominant = max(Attribution, key=lambda kind: (counts[kind], kind)) if checked else None
@@ -88,13 +96,16 @@ def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_ri
 
 
 def _floors(findings: RiskFindings) -> list[Floor]:
+    kinds = findings.attributions.values()
     conditions = (
         (Floor.EMPTY_RESPONSE, findings.empty),
-        (Floor.NO_CHECKABLE_CLAIM, not findings.empty and not findings.attributions),
+        (Floor.NO_CHECKABLE_CLAIM, findings.wordless),
         (Floor.HIDDEN_CHARACTERS, findings.hidden_characters > 0),
         (Floor.ADDRESSES_JUDGE, findings.addresses_judge > 0),
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
+        (Floor.MISATTRIBUTION_FOUND, findings.misattributions > 0),
+        (Floor.PARAMETRIC_CONTENT, findings.mode is GroundingMode.STRICT and not _FROM_MEMORY.isdisjoint(kinds)),
     )
     return [floor for floor, holds in conditions if holds]

@@ -12,9 +12,10 @@ from typing import Any, NoReturn, TypeVar
 import structlog
 
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
-from interlock.domain.errors import Kind, Refused
+from interlock.domain.errors import Kind, Refused, invalid
 from interlock.domain.quality import TIER_BOUNDS, QualityWeights
 from interlock.domain.risk.composite import Calibration
+from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM
 from interlock.dpe import summary
 from interlock.dpe.comparison import contradiction
@@ -212,7 +213,17 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
             LinkedResult(one.session_id, one.window_id, one.hmac, one.chain_tip, one.agent_type)
             for one in message.linked_results
         ),
+        grounding_mode=_grounding_mode(message.grounding_mode),
+        grounding_required=message.grounding_required,
     )
+
+
+def _grounding_mode(asked: str) -> GroundingMode:
+    try:
+        return GroundingMode(asked or GroundingMode.AUTO)
+    except ValueError:
+        named = ", ".join(GroundingMode)
+        raise invalid("GROUNDING_MODE_UNKNOWN", f"the grounding mode must be empty or one of: {named}") from None
 
 
 def _out_of_time() -> NoReturn:

@@ -38,17 +38,20 @@ def read_findings(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings
     ran = _stages_run(report.stages)
     attributions = _attributions(report.claims) if ATTRIBUTION in ran else None
     grounding = _score(report, "grounding_pct", ran=ATTRIBUTION in ran)
+    entailment = _score(report, "entailment_score", ran=ENTAILMENT in ran)
     flow = _score(report, "flow_score", ran=FLOW in ran)
     undefined = set()
     if grounding is None and attributions == frozenset():
         undefined.add("grounding")
+    if entailment is None and attributions == frozenset() and ENTAILMENT in ran:
+        undefined.add("entailment")
     if flow is None and (FLOW in ran or window_number == 1):
         undefined.add("flow")
     return Findings(
         risk=_risk(report),
         attributions=attributions,
         grounding=grounding,
-        entailment=_score(report, "entailment_score", ran=ENTAILMENT in ran),
+        entailment=entailment,
         flow=flow,
         completeness=_score(report, "completeness_score", ran=COMPLETENESS in ran),
         undefined=frozenset(undefined),

@@ -18,6 +18,8 @@ from interlock.api.session.v1 import session_pb2
 from interlock.domain import held
 from interlock.domain.binding.rank import Rank
 from interlock.domain.headers.headers import RequestHeaders
+from interlock.domain.policy.enforcement import requires_grounding
+from interlock.domain.policy.policy_text import parse
 from interlock.sidecar.admission.admission import Admitted
 from interlock.sidecar.call.call import Call
 from interlock.sidecar.context.packing import Packed
@@ -78,12 +80,13 @@ def to_analyse(
     context: Packed,
     outputs: Sequence[dpe_pb2.Output],
     *,
+    grounding_mode: str = "",
     prior: Sequence[dpe_pb2.PriorWindow],
     domain: str,
     flow_remediation: str,
 ) -> dpe_pb2.AnalyzeRequest:
     """Ask for the analysis of every output."""
-    opened, envelope = admitted.opened, context.envelope
+    opened, envelope, policy_text = admitted.opened, context.envelope, admitted.policy.policy_text
     return dpe_pb2.AnalyzeRequest(
         session_id=opened.session_id,
         window_id=opened.window_id,
@@ -99,6 +102,8 @@ def to_analyse(
         merged=context.merged,
         sub_queries=envelope.wanted.sub_queries,
         linked_results=context.linked,
+        grounding_mode=grounding_mode,
+        grounding_required=bool(policy_text) and requires_grounding(parse(policy_text)),
     )
 
 

@@ -187,6 +187,7 @@ class Rounds:
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
+            grounding_mode=self._call.asked.grounding_mode or "",
         )  # fmt: skip
         with span("crp.analyse"):
             report = await self._peers.dpe.analyze(request, self._run.deadline)

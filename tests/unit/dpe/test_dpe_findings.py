@@ -6,6 +6,7 @@ import pytest
 from nupunkt import sent_spans
 
 from interlock.domain.risk.composite import Amplifier, Calibration, Floor
+from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import RiskLevel
 from interlock.dpe.document import Fact, NliScores
 from interlock.dpe.grounding.attribution import Attribution
@@ -78,7 +79,8 @@ def test_an_answer_that_rests_on_nothing_is_critical():
     ("found", "floor"),
     [
         (findings(empty=True), Floor.EMPTY_RESPONSE),
-        (findings(), Floor.NO_CHECKABLE_CLAIM),
+        (findings(wordless=True), Floor.NO_CHECKABLE_CLAIM),
+        (findings(*[GROUNDED] * 200, misattributions=1), Floor.MISATTRIBUTION_FOUND),
         (findings(GROUNDED, hidden_characters=1), Floor.HIDDEN_CHARACTERS),
         (findings(*[GROUNDED] * 200, fabrications=1), Floor.FABRICATION_FOUND),
         (findings(*[GROUNDED] * 200, distortions=1), Floor.DISTORTION_FOUND),
@@ -91,6 +93,43 @@ def test_no_finding_is_averaged_away(found, floor):
 
     assert composite.floors == (floor,)
     assert composite.level is RiskLevel.MEDIUM
+
+
+@pytest.mark.req("ATT-6")
+def test_an_answer_without_a_claim_is_low_and_free():
+    """Small talk asserts nothing that could be wrong."""
+    composite = risk(findings()).composite
+
+    assert (composite.score, composite.level, composite.floors) == (0.0, RiskLevel.LOW, ())
+
+
+@pytest.mark.req("ATT-8")
+def test_in_open_mode_content_without_a_source_raises_nothing():
+    """SPEC-003 §13.2: it is expected. What was not measured has no value, and is not 0."""
+    found = risk(findings(UNVERIFIABLE, PARAMETRIC, mode=GroundingMode.OPEN))
+
+    assert found.composite.level is RiskLevel.LOW
+    assert (found.grounding, found.signals.attribution, found.signals.entailment) == (None, None, None)
+
+
+@pytest.mark.req("ATT-8")
+def test_in_open_mode_the_other_findings_count_in_full():
+    """The weights of what was not measured go to what was: half of the claims contradicted is no small matter."""
+    wrong = risk(findings(*[UNVERIFIABLE] * 2, contradictions=2, fabrications=3, mode=GroundingMode.OPEN))
+
+    assert wrong.composite.base == pytest.approx(1.0 - wrong.fidelity)
+    assert wrong.composite.level >= RiskLevel.HIGH
+
+
+@pytest.mark.req("ATT-8")
+@pytest.mark.parametrize("kind", [PARAMETRIC, UNVERIFIABLE])
+def test_in_strict_mode_one_claim_from_memory_is_a_finding(kind):
+    """SPEC-003 §13.2: however many claims around it are grounded."""
+    strict = risk(findings(*[GROUNDED] * 200, kind, mode=GroundingMode.STRICT)).composite
+    preferred = risk(findings(*[GROUNDED] * 200, kind)).composite
+
+    assert (strict.floors, strict.level) == ((Floor.PARAMETRIC_CONTENT,), RiskLevel.MEDIUM)
+    assert preferred.level is RiskLevel.LOW
 
 
 @pytest.mark.req("DPE-5")

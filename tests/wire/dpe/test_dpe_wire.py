@@ -107,8 +107,8 @@ async def test_one_bad_claim_is_found_and_named(stub):
 
 @pytest.mark.req("DPE-5")
 async def test_without_facts_nothing_is_supported(stub):
-    """Fail closed: an answer that rests on nothing is at least HIGH."""
-    found = await report(stub, "The Eiffel Tower is 330 metres tall.", facts=())
+    """Where a policy requires grounding, an answer that rests on nothing is at least HIGH."""
+    found = await report(stub, "The Eiffel Tower is 330 metres tall.", facts=(), grounding_required=True)
 
     assert found.grounding_pct == 0.0
     assert found.entailment_score == 0.0
@@ -119,10 +119,10 @@ async def test_without_facts_nothing_is_supported(stub):
 @pytest.mark.req("DPE-5")
 @pytest.mark.parametrize(
     ("text", "floor"),
-    [("", "EMPTY_RESPONSE"), (" \n ", "EMPTY_RESPONSE"), ("I'm sorry, but I can't help with that.", "NO_CHECKABLE_CLAIM"), ("!!!", "NO_CHECKABLE_CLAIM")],
-)  # fmt: skip
+    [("", "EMPTY_RESPONSE"), (" \n ", "EMPTY_RESPONSE"), ("!!!", "NO_CHECKABLE_CLAIM")],
+)
 async def test_nothing_to_check_is_not_low(stub, text, floor):
-    """Reliability row 25: no claims never means no risk, and no score is made up."""
+    """Reliability row 25: what could not be read is not without risk, and no score is made up."""
     found = await report(stub, text)
 
     assert found.risk_level == common_pb2.RISK_LEVEL_MEDIUM

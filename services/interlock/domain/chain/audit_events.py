@@ -72,7 +72,8 @@ _TYPES = (
     _type("SUMMARISATION", "INFO|WARN", "source_id requested_tokens tokens used",
           "summary_hash fidelity_score fault", "An earlier answer was summarised for this window (SPEC-004 §12.4)."),
     # §1.3
-    _type("DPE_COMPLETED", "INFO", "composite_score risk_level claim_count", "grounding_pct floors",
+    _type("DPE_COMPLETED", "INFO", "composite_score risk_level claim_count",
+          "grounding_pct floors basis grounding_mode misattribution_count",
           "An analysis ended."),
     _type("FABRICATION_DETECTED", "WARN", "fabrication_count claim_ids", "",
           "An analysis found invented entities. The report names them, by claim."),

@@ -153,7 +153,7 @@ def read(fields: Iterable[tuple[str, str]], *, delegating: bool = False) -> Requ
         ceiling=_ceiling(one),
         no_store="no-store" in cache,
         no_cache="no-cache" in cache,
-        grounding_mode=_one_of(one, "crp-llm-grounding-mode", ["context-strict", "context-preferred", "open"]),
+        grounding_mode=_one_of(one, "crp-llm-grounding-mode", ["context-strict", "context-preferred", "open", "auto"]),
         seed=None if seed is None else int(seed),
         terminate=action == "terminate",
         branch=action == "branch",

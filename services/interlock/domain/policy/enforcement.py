@@ -59,6 +59,17 @@ _NOT_ONLY_CONTEXT = frozenset(ClaimBasis) - {ClaimBasis.CONTEXT_GROUNDED}
 _SCORES = ("grounding", "entailment", "flow", "completeness")
 
 
+def requires_grounding(policy: Policy) -> bool:
+    """Whether *policy* admits no factual content without a source.
+
+    True for a ``default-src`` without ``parametric``, thresholds of grounding and entailment, and the two blocks of content
+    without a source (SPEC-006 §3.1, §3.4, §3.5, §3.9, §3.10).
+    """
+    untrusted = policy.default_src is not None and Source.PARAMETRIC not in policy.default_src
+    thresholds = (policy.require_grounding, policy.require_entailment)
+    return untrusted or policy.block_ungrounded or policy.block_parametric or any(thresholds)
+
+
 def breaches(policy: Policy, findings: Findings) -> list[Breach]:
     """Return every directive of *policy* that the response breaks, the gravest first."""
     return [

@@ -22,8 +22,8 @@ class ClaimBasis(IntEnum):
 class Findings:
     """Signals of one response. ``None`` means that a signal is absent because its stage did not run.
 
-    ``undefined`` names the scores that have no value for this response although their stage ran: ``grounding`` without
-    a checked claim, ``flow`` in the first window. They break no threshold. ``attributions`` are those of all checked
+    ``undefined`` names the scores that have no value for this response although their stage ran: ``grounding`` and
+    ``entailment`` without a checked claim, ``flow`` in the first window. They break no threshold. ``attributions`` are those of all checked
     claims.
     """
 

@@ -51,16 +51,18 @@ class Floor(Enum):
     DISTORTION_FOUND = "DISTORTION_FOUND"
     CONTRADICTION_FOUND = "CONTRADICTION_FOUND"
     ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
+    MISATTRIBUTION_FOUND = "MISATTRIBUTION_FOUND"
+    PARAMETRIC_CONTENT = "PARAMETRIC_CONTENT"
 
 
 @dataclass(frozen=True)
 class RiskSignals:
-    """The four inputs, 0.0 best, 1.0 worst (§7.2)."""
+    """The four inputs, 0.0 best, 1.0 worst (§7.2). ``None``: not measured, because there is nothing to measure against."""
 
-    attribution: float
+    attribution: float | None
     fidelity: float
-    entailment: float
-    specificity: float
+    entailment: float | None
+    specificity: float | None
 
 
 @dataclass(frozen=True)
@@ -133,14 +135,17 @@ def compose(
     """Return the composite of one answer.
 
     A signal outside 0.0 to 1.0 is clamped; NaN makes the answer CRITICAL (reliability.md A-40). Amplifiers multiply, so a
-    base of 0.0 remains 0.0. A floor raises a score and never lowers it.
+    base of 0.0 remains 0.0. A floor raises a score and never lowers it. The weights of signals that were not measured are
+    shared out over the others in proportion.
     """
-    values, weights = asdict(signals), asdict(calibration.weights)
+    values = {name: value for name, value in asdict(signals).items() if value is not None}
+    weights = asdict(calibration.weights)
+    share = math.fsum(weights[name] for name in values) if len(values) < len(weights) else 1.0
     applied = tuple(a for a in Amplifier if a in set(amplifiers))
     held = tuple(f for f in Floor if f in set(floors))
     if any(math.isnan(value) for value in values.values()):
         return Composite(1.0, 1.0, RiskLevel.CRITICAL, applied, held)
-    base = math.fsum(weights[name] * _clamped(value) for name, value in values.items())
+    base = math.fsum(weights[name] * _clamped(value) for name, value in values.items()) / share
     amplified = base * math.prod(calibration.factors[a] for a in applied)
     score = min(1.0, max(amplified, calibration.floor if held else 0.0))
     return Composite(base, score, classify(score), applied, held)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from enum import Enum
 from typing import Any
 
+from interlock.dpe.claims import acts, courtesies
 from interlock.dpe.claims.clauses import clauses
 from interlock.dpe.claims.leads import is_announcement, is_source_reference, with_lead
 from interlock.dpe.claims.wording import (
@@ -22,8 +23,10 @@ from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed, fitted
 from interlock.dpe.text.text import Text
 from interlock.dpe.values.extraction import extract
+from interlock.dpe.values.quantities import DATE, MONEY, PERCENT, Value
 
 TITLE_WORDS = 10
+_TOLD = frozenset({DATE, MONEY, PERCENT})
 _NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"})
 
 
@@ -62,7 +65,7 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
     entities += [Entity(v.text, str(v.kind), *text.span(v.start, v.end)) for v in values]
     content = {t.lemma_.lower() for t in tokens if is_content_word(t)} - META_WORDS - BARE_VERBS
     checked = bool(entities or not tokens or (content and not is_about_itself(tokens)))
-    checked = checked and not is_source_reference(own.chars)
+    checked = checked and not is_source_reference(own.chars) and _may_claim(parsed, tokens, named, values)
     specificity = min(1.0, 0.10 + 0.25 * len(named) + 0.25 * len(values) + 0.02 * min(5, len(content)))
     claim = Claim(
         claim_id=f"c{number}",
@@ -78,6 +81,28 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
     if not checked:
         return claim, Checkability.UNCHECKED
     return claim, Checkability.TITLE if not values and _is_title(parsed, text.chars, tokens) else Checkability.CHECKED
+
+
+def _may_claim(parsed: Parsed, tokens: Sequence[Any], named: Sequence[Any], values: Sequence[Value]) -> bool:
+    """Whether a clause may make a claim: prose that is more than a courtesy, a comment that tells a fact, no program text."""
+    if parsed.kind is BlockKind.PROGRAM:
+        return False
+    if parsed.kind is BlockKind.COMMENT:
+        told = bool(named) or any(value.kind in _TOLD or value.unit for value in values)
+        return told and any(token.dep_ in SUBJECTS for token in tokens)
+    if parsed.kind is not BlockKind.PROSE or not tokens:
+        return True
+    if courtesies.tells_by_asking(parsed.sentence.text):
+        return True
+    if acts.makes_no_claim(tokens, named, valued=any(map(_is_stated, values))):
+        return acts.answers_by_reference(parsed.tokens)
+    return not courtesies.makes_no_claim(parsed.sentence.text)
+
+
+def _is_stated(value: Value) -> bool:
+    """Whether a value states an amount or a date: not "one moment", "today"."""
+    exact = value.scale > 1.0 or bool(value.unit) or value.kind in {MONEY, PERCENT}
+    return any(map(str.isdigit, value.text)) or (exact and not value.vague)
 
 
 def _type(text: Text, tokens: Sequence[Any], *, checked: bool, borrowed: bool, code: bool) -> ClaimType:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -10,6 +11,7 @@ from interlock.dpe.claims.claims import Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
+from interlock.dpe.text.marks import Mark, placed
 from interlock.dpe.text.views import Viewed, viewed
 
 
@@ -17,7 +19,9 @@ from interlock.dpe.text.views import Viewed, viewed
 class ChoiceReading:
     """The sentences and claims of one choice.
 
-    ``checked`` are the claims for later stages, ``titles`` the ids of titles.
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles. ``marks`` are the citation marks that were cut
+    from it, ``defined`` the labels of its own list of notes. ``wordless``: it has signs, and no word, figure or picture among
+    them.
     """
 
     index: int
@@ -28,6 +32,9 @@ class ChoiceReading:
     hidden: int = 0
     addressed: int = 0
     empty: bool = True
+    wordless: bool = False
+    marks: list[Mark] = field(default_factory=list)
+    defined: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -59,7 +66,11 @@ class OutputReader:
         )
         reading.hidden += hidden + output.hidden
         reading.addressed += output.addressed
-        reading.empty = reading.empty and not output.text.chars.strip()
+        reading.marks += placed(output.marks.found, output.place)
+        reading.defined |= output.marks.defined
+        said = output.text.chars.strip()
+        reading.wordless = (reading.wordless or reading.empty) and _is_wordless(said)
+        reading.empty = reading.empty and not said
         for sentence in parsed:
             if cancelled():
                 break
@@ -81,6 +92,13 @@ class OutputReader:
                     found=str(len(reading.claims)),
                 )
         return number
+
+
+def _is_wordless(said: str) -> bool:
+    """Whether a text is signs alone; arguments without content ({}) are no signs."""
+    if not said or said in {"{}", "[]"}:
+        return False
+    return not any(char.isalnum() or unicodedata.category(char) == "So" for char in said)
 
 
 def claim_sentences(readings: Sequence[ChoiceReading]) -> dict[str, str]:

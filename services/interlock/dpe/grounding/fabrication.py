@@ -35,6 +35,12 @@ _CITATION = pattern(
 _CITES = pattern(r"\(\d{4}[a-z]?\)|, \d{4}|et al")
 _CASE = pattern(rf"{_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}} vs?\.? {_NAME}(?: (?:of |the |& )?{_NAME}){{0,3}}")
 _REFERENCE = pattern(r"\[\d{1,3}\]")
+_PLAIN_SITE = pattern(
+    r"(?:https?://)?(?:(?:[\w-]+\.)*(?:localhost|example(?:\.\w+)?|test|invalid|local)|127\.[\d.]+|0\.0\.0\.0|10\.[\d.]+"
+    r"|192\.168\.[\d.]+)(?:[:/?#].*)?\z|(?:https?://)?(?:docs|developer|developers|learn|help|support|api)\.[^/]+/"
+    r"|(?:https?://)?[^/]+(?:/[^/?#\d]*)?/?\z",
+    ignore_case=True,
+)
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
 _TRAILING = ".,;:!?'\""
 # Short words of a headline in capitals; they are no abbreviations.
@@ -100,6 +106,32 @@ def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[st
     """Return the fabricated entities of each claim that has any, as written in the claim."""
     found = {claim.claim_id: _in_claim(claim, envelope) for claim in claims}
     return {claim_id: entities for claim_id, entities in found.items() if entities}
+
+
+def invented(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:
+    """Return the citations and links of each claim that nothing given to the model contains.
+
+    This is what can be judged of names and figures without a source: a model that quotes a paper, a case or a page from
+    memory often makes it up (ATT-8). The address of a site alone is no such reference.
+    """
+    found = {
+        claim.claim_id: tuple(
+            dict.fromkeys(each.text for each in _ungrounded_citations(claim.text, envelope) if is_reference(each.text))
+        )
+        for claim in claims
+    }
+    return {claim_id: texts for claim_id, texts in found.items() if texts}
+
+
+def is_reference(written: str) -> bool:
+    """Whether a citation refers to one work or page: no match of two teams, no home page, no address of an example."""
+    if "@" in written and "/" not in written:
+        return False  # an e-mail address is personal data or none (stage 11)
+    if _CASE.fullmatch(written) is not None:
+        return " v. " in written
+    if _ADDRESS.fullmatch(written) is None or not written.lower().startswith(("http", "www")):
+        return True
+    return _PLAIN_SITE.match(written) is None
 
 
 def _in_claim(claim: Claim, envelope: EnvelopeIndex) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from interlock.dpe.text.program import LineKind, ProgramReader
 from interlock.dpe.text.text import Text, joined, normalised
 
 CODE_CHARS = 320
@@ -36,12 +37,21 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|[_\-]+")
 
 
 class BlockKind(Enum):
-    """The kind of a block."""
+    """The kind of a block. Lines of a fence are ``PROGRAM`` and ``COMMENT``, and ``CODE`` where they are neither."""
 
     PROSE = "prose"
     TITLE = "title"
     CODE = "code"
+    PROGRAM = "program"
+    COMMENT = "comment"
     DATA = "data"
+
+
+_IN_FENCE = {
+    LineKind.PROGRAM: BlockKind.PROGRAM,
+    LineKind.COMMENT: BlockKind.COMMENT,
+    LineKind.OTHER: BlockKind.CODE,
+}
 
 
 @dataclass(frozen=True)
@@ -178,20 +188,24 @@ def _fence_info(text: Text, line: tuple[int, int]) -> Iterator[TextBlock]:
 
 
 def _code(text: Text, lines: Sequence[tuple[int, int]], number: int) -> Generator[TextBlock, None, int]:
-    """Yield the lines of a fence in groups. An unclosed fence extends to the end."""
+    """Yield the lines of a fence in groups of one kind. An unclosed fence extends to the end."""
     yield from _fence_info(text, lines[number])
     number += 1
     parts: list[Text] = []
+    group = BlockKind.CODE
+    reader = ProgramReader()
     while number < len(lines) and not _FENCE.match(text.chars[slice(*lines[number])]):
-        line = text.cut(*lines[number])
-        if parts and sum(len(p.chars) for p in parts) + len(line.chars) > CODE_CHARS:
-            yield TextBlock(joined(parts), BlockKind.CODE)
-            parts = []
-        if line.chars:
-            parts.append(line)
+        for kind, part in reader.parts(text.cut(*lines[number])):
+            full = sum(len(p.chars) for p in parts) + len(part.chars) > CODE_CHARS
+            if parts and (full or _IN_FENCE[kind] is not group):
+                yield TextBlock(joined(parts), group)
+                parts = []
+            group = _IN_FENCE[kind]
+            if part.chars:
+                parts.append(part)
         number += 1
     if parts:
-        yield TextBlock(joined(parts), BlockKind.CODE)
+        yield TextBlock(joined(parts), group)
     if number < len(lines):
         yield from _fence_info(text, lines[number])
     return number + 1

@@ -62,7 +62,7 @@ def pieces(blocks: Sequence[TextBlock]) -> list[TextBlock]:
 
 def _spans(piece: TextBlock, doc: Any) -> Iterator[Any]:
     """Yield the sentences of a piece. A line of code or of a table is one sentence."""
-    if piece.kind is BlockKind.PROSE:
+    if piece.kind in {BlockKind.PROSE, BlockKind.COMMENT}:
         yield from doc.sents
     else:
         yield doc[:]

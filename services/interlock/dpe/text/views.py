@@ -15,6 +15,7 @@ from interlock.dpe.request import Output
 from interlock.dpe.text.addressing import addressed
 from interlock.dpe.text.disguises import undisguised
 from interlock.dpe.text.encodings import decoded, unseen
+from interlock.dpe.text.marks import NO_MARKS, Marks, marks, unmarked
 from interlock.dpe.text.text import Text, normalised, plain
 
 Finder = Callable[[str, str], Iterable[PiiFinding]]
@@ -38,10 +39,14 @@ class Viewed:
     text: Text
     hidden: int
     addressed: int
+    marks: Marks = NO_MARKS
 
 
 def viewed(outputs: Sequence[Output]) -> list[Viewed]:
-    """Return every output as written, and all outputs of a choice again for each unmasked reading of one of them."""
+    """Return every output as written, and all outputs of a choice again for each unmasked reading of one of them.
+
+    Citation marks are cut from every reading, and kept beside it.
+    """
     clear = [_clear(output.text) for output in outputs]
     most: dict[int, int] = {}
     for output, found in zip(outputs, clear, strict=True):
@@ -50,11 +55,14 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
     for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
         seen, hidden = normalised(output.text)
         in_written = addressed(seen.chars)
-        views.append(Viewed(output.choice_index, place, AS_WRITTEN, plain(output.text), 0, in_written))
+        cited = marks(output.text) if output.kind == "content" else NO_MARKS
+        written = unmarked(plain(output.text), cited.spans)
+        views.append(Viewed(output.choice_index, place, AS_WRITTEN, written, 0, in_written, cited))
         for number in range(most[output.choice_index]):
             shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
             in_shown = max(in_written, addressed(shown.chars))
-            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, in_shown))
+            shown = unmarked(shown, cited.spans)
+            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, in_shown, cited))
     return views
 
 

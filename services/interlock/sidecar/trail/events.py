@@ -249,7 +249,8 @@ def of_report(report: dpe_pb2.Report, *, no_store: bool) -> Iterator[audit_pb2.N
     yield event(
         "DPE_COMPLETED", INFO, composite_score=report.composite_score, risk_level=word(common_pb2.RiskLevel, report.risk_level),
         claim_count=report.claims_total, grounding_pct=report.grounding_pct if report.HasField("grounding_pct") else None,
-        floors=list(report.floors) or None,
+        floors=list(report.floors) or None, basis=report.basis or None, grounding_mode=report.grounding_mode or None,
+        misattribution_count=len(report.misattributions) or None,
     )  # fmt: skip
     if report.fabrication_count:
         yield event(

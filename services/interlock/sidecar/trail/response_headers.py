@@ -157,6 +157,7 @@ def _scores(report: dpe_pb2.Report) -> dict[str, str | None]:
     grounding = headers.fraction(report.grounding_pct) if report.HasField("grounding_pct") else None
     return {
         "CRP-Safety-Grounding-Pct": grounding,
+        "CRP-Safety-Grounding-Basis": report.basis or None,
         "CRP-Provenance-Attribution-Score": grounding,
         "CRP-Provenance-Fidelity-Score": (
             headers.fraction(report.fidelity_score) if report.HasField("fidelity_score") else None

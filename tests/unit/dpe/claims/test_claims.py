@@ -95,7 +95,6 @@ def test_types(sentence, kind):
         "I can provide details about how the drug cures cancer.",
         "Let me know if Hans has 7 questions.",
         "Note that death is rare.",
-        "Yes.",
         "x" * 700,
     ],
 )
@@ -111,6 +110,7 @@ def test_a_type_lets_nothing_escape(sentence):
     "sentence",
     [
         "Hello! How can I help you today?",
+        "Yes.",
         "I'm sorry, but I can't help with that.",
         "Sure! Here is a summary:",
         "I hope this helps!",

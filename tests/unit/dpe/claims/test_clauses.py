@@ -178,12 +178,12 @@ def test_the_counts_by_type_of_an_answer():
         ClaimType.FACTUAL: 4,
         ClaimType.OPINION: 1,
         ClaimType.PROCEDURAL: 3,
-        ClaimType.META: 4,
+        ClaimType.META: 3,
     }
     checked = [claim.text for claim in reading.checked]
     assert {"I think the plant is the best in France.", "As mentioned above, the plant is in Lyon."} <= set(checked)
     assert "I hope this helps!" not in checked
-    assert "(Passage 2)" not in checked
+    assert not any("Passage 2" in text for text in checked)
 
 
 @pytest.mark.req("DPE-1")

@@ -130,7 +130,7 @@ def test_kinds():
     """Titles, prose, code and data are told apart."""
     kinds = [block.kind for block in layout("# T\nText here.\n```\nx = 1\n```\n| a | b |\n|--|--|\n| 1 | 2 |").blocks]
 
-    assert kinds == [BlockKind.TITLE, BlockKind.PROSE, BlockKind.CODE, BlockKind.TITLE, BlockKind.DATA]
+    assert kinds == [BlockKind.TITLE, BlockKind.PROSE, BlockKind.PROGRAM, BlockKind.TITLE, BlockKind.DATA]
 
 
 @pytest.mark.req("DPE-1")

@@ -449,6 +449,8 @@ class AnalyzeRequest(_message.Message):
     MERGED_FIELD_NUMBER: _builtins.int
     SUB_QUERIES_FIELD_NUMBER: _builtins.int
     LINKED_RESULTS_FIELD_NUMBER: _builtins.int
+    GROUNDING_MODE_FIELD_NUMBER: _builtins.int
+    GROUNDING_REQUIRED_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -465,6 +467,12 @@ class AnalyzeRequest(_message.Message):
     """Registered domain of the AI system; empty when unregistered."""
     flow_remediation: _builtins.str
     """Remedy that this answer is the outcome of, for the report: prompt-augmented, stitched; empty when none."""
+    grounding_mode: _builtins.str
+    """What the answer may rest on: context-strict, context-preferred, open or auto (SPEC-003 §13). Empty is auto: context-preferred
+    where there is a source, else open. Anything else is refused with GROUNDING_MODE_UNKNOWN.
+    """
+    grounding_required: _builtins.bool
+    """Whether the policy admits no factual content without a source: the mode open then does not apply."""
     @_builtins.property
     def facts(self) -> _containers.RepeatedCompositeFieldContainer[_common_pb2.Fact]:
         """The envelope."""
@@ -506,10 +514,12 @@ class AnalyzeRequest(_message.Message):
         merged: _abc.Iterable[Global___MergedAnswer] | None = ...,
         sub_queries: _abc.Iterable[_builtins.str] | None = ...,
         linked_results: _abc.Iterable[Global___LinkedResult] | None = ...,
+        grounding_mode: _builtins.str = ...,
+        grounding_required: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "sub_queries", b"sub_queries", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "sub_queries", b"sub_queries", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -758,6 +768,58 @@ class Contradiction(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Contradiction: _TypeAlias = Contradiction  # noqa: Y015
+
+@_typing.final
+class Misattribution(_message.Message):
+    """Misattribution is a citation mark that points to a source that does not hold the sentence, or to none."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLAIM_ID_FIELD_NUMBER: _builtins.int
+    MARK_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    CITED_FACT_IDS_FIELD_NUMBER: _builtins.int
+    HELD_BY_FIELD_NUMBER: _builtins.int
+    START_FIELD_NUMBER: _builtins.int
+    END_FIELD_NUMBER: _builtins.int
+    OUTPUT_INDEX_FIELD_NUMBER: _builtins.int
+    claim_id: _builtins.str
+    """Claim that the mark stands at; empty when the mark stands at none."""
+    mark: _builtins.str
+    """The mark, as written."""
+    kind: _builtins.str
+    """WRONG_SOURCE or NO_SOURCE."""
+    held_by: _builtins.str
+    """Fact that holds the claim; empty when none does."""
+    start: _builtins.int
+    """First character of the mark in the output, in Unicode code points."""
+    end: _builtins.int
+    """One past the last character."""
+    output_index: _builtins.int
+    """Output of the request that it stands in, from 0."""
+    @_builtins.property
+    def cited_fact_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Facts that the mark points to; empty for NO_SOURCE."""
+
+    def __init__(
+        self,
+        *,
+        claim_id: _builtins.str = ...,
+        mark: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        cited_fact_ids: _abc.Iterable[_builtins.str] | None = ...,
+        held_by: _builtins.str = ...,
+        start: _builtins.int = ...,
+        end: _builtins.int = ...,
+        output_index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cited_fact_ids", b"cited_fact_ids", "claim_id", b"claim_id", "end", b"end", "held_by", b"held_by", "kind", b"kind", "mark", b"mark", "output_index", b"output_index", "start", b"start"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Misattribution: _TypeAlias = Misattribution  # noqa: Y015
 
 @_typing.final
 class Stage(_message.Message):
@@ -1197,6 +1259,10 @@ class Report(_message.Message):
     DOMAIN_FIELD_NUMBER: _builtins.int
     CROSS_AGENT_FIELD_NUMBER: _builtins.int
     LINKED_RESULTS_FIELD_NUMBER: _builtins.int
+    BASIS_FIELD_NUMBER: _builtins.int
+    GROUNDING_MODE_FIELD_NUMBER: _builtins.int
+    MEANING_FIELD_NUMBER: _builtins.int
+    MISATTRIBUTIONS_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -1267,6 +1333,14 @@ class Report(_message.Message):
     """Controls that apply; absent when stage 12 did not run."""
     domain: _builtins.str
     """Registered domain that stage 12 classified; empty when unregistered."""
+    basis: _builtins.str
+    """sources, or no-sources when the call gave nothing that an answer can rest on."""
+    grounding_mode: _builtins.str
+    """Grounding mode that applied: context-strict, context-preferred or open. In open, the signals attribution, entailment and
+    specificity are not measured: they are 0.0 and the composite is made of the others.
+    """
+    meaning: _builtins.str
+    """What the risk level means, in words."""
     @_builtins.property
     def claims_by_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Claims by type: FACTUAL, OPINION, PROCEDURAL, META."""
@@ -1355,6 +1429,10 @@ class Report(_message.Message):
     def linked_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkedResult]:
         """Results of sub-agents that the answer was made from."""
 
+    @_builtins.property
+    def misattributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Misattribution]:
+        """Citation marks that point to the wrong source, or to none."""
+
     def __init__(
         self,
         *,
@@ -1415,10 +1493,14 @@ class Report(_message.Message):
         domain: _builtins.str = ...,
         cross_agent: Global___CrossAgent | None = ...,
         linked_results: _abc.Iterable[Global___LinkedResult] | None = ...,
+        basis: _builtins.str = ...,
+        grounding_mode: _builtins.str = ...,
+        meaning: _builtins.str = ...,
+        misattributions: _abc.Iterable[Global___Misattribution] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
     _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015
