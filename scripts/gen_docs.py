@@ -109,6 +109,9 @@ def _values(field: Any) -> str:
         if (value := getattr(constraint, name, None)) is not None
     }
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
+    if kinds and get_origin(kinds[0]) is Literal:  # one that may be absent
+        kinds = list(get_args(kinds[0]))
+        return ", ".join(f"`{value}`" for value in kinds)
     if get_origin(field.annotation) is Literal:
         return ", ".join(f"`{value}`" for value in kinds)
     if not bounds:
