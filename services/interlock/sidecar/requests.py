@@ -88,6 +88,8 @@ def to_analyse(
         merged=context.merged,
         sub_queries=envelope.wanted.sub_queries,
         linked_results=context.linked,
+        said=envelope.said,
+        tools=envelope.tools,
     )
 
 
