@@ -34,6 +34,8 @@ class RiskFindings:
     weakest: NliScores | None
     hidden_characters: int
     addresses_judge: int = 0
+    calls: frozenset[str] = frozenset()
+    """Findings of tool calls, by the name of their floor."""
 
 
 @dataclass(frozen=True)
@@ -97,4 +99,4 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
     )
-    return [floor for floor, holds in conditions if holds]
+    return [*(floor for floor, holds in conditions if holds), *(Floor(name) for name in sorted(findings.calls))]

@@ -23,7 +23,15 @@ from interlock.dpe.grounding import attribution, omission
 from interlock.dpe.inference.port import ModelInfo, deadline
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.quality import completeness, coverage, flow, repetition
-from interlock.dpe.request import LinkedResult, MergedAnswer, Output, PriorWindow, Request
+from interlock.dpe.request import (
+    DeclaredTool,
+    LinkedResult,
+    MergedAnswer,
+    Output,
+    PriorWindow,
+    Request,
+    SaidText,
+)
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
 from interlock.runtime.rpc.errors import answers_refusals
 
@@ -53,7 +61,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over all outputs of one dispatch."""
-        report = await self._in_time(self._pipeline.analyse(_request(request)), context)
+        report = await self._in_time(self._pipeline.analyse(read_request(request)), context)
         log.info(
             "dpe.analyzed",
             session_id=request.session_id,
@@ -195,9 +203,10 @@ def _quality_thresholds() -> dict[str, float]:
     }
 
 
-def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
+def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
+    """Return the request of a message, unchecked."""
     return Request(
-        outputs=tuple(Output(o.choice_index, o.text, o.kind or "content") for o in message.outputs),
+        outputs=tuple(Output(o.choice_index, o.text, o.kind or "content", o.tool_name) for o in message.outputs),
         facts=tuple(Fact(f.id, f.content, f.importance) for f in message.facts),
         query=message.query,
         prompt=message.prompt,
@@ -212,6 +221,8 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
             LinkedResult(one.session_id, one.window_id, one.hmac, one.chain_tip, one.agent_type)
             for one in message.linked_results
         ),
+        said=tuple(SaidText(one.id, one.text, one.kind) for one in message.said),
+        tools=tuple(DeclaredTool(one.name, one.description, one.parameters_json) for one in message.tools),
     )
 
 

@@ -17,7 +17,8 @@ from interlock.dpe.text.views import Viewed, viewed
 class ChoiceReading:
     """The sentences and claims of one choice.
 
-    ``checked`` are the claims for later stages, ``titles`` the ids of titles.
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles, ``in_calls`` those of claims that the
+    arguments of tool calls make. ``calls`` counts the tool calls.
     """
 
     index: int
@@ -28,6 +29,8 @@ class ChoiceReading:
     hidden: int = 0
     addressed: int = 0
     empty: bool = True
+    calls: int = 0
+    in_calls: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,8 @@ class OutputReader:
         )
         reading.hidden += hidden + output.hidden
         reading.addressed += output.addressed
-        reading.empty = reading.empty and not output.text.chars.strip()
+        reading.calls += output.is_call
+        reading.empty = reading.empty and not (output.is_call or output.text.chars.strip())
         for sentence in parsed:
             if cancelled():
                 break
@@ -69,6 +73,8 @@ class OutputReader:
             ):
                 number += 1
                 reading.claims.append(claim)
+                if output.is_call:
+                    reading.in_calls.add(claim.claim_id)
                 if checkability is not Checkability.UNCHECKED:
                     reading.checked.append(claim)
                 if checkability is Checkability.TITLE:
