@@ -146,7 +146,7 @@ def _claim_fields(choice: Choice, method: str) -> dict[str, Any]:
         "attribution_dominant": int(choice.risk.dominant or 0),
         "attribution_breakdown": {kind.name: counts[kind] for kind in Attribution},
         "grounding_pct": choice.risk.grounding,
-        "user_grounding_pct": None if choice.risk.grounding is None else _user_share(choice),
+        "user_grounding_pct": _user_share(choice),
     }
 
 

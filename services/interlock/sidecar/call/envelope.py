@@ -73,11 +73,12 @@ def of_chat(
     """
     given_facts, given_query = _interlock(chat.interlock)
     chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
+    prompt = checked_text("messages", "\n".join(_all_texts(chat.messages)), settings)
     read = roles.read(chat.messages, most_facts=settings.max_facts)
     return CallEvidence(
         facts=chosen or checked_facts(read.facts, settings),
         query=checked_text("query", query or given_query or read.question, settings),
-        prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
+        prompt=prompt,
         wanted=_beside(_wanted(chat.interlock), results, sub_queries),
         said=(*read.said, *(roles.shown(read.facts) if chosen else ())),
         tools=roles.declared(chat.body),
@@ -198,3 +199,5 @@ def _all_texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield roles.content_text(message)
         yield from (message[name] for name in ("refusal", "reasoning_content") if name in message)
         yield from (call["function"]["arguments"] for call in message.get("tool_calls", ()))
+        if "function_call" in message:
+            yield message["function_call"]["arguments"]

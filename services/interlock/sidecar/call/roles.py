@@ -24,6 +24,7 @@ NEUTRAL = 0.5
 USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered"
 """Kinds of said texts (dpe.proto)."""
 
+_RESULTS = ("tool", "function")
 _SYSTEM = ("system", "developer")
 _BREAK = re.compile(r"[^\S\n]*\n\s*")
 _BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
@@ -63,24 +64,40 @@ def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
     facts: list[common_pb2.Fact] = []
     said: list[dpe_pb2.SaidText] = []
     question = ""
+    asked_last = max((number for number, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    searched = _searched(messages)
     for number, message in enumerate(messages):
         role, text = message["role"], content_text(message)
         if role == "user":
-            parts = sources.read(text)
+            parts = sources.read(text) if number in searched else sources.Parts((), text)
             facts += _facts(
                 number, [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
             )
             said += _said(f"m{number}u", USER, _bounded([parts.own]))
             question = parts.own or text
         elif role in _SYSTEM:
-            found, orders = _told(text)
+            found, orders = _told(text) if number in searched else (sentences(text), [])
             facts += _facts(number, found)
             said += _said(f"m{number}i", INSTRUCTION, orders)
-        elif role == "tool":
-            facts += _facts(number, list(_pieces(text, whole=sources.data(text))))
-        elif role == "assistant" and any(later["role"] == "user" for later in messages[number + 1 :]):
+        elif role in _RESULTS:
+            facts += _facts(number, list(_pieces(text, whole=number in searched and sources.data(text))))
+        elif role == "assistant" and number < asked_last:
             said += _said(f"m{number}a", ANSWERED, _bounded([text]))
     return Roles(tuple(_joined(facts, most_facts)), tuple(said), question)
+
+
+def _searched(messages: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the messages that are searched for given text: the newest, as far as ``MOST_READ`` goes.
+
+    The user's words in an older one are all taken for own words, and what an older system message says for sources.
+    """
+    left, found = sources.MOST_READ, set[int]()
+    for number in range(len(messages) - 1, -1, -1):
+        left -= len(content_text(messages[number]))
+        if left < 0:
+            break
+        found.add(number)
+    return found
 
 
 def shown(facts: Iterable[common_pb2.Fact]) -> Iterator[dpe_pb2.SaidText]:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 LONG_QUOTE_WORDS = 8
 """Words from which a quotation is given text; a shorter one names a thing or says how to say it."""
@@ -63,6 +65,7 @@ _IMPERATIVE = re.compile(
 )
 _OPEN_TAG = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,400}>")
+_FIRST_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
 _NO_SOURCE_TAGS = frozenset(
     [
         "question",
@@ -105,6 +108,9 @@ _JSON_START = re.compile(r"[\[{](?=\s*[\[{\"])")
 _QUESTION_LABEL = re.compile(
     r"^[ \t]*(?:\*\*)?(?:question|query|user query|user question|user|q)(?:\*\*)?[ \t]*:", re.IGNORECASE | re.MULTILINE
 )
+
+MOST_READ = 300_000
+"""Characters of one request that are searched for given text; see ``roles``."""
 
 Span = tuple[int, int]
 
@@ -150,35 +156,39 @@ class _Taken:
 
     def __init__(self, text: str) -> None:
         self._text = text
+        self._starts: list[int] = []
         self._spans: list[tuple[int, int, bool]] = []
 
     def take(self, span: Span, *, whole: bool, around: bool = False) -> None:
         """Take a span that has text. One that overlaps another is left, or with *around* taken in the gaps."""
-        gaps = self._gaps(span) if around else ([span] if not self._overlaps(span) else [])
-        for start, end in gaps:
+        gaps = self._gaps(span)
+        for start, end in gaps if around or gaps == [span] else []:
             if any(map(str.isalnum, self._text[start:end])):
-                self._spans.append((start, end, whole))
-        self._spans.sort()
+                place = bisect_left(self._starts, start)
+                self._starts.insert(place, start)
+                self._spans.insert(place, (start, end, whole))
 
     def covers(self, place: int) -> bool:
-        return any(start <= place < end for start, end, _ in self._spans)
+        """Whether a character is taken."""
+        before = bisect_right(self._starts, place) - 1
+        return before >= 0 and place < self._spans[before][1]
 
     def outside(self) -> list[Span]:
         """Return what is not taken, in order."""
         return self._gaps((0, len(self._text)))
 
     def sources(self) -> Iterator[Source]:
+        """Yield what is taken, in order."""
         for start, end, whole in self._spans:
             lines = self._text[start:end].strip().splitlines()
             yield Source("\n".join(line for line in lines if whole or not _RULE.match(line)).strip(), whole)
 
-    def _overlaps(self, span: Span) -> bool:
-        return any(start < span[1] and span[0] < end for start, end, _ in self._spans)
-
     def _gaps(self, span: Span) -> list[Span]:
         gaps, at = [], span[0]
-        for start, end, _ in self._spans:
-            if end <= at or start >= span[1]:
+        for start, end, _ in self._spans[max(0, bisect_right(self._starts, at) - 1) :]:
+            if start >= span[1]:
+                break
+            if end <= at:
                 continue
             if start > at:
                 gaps.append((at, start))
@@ -199,16 +209,25 @@ def _is_label(line: str) -> bool:
 
 
 def _elements(text: str) -> Iterator[Span]:
-    """Yield the content of elements such as <doc>; names of instructions and of simple markup are none."""
-    lowered, at, unclosed = text.lower(), 0, set[str]()
+    """Yield the content of elements such as <doc>; names of instructions and of simple markup are none.
+
+    An element that begins with another one is a list of them: <documents><document>…
+    """
+    lowered, at, closes = text.lower(), 0, dict[str, int]()
     while opening := _OPEN_TAG.search(text, at):
         name = opening[1].lower()
         at = opening.end()
-        if name in _NO_SOURCE_TAGS or name in unclosed:
+        if name in _NO_SOURCE_TAGS:
             continue
-        close = lowered.find(f"</{name}", at)
+        if (
+            0 <= closes.get(name, 0) < at
+        ):  # looked for once for each run of opening tags: many unclosed ones cost nothing
+            closes[name] = lowered.find(f"</{name}", at)
+        close = closes[name] if name in closes else closes.setdefault(name, lowered.find(f"</{name}", at))
         if close < 0:
-            unclosed.add(name)
+            continue
+        inner = _FIRST_TAG.match(text, at)
+        if inner and inner[1].lower() not in {*_NO_SOURCE_TAGS, name}:
             continue
         yield at, close
         at = close + len(name) + 3
@@ -282,20 +301,25 @@ def _runs(text: str, belongs: Callable[[str, str], bool], *, least: int) -> Iter
 
 
 def _quoted_lines(text: str) -> Iterator[Span]:
-    yield from _runs(text, lambda _, line: bool(_QUOTED_LINE.match(line)), least=1)
+    if ">" in text:
+        yield from _runs(text, lambda _, line: bool(_QUOTED_LINE.match(line)), least=1)
 
 
 def _tables(text: str) -> Iterator[Span]:
-    yield from _runs(text, lambda _, line: line.count("|") >= 1 and bool(_PIPES.match(line)), least=2)
-    for mark, fewest in ((",", 1), ("\t", 1), (";", 1)):
-        yield from _runs(text, lambda before, line, m=mark, f=fewest: _same_cells(before, line, m, f), least=3)
+    if "|" in text:
+        yield from _runs(text, lambda _, line: "|" in line and bool(_PIPES.match(line)), least=2)
+    for mark in ",\t;":
+        if mark in text:
+            yield from _runs(text, partial(_same_cells, mark), least=3)
 
 
-def _same_cells(before: str, line: str, mark: str, fewest: int) -> bool:
+def _same_cells(mark: str, before: str, line: str) -> bool:
     """Whether a line has as many short cells as the one before it, as the lines of a CSV table have."""
+    if mark not in line:
+        return False
     cells = line.split(mark)
     short = all(len(cell) <= 80 and ". " not in cell for cell in cells) and not line.rstrip().endswith((".", "?", "!"))
-    return len(cells) > fewest and short and (not before or before.count(mark) == len(cells) - 1)
+    return len(cells) > 1 and short and (not before or before.count(mark) == len(cells) - 1)
 
 
 def _numbered(text: str) -> Iterator[Span]:
@@ -334,10 +358,11 @@ _FINDERS: Sequence[tuple[bool, Callable[[str], Iterator[Span]]]] = (
 def _sections(text: str, taken: _Taken) -> Iterator[Span]:
     """Yield sections that a label opens, such as Context: …, up to a label of the writer's own or its closing words."""
     lines = _lines(text)
+    asks = max((match.start() for match in _QUESTION_LABEL.finditer(text)), default=-1)
     number = 0
     while number < len(lines):
         start, end = lines[number]
-        opened = None if taken.covers(start) else _opened(text, start, end)
+        opened = None if taken.covers(start) else _opened(text, start, end, asks=asks)
         if opened is None:
             number += 1
             continue
@@ -347,8 +372,8 @@ def _sections(text: str, taken: _Taken) -> Iterator[Span]:
         number = last + 1
 
 
-def _opened(text: str, start: int, end: int) -> int | None:
-    """Return where the section begins that a line opens, ``None`` when it opens none."""
+def _opened(text: str, start: int, end: int, *, asks: int) -> int | None:
+    """Return where the section begins that a line opens, ``None`` when it opens none. *asks*: place of the last Question:."""
     line = text[start:end]
     label = _LABEL.match(line)
     if label and (not line[label.end() :].strip() or not _IMPERATIVE.match(line.lstrip())):
@@ -357,11 +382,10 @@ def _opened(text: str, start: int, end: int) -> int | None:
         return end
     if not _LEAD.search(line) or _OWN_LABEL.match(line):
         return None
-    rest = text[end:]
-    if line.rstrip().endswith((":", "below.", "below")) and rest.strip():
+    if line.rstrip().endswith((":", "below.", "below")):
         return end
     # A template of retrieval: the lead, the documents, then the question behind its label.
-    return end if rest.startswith(("\n\n", "\r\n\r\n")) and _QUESTION_LABEL.search(rest) else None
+    return end if asks > end and text.startswith(("\n\n", "\r\n\r\n"), end) else None
 
 
 def _section_end(text: str, lines: Sequence[Span], opening: int, *, inline: bool) -> int:

@@ -121,7 +121,9 @@ def test_sentences_of_one_message_are_joined_where_they_are_too_many():
 
 def test_a_context_of_too_many_messages_is_refused():
     """The limit holds for what we cut, too: texts of different messages are not joined."""
-    many = [{"role": "system", "content": f"The sky is {colour}."} for colour in ("blue", "red", "grey", "white", "black")]
+    many = [
+        {"role": "system", "content": f"The sky is {colour}."} for colour in ("blue", "red", "grey", "white", "black")
+    ]
 
     assert refusal(None, [*many, user()]).reason == "TOO_MANY_FACTS"
 

@@ -87,7 +87,8 @@ def _resolved(root: Mapping[str, Any], schema: Any, depth: int = 0) -> Iterator[
             found = found.get(part) if isinstance(found, dict) else None
         yield from _resolved(root, found, depth + 1)
     for name in ("anyOf", "oneOf", "allOf"):
-        for one in schema.get(name) if isinstance(schema.get(name), list) else ():
+        listed = schema.get(name)
+        for one in listed if isinstance(listed, list) else ():
             yield from _resolved(root, one, depth + 1)
 
 

@@ -10,7 +10,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.patterns import pattern
@@ -214,11 +214,24 @@ class Shown:
             return False
         return re.search(r"(?<![a-z0-9])" + r"[\s\-_./()#]{0,2}".join(signs) + r"(?![a-z0-9])", self.folded) is not None
 
+    @cached_property
+    def _rows(self) -> tuple[tuple[str, frozenset[str]], ...]:
+        return tuple((name, frozenset(words(text))) for name, text in self.texts)
+
     def id_of(self, written: str) -> str:
         """Return the id of the text that shares most with a value; the first of those that share nothing."""
-        wanted = set(words(written))
-        best = max(self.texts, key=lambda one: len(wanted & set(words(one[1]))), default=("", ""))
-        return best[0]
+        wanted = frozenset(words(written))
+        return max(self._rows, key=lambda row: len(wanted & row[1]), default=("", wanted))[0]
+
+
+def together(shown: Sequence[Shown]) -> Shown:
+    """Return the texts of all kinds as one."""
+    return _together(tuple(shown))
+
+
+@lru_cache(maxsize=4)
+def _together(shown: tuple[Shown, ...]) -> Shown:
+    return Shown("", tuple(text for one in shown for text in one.texts))
 
 
 def of_kinds(texts: Iterable[tuple[str, str, str]], order: Sequence[str]) -> Iterator[Shown]:

@@ -11,11 +11,12 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 from interlock.dpe.grounding.tools import matching
 from interlock.dpe.grounding.tools.matching import Asked
 from interlock.dpe.grounding.tools.schema import Parameter
-from interlock.dpe.grounding.tools.shown import Shown, folded, words
+from interlock.dpe.grounding.tools.shown import Shown, folded, together, words
 from interlock.dpe.text.arguments import Argument
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.names import COMMON_WORDS, find_names, plain
@@ -126,6 +127,10 @@ def _key_parts(argument: Argument) -> frozenset[str]:
     return frozenset({*(part.lower() for part in _PARTS.findall(key)), key.lower()})
 
 
+def _unshown_addresses(text: str, shown: Sequence[Shown]) -> list[str]:
+    return [part for part in _addresses(text) if not _by(shown, part, partial(matching.address, part))]
+
+
 def _by(shown: Sequence[Shown], written: str, test: Callable[[Shown], bool]) -> Shows | None:
     """Return the first kind of text that shows a value, with its nearest text."""
     for one in shown:
@@ -135,7 +140,7 @@ def _by(shown: Sequence[Shown], written: str, test: Callable[[Shown], bool]) -> 
 
 
 def _number(value: float, asked: Asked, parts: frozenset[str], parameter: Parameter, shown: Sequence[Shown]) -> Basis:
-    if found := _by(shown, f"{value:g}", lambda one: matching.number(value, asked, one)):
+    if found := _by(shown, f"{value:g}", partial(matching.number, value, asked)):
         return found
     money = bool(parts & _MONEY)
     if value in _SMALL and not money:
@@ -160,7 +165,7 @@ def _string(value: str, asked: Asked, parts: frozenset[str], parameter: Paramete
 
 def _words(value: str, parts: frozenset[str], parameter: Parameter, shown: Sequence[Shown]) -> Basis:
     """Judge a short string of words: a name, or a choice."""
-    if found := _by(shown, value, lambda one: matching.name(value, one)):
+    if found := _by(shown, value, partial(matching.name, value)):
         return found
     small_choice = len(value.split()) <= 3 and not any(c.isdigit() for c in value)
     if small_choice and (parts & _STRUCTURE or "currency" in parts):
@@ -189,18 +194,12 @@ def _by_form(value: str, asked: Asked, shown: Sequence[Shown]) -> Basis:
     """Judge a value whose form says what it is: addresses, paths, dates, figures, identifiers; ``None`` for words."""
     addresses = [part.strip(" <>") for part in re.split(r"[,;]\s*", value)]
     if all(matching.EMAIL.fullmatch(part) or matching.URL.fullmatch(part) for part in addresses):
-        missing = tuple(
-            part for part in addresses if not _by(shown, part, lambda one, p=part: matching.address(p, one))
-        )  # type: ignore[misc]
-        return (
-            Missing(missing, Weight.ACTS)
-            if missing
-            else _by(shown, value, lambda one: matching.address(addresses[0], one))
-        )
+        missing = tuple(part for part in addresses if not _by(shown, part, partial(matching.address, part)))
+        return Missing(missing, Weight.ACTS) if missing else _by(shown, value, partial(matching.address, addresses[0]))
     if matching.is_path(value):
-        return _by(shown, value, lambda one: matching.path(value, one)) or _verbatim(value, shown)
+        return _by(shown, value, partial(matching.path, value)) or _verbatim(value, shown)
     if (wanted := matching.moment(value)) is not None:
-        return _by(shown, value, lambda one: matching.dated(wanted, asked, one)) or _together(value, asked, shown)
+        return _by(shown, value, partial(matching.dated, wanted, asked)) or _together(value, asked, shown)
     if (figure := matching.figure(value)) is not None:
         amount = figure.amount or 0.0
         found = _by(shown, value, lambda one: matching.number(amount, asked, one) or one.has_signs(value))
@@ -217,7 +216,7 @@ def _verbatim(value: str, shown: Sequence[Shown]) -> Basis:
 
 def _together(value: str, asked: Asked, shown: Sequence[Shown]) -> Basis:
     """Judge a date whose day and time different texts show: the user's Tuesday, the calendar's free hour."""
-    every = Shown("", tuple(text for one in shown for text in one.texts))
+    every = together(shown)
     wanted = matching.moment(value)
     if wanted is not None and not every.empty and matching.dated(wanted, asked, every):
         first = next(one for one in shown if not one.empty)
@@ -227,7 +226,7 @@ def _together(value: str, asked: Asked, shown: Sequence[Shown]) -> Basis:
 
 def _program(value: str, shown: Sequence[Shown]) -> Basis:
     """Judge code: its addresses must be shown; literals that compare with a name or a number must be, too."""
-    missing = [part for part in _addresses(value) if not _by(shown, part, lambda one, p=part: matching.address(p, one))]  # type: ignore[misc]
+    missing = _unshown_addresses(value, shown)
     literals = [one or other for one, other in _LITERAL.findall(value)]
     named = [
         text.strip("%")
@@ -242,18 +241,16 @@ def _program(value: str, shown: Sequence[Shown]) -> Basis:
     stated = any(one.amounts - _SMALL for one in shown)
     if plain_sum and numbers and stated:
         asked = Asked("")
-        if not any(
-            _by(shown, each.text, lambda one, a=each.amount: matching.number(a, asked, one)) for each in numbers
-        ):  # type: ignore[misc]
+        if not any(_by(shown, each.text, partial(matching.number, each.amount or 0.0, asked)) for each in numbers):
             missing.append(numbers[0].text)
     if missing:
         return Missing(tuple(missing), Weight.ACTS)
-    return _by(shown, value, lambda one: matching.related(value, one)) or None
+    return _by(shown, value, partial(matching.related, value)) or None
 
 
 def _literal(text: str, shown: Sequence[Shown]) -> Basis:
     found = _by_form(text, Asked(""), shown)
-    return found or _by(shown, text, lambda one: matching.name(text, one)) or Missing((text,), Weight.ACTS)
+    return found or _by(shown, text, partial(matching.name, text)) or Missing((text,), Weight.ACTS)
 
 
 def _addresses(text: str) -> list[str]:
@@ -264,17 +261,13 @@ def _addresses(text: str) -> list[str]:
 
 def _free(value: str, asked: Asked, shown: Sequence[Shown], *, searched: bool) -> Basis:
     """Judge a free text: its addresses, figures and names, then whether it has anything of what was said."""
-    missing = [part for part in _addresses(value) if not _by(shown, part, lambda one, p=part: matching.address(p, one))]  # type: ignore[misc]
+    missing = _unshown_addresses(value, shown)
     missing += [
         text
         for text in _figures(value, searched=searched, shown=shown)
         if isinstance(_figure_in_text(text, asked, shown), Missing)
     ]
-    names = [
-        name
-        for name in _names(value[:_MOST_CHECKED])
-        if not _by(shown, name, lambda one, n=name: matching.name(n, one))
-    ]  # type: ignore[misc]
+    names = [name for name in _names(value[:_MOST_CHECKED]) if not _by(shown, name, partial(matching.name, name))]
     if missing or (names and not searched):
         return Missing((*missing, *names), Weight.ACTS)
     if names and _replaces(value, shown):  # a search may name more than the user did, but nothing else in its place
@@ -282,7 +275,7 @@ def _free(value: str, asked: Asked, shown: Sequence[Shown], *, searched: bool) -
     short = len(value.split()) <= _SHORT_WORDS and folded(asked.key) in _QUOTABLE
     if short and any(one.quoted for one in shown) and not any(one.has_written(value) for one in shown):
         return Missing((value,), Weight.UNUSUAL)
-    found = _by(shown, value, lambda one: matching.related(value, one))
+    found = _by(shown, value, partial(matching.related, value))
     if found or not any(not one.empty for one in shown):
         return found
     return Missing((value[:200],), Weight.UNUSUAL) if searched else None
@@ -299,12 +292,12 @@ def _figures(value: str, *, searched: bool, shown: Sequence[Shown]) -> list[str]
 def _figure_in_text(text: str, asked: Asked, shown: Sequence[Shown]) -> Basis:
     for each in read(text).values:
         if each.moment is None and each.amount is not None:
-            found = _by(shown, text, lambda one, a=each.amount: matching.number(a, asked, one))  # type: ignore[misc]
+            found = _by(shown, text, partial(matching.number, each.amount or 0.0, asked))
             return found or Missing((text,), Weight.ACTS)
     wanted = matching.moment(text)
     if wanted is None:
         return None
-    return _by(shown, text, lambda one: matching.dated(wanted, asked, one)) or _together(text, asked, shown)
+    return _by(shown, text, partial(matching.dated, wanted, asked)) or _together(text, asked, shown)
 
 
 def _names(value: str) -> list[str]:
