@@ -25,7 +25,10 @@ from interlock.dpe.text.text import Text
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 _COLLECTED_UNITS = 3
-_NUMBERING = re.compile(r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】)\s+(?=\S)")
+_NUMBERING = re.compile(
+    r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+(?=\S)",
+    re.IGNORECASE,
+)
 """The number of a passage in a list of sources; it is no part of what the passage says."""
 
 

@@ -156,6 +156,8 @@ def _has_day(wanted: Moment, shown: Shown) -> bool:
         return True
     for reading in day.readings():
         without_year = Moment(None, reading.months, reading.day)
+        if reading.day in shown.first_days and any(_in_month(other, reading) for other in stated):
+            return not _other_years(stated, reading)
         if without_year != Moment() and any(moments.covers(o, without_year) and _may_be_in(o, reading) for o in stated):
             return not _other_years(stated, reading)
     whole_month = Moment(day.years, day.months)
@@ -166,6 +168,10 @@ def _has_day(wanted: Moment, shown: Shown) -> bool:
     ):
         return True  # of a year
     return shown.relative_date and not any(o.day is not None and o.months for o in stated)
+
+
+def _in_month(stated: Moment, wanted: Moment) -> bool:
+    return stated.months is not None and stated.months == wanted.months and _may_be_in(stated, wanted)
 
 
 def _may_be_in(stated: Moment, wanted: Moment) -> bool:

@@ -24,6 +24,7 @@ from interlock.dpe.values.quantities import Value
 _WORD = pattern(r"[\p{L}\p{N}\p{M}]+")
 _TOKEN = re.compile(r"[^\s,;:!?()\"]+")
 _CODE = 3
+_FROM_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|to|until|till|through|and|bis|und|au|al) ?(?=\d{1,2}\D)")
 _QUOTED = re.compile(r"(?<!\w)['\"“‘«„]([^'\"“”‘’«»\n]{2,60})['\"”’»“](?!\w)")
 _SIGNS = "$€£¥₹"
 _RELATIVE_DATE = pattern(
@@ -164,6 +165,11 @@ class Shown:
     def moments(self) -> tuple[Moment, ...]:
         """Every date and time that is stated, in each of its readings."""
         return tuple(reading for value in self.values if value.moment for reading in value.moment.readings())
+
+    @cached_property
+    def first_days(self) -> frozenset[int]:
+        """The first days of ranges that leave the month to the last: from 12 to 15 October."""
+        return frozenset(int(match[1]) for match in _FROM_DAY.finditer(self.folded))
 
     @cached_property
     def relative_date(self) -> bool:

@@ -35,7 +35,7 @@ _CHOICES = word_set(
     "category type priority severity status sentiment level kind label labels tag tags intent department team queue state action"
     " class classification scope visibility frequency recurrence period range time_range gender difficulty direction color colour"
     " theme urgency impact stage phase role filter filters field column table metric aggregation group channel source platform"
-    " reason cause outcome resolution emotion mood genre cuisine diet"
+    " reason cause outcome resolution emotion mood genre cuisine diet activity exercise sport occasion purpose"
 )
 _FREE = word_set(
     "query q question text message body content title subject description prompt summary reason note notes comment comments"
