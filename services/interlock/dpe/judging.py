@@ -23,6 +23,9 @@ from interlock.dpe.report import Choice
 from interlock.dpe.request import SOURCE, USER
 from interlock.dpe.risk import RiskFindings, assess
 
+NEAR = 0.40
+"""Cosine from which a source is about what a claim says, so that it can deny it."""
+
 
 def judge_choice(
     reading: ChoiceReading,
@@ -112,7 +115,10 @@ def rests_on_words(
 ) -> bool:
     """Whether a claim that rests on no source, and that none denies, rests on what the user or the system asserts."""
     found = said.by_claim.get(claim.claim_id)
-    denied = evidence.plain_scores.contradiction > attribution.DENIED_ABOVE
+    contradicted = evidence.plain_scores.contradiction > attribution.DENIED_ABOVE
+    denied = (
+        contradicted and evidence.similarity >= NEAR
+    )  # the model also calls texts contradictory that share no subject
     if grounded or found is None or flawed or denied:
         return False
     return attribution.attribute(claim, found, flawed=False, method=method) is Attribution.CONTEXT_GROUNDED
@@ -123,7 +129,8 @@ def _without_compositions(
 ) -> ChoiceReading:
     """Return a reading without the checked claims that a tool call's text makes and that nothing speaks against.
 
-    The text of a message to be sent is composed, so that it need not follow from a source. It may not bend one.
+    The text of a message to be sent is composed, so that it need not follow from a source. It may not bend one. Names and
+    figures in it that nothing shows are found with the call (``tools``).
     """
     if not reading.in_calls:
         return reading
@@ -132,7 +139,6 @@ def _without_compositions(
         claim
         for claim in reading.checked
         if claim.claim_id not in reading.in_calls
-        or (evidence[claim.claim_id].fact_id and flaws.fabrications.get(claim.claim_id))
         or flaws.distortions.get(claim.claim_id)
         or claim.claim_id in opposed
         or evidence[claim.claim_id].plain_scores.contradiction > attribution.DENIED_ABOVE

@@ -6,6 +6,7 @@ capital?* supports no answer. Orders of a system message count in the same way.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -20,6 +21,15 @@ from interlock.dpe.text.wordlists import word_set
 _ASKS = word_set(
     "who whom whose what when where which why how is are was were do does did can could would will should shall has have had may"
     " wer wen wem was wann wo warum wie ist sind hat kann qui que quoi quand où pourquoi comment est quién qué cuándo dónde cómo es"
+)
+
+_SECOND_PERSON = {
+    "i": "you", "me": "you", "my": "your", "mine": "yours", "myself": "yourself", "we": "you", "us": "you", "our": "your",
+    "ours": "yours", "ourselves": "yourselves", "i am": "you are", "i was": "you were", "i'm": "you are", "we're": "you are",
+    "i've": "you have", "we've": "you have", "i'd": "you would", "i'll": "you will",
+}  # fmt: skip
+_FIRST_PERSON = re.compile(
+    r"\b(?:I am|I was|I'm|I've|I'd|I'll|I|[Ww]e're|[Ww]e've|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself|[Ww]e|us|[Oo]urs?|[Oo]urselves)\b(?!')"
 )
 
 
@@ -44,7 +54,19 @@ def cut(
     """Return what the user and the system assert, in units of at most *limit* tokens."""
     own = [Fact(one.id, one.text, 0.0) for one in said if one.kind in OWN_KINDS]
     whole = envelope.cut(own, limit=limit, count=count, split=split)
-    return replace(whole, units=tuple(unit for unit in whole.units if _asserts(unit)))
+    units = (replace(unit, text=_addressed(unit.text)) for unit in whole.units if _asserts(unit))
+    return replace(whole, units=tuple(units))
+
+
+def _addressed(text: str) -> str:
+    """Return a text of the user as an answer puts it: *my cat* is *your cat* there."""
+    return _FIRST_PERSON.sub(_second_person, text)
+
+
+def _second_person(match: re.Match[str]) -> str:
+    word = match.group()
+    put = _SECOND_PERSON[word.lower()]
+    return put.capitalize() if word[0].isupper() and (word != "I" or match.start() == 0) else put
 
 
 def _asserts(unit: EvidenceUnit) -> bool:

@@ -55,9 +55,12 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
     for place, (output, text, found) in enumerate(zip(outputs, written, clear, strict=True)):
         seen, hidden = _normalised(text)
         is_call = output.kind == _CALL
-        whole = normalised(_spoken(output.text)) if is_call else (seen, hidden)
-        hidden, in_written = whole[1], addressed(whole[0].chars)
-        views.append(Viewed(output.choice_index, place, AS_WRITTEN, text, 0, in_written, is_call))
+        spoken, elsewhere = normalised(_spoken(output.text)) if is_call else (seen, hidden)
+        in_written = addressed(spoken.chars)
+        # The reader of a text counts what it hides; what other values of a call hide is counted here.
+        views.append(
+            Viewed(output.choice_index, place, AS_WRITTEN, text, max(0, elsewhere - hidden), in_written, is_call)
+        )
         for number in range(most[output.choice_index]):
             shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
             in_shown = max(in_written, addressed(shown.chars))

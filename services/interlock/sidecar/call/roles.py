@@ -121,7 +121,7 @@ def declared(body: Mapping[str, Any]) -> tuple[dpe_pb2.DeclaredTool, ...]:
 
 def content_text(message: Mapping[str, Any]) -> str:
     """Return the content of a message as one text."""
-    content = message.get("content", "")
+    content = message.get("content") or ""
     if isinstance(content, str):
         return content
     return "\n".join(part.get("text") or part.get("refusal") or "" for part in content)

@@ -149,25 +149,29 @@ def dated(wanted: Moment, asked: Asked, shown: Shown) -> bool:
 
 def _has_day(wanted: Moment, shown: Shown) -> bool:
     day = Moment(wanted.years, wanted.months, wanted.day, wanted.weekday, None, wanted.other)
-    if day == Moment():
-        return True
     stated = shown.moments
-    if any(moments.covers(other, day) for other in stated):
+    if day == Moment() or any(moments.covers(other, day) for other in stated):
         return True
     for reading in day.readings():
         without_year = Moment(None, reading.months, reading.day)
-        if reading.day in shown.first_days and any(_in_month(other, reading) for other in stated):
+        in_range = reading.day in shown.first_days and any(_in_month(other, reading) for other in stated)
+        named = without_year != Moment() and any(
+            moments.covers(other, without_year) and _may_be_in(other, reading) for other in stated
+        )
+        if in_range or named:
             return not _other_years(stated, reading)
-        if without_year != Moment() and any(moments.covers(o, without_year) and _may_be_in(o, reading) for o in stated):
-            return not _other_years(stated, reading)
-    whole_month = Moment(day.years, day.months)
-    if wanted.day is not None and any(o.day is None and o.months and moments.covers(o, whole_month) for o in stated):
-        return True  # the first and the last day of a month that is named
-    if wanted.months and any(
-        o.months is None and o.day is None and o.years == wanted.years and o.years for o in stated
-    ):
-        return True  # of a year
-    return shown.relative_date and not any(o.day is not None and o.months for o in stated)
+    told_by_today = shown.relative_date and not any(o.day is not None and o.months for o in stated)
+    return told_by_today or _bounds_a_period(wanted, stated)
+
+
+def _bounds_a_period(wanted: Moment, stated: Iterable[Moment]) -> bool:
+    """Whether a date is in a month or a year that is named as a whole: its first and its last day bound it."""
+    month = Moment(wanted.years, wanted.months)
+    if wanted.day is not None and any(o.day is None and o.months and moments.covers(o, month) for o in stated):
+        return True
+    return bool(wanted.months) and any(
+        o.months is None and o.day is None and o.years and o.years == wanted.years for o in stated
+    )
 
 
 def _in_month(stated: Moment, wanted: Moment) -> bool:
