@@ -69,6 +69,7 @@ class DeclaredTool:
     name: str
     description: str = ""
     parameters_json: str = ""
+    returns_answer: bool = False
 
 
 @dataclass(frozen=True)

@@ -205,8 +205,9 @@ def _quality_thresholds() -> dict[str, float]:
 
 def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
     """Return the request of a message, unchecked."""
+    answers = frozenset(tool.name for tool in message.tools if tool.returns_answer)
     return Request(
-        outputs=tuple(Output(o.choice_index, o.text, o.kind or "content", o.tool_name) for o in message.outputs),
+        outputs=tuple(_output(one, answers) for one in message.outputs),
         facts=tuple(Fact(f.id, f.content, f.importance) for f in message.facts),
         query=message.query,
         prompt=message.prompt,
@@ -222,8 +223,17 @@ def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
             for one in message.linked_results
         ),
         said=tuple(SaidText(one.id, one.text, one.kind) for one in message.said),
-        tools=tuple(DeclaredTool(one.name, one.description, one.parameters_json) for one in message.tools),
+        tools=tuple(
+            DeclaredTool(one.name, one.description, one.parameters_json, one.returns_answer) for one in message.tools
+        ),
     )
+
+
+def _output(message: dpe_pb2.Output, answers: frozenset[str]) -> Output:
+    """Return an output. The arguments of a function that returns the answer are the answer."""
+    kind = message.kind or "content"
+    is_answer = kind == "tool_call" and message.tool_name in answers
+    return Output(message.choice_index, message.text, "content" if is_answer else kind, message.tool_name)
 
 
 def _out_of_time() -> NoReturn:

@@ -42,6 +42,11 @@ _ORDER = re.compile(
     r"instructions?|rules?|guidelines?|respond|the user (?:will|may|can))",
     re.IGNORECASE,
 )
+_ANSWERS = re.compile(
+    r"(?:final|structured|submit|return)_?(?:result|answer|output|response)s?|answer|response|respond(?:_to_user)?|output",
+    re.IGNORECASE,
+)
+_NAME_OF_A_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*")
 _FIGURE = re.compile(r"\d")
 _INNER_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'’-]+")
 
@@ -108,15 +113,32 @@ def shown(facts: Iterable[common_pb2.Fact]) -> Iterator[dpe_pb2.SaidText]:
 
 def declared(body: Mapping[str, Any]) -> tuple[dpe_pb2.DeclaredTool, ...]:
     """Return the functions that a checked request declares."""
+    forced = _forced(body)
     functions = [*(tool["function"] for tool in body.get("tools", ())), *body.get("functions", ())]
     return tuple(
         dpe_pb2.DeclaredTool(
             name=function["name"],
             description=function.get("description", ""),
             parameters_json=json.dumps(function["parameters"]) if "parameters" in function else "",
+            returns_answer=_returns_answer(function, forced),
         )
         for function in functions
     )
+
+
+def _forced(body: Mapping[str, Any]) -> str:
+    """Return the function that the caller makes the model call; empty when the model chooses."""
+    choice = body.get("tool_choice") or body.get("function_call")
+    if not isinstance(choice, dict):
+        return ""
+    return str(choice.get("function", choice).get("name", ""))
+
+
+def _returns_answer(function: Mapping[str, Any], forced: str) -> bool:
+    """Whether a function is the form of the answer and does nothing: frameworks ask for structured answers so."""
+    name = function["name"]
+    told = "ends this conversation" in function.get("description", "")
+    return bool(_ANSWERS.fullmatch(name)) or told or (name == forced and bool(_NAME_OF_A_TYPE.fullmatch(name)))
 
 
 def content_text(message: Mapping[str, Any]) -> str:

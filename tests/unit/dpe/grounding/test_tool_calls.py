@@ -206,6 +206,24 @@ async def test_a_call_has_a_risk_without_any_source(name, arguments, tools, leve
 
 @pytest.mark.models
 @pytest.mark.req("ATT-5")
+async def test_a_function_that_returns_the_answer_is_judged_as_an_answer():
+    """A structured answer is no act: it is held against the sources, value by value."""
+    history = [{"role": "system", "content": "The mill was built in 1790."}, {"role": "user", "content": "When?"}]
+    declared = [tool("final_result", {"built": {"type": "string"}})]
+
+    async def found(year: str) -> Any:
+        answer = {"text": f"The mill was built in {year}."}
+        return await pipeline().analyse(asked(history, calls=[("final_result", answer)], tools=declared))
+
+    good, bad = await found("1790"), await found("1890")
+
+    assert good.risk_level == RiskLevel.LOW
+    assert bad.risk_level >= RiskLevel.MEDIUM
+    assert not good.tool_calls
+
+
+@pytest.mark.models
+@pytest.mark.req("ATT-5")
 async def test_what_a_message_says_may_not_bend_a_source():
     """The text of a mail is composed; a fact in it that a source states otherwise is found, and not one that nobody states."""
     history = [

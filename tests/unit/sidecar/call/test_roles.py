@@ -120,3 +120,27 @@ def test_declared_functions_of_both_forms_are_read():
     assert [(one.name, one.description, one.parameters_json) for one in roles.declared(body)] == [
         ("f", "d", '{"type": "object"}'), ("g", "", ""),
     ]  # fmt: skip
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("name", "description", "forced", "returns"),
+    [
+        ("final_result", "", "", True),
+        ("final_answer", "", "", True),
+        ("output", "The final response which ends this conversation", "", True),
+        ("record", "The final response which ends this conversation", "", True),
+        ("Recipe", "", "Recipe", True),
+        ("Recipe", "", "", False),
+        ("transfer", "", "transfer", False),
+        ("answer_ticket", "", "", False),
+        ("pay", "", "", False),
+    ],
+)
+def test_a_function_may_be_the_form_of_the_answer(name, description, forced, returns):
+    """How frameworks ask for structured answers; one that acts is not taken for one, forced or not."""
+    body: dict[str, Any] = {"tools": [{"type": "function", "function": {"name": name, "description": description}}]}
+    if forced:
+        body["tool_choice"] = {"type": "function", "function": {"name": forced}}
+
+    assert [one.returns_answer for one in roles.declared(body)] == [returns]
