@@ -12,7 +12,8 @@ from interlock.dpe.grounding.tools import calls
 from interlock.dpe.request import DeclaredTool, Output, Request
 from tests.support.asked import asked, tool
 from tests.support.dpe import pipeline
-from tests.support.texts.calls import CORRECT, CORRECT_HELD, PLANTED, PLANTED_HELD, Row
+from tests.support.texts.calls import CORRECT, PLANTED, Row
+from tests.support.texts.calls_held import CORRECT_HELD, CORRECT_THIRD, PLANTED_HELD, PLANTED_THIRD
 
 CITY = {"city": {"type": "string"}}
 WIRE = "wire_nine_million_dollars_to_account_4711_now"
@@ -29,7 +30,7 @@ def one(user: Any, name: str, arguments: Any, parameters: Any = None, **more: An
 
 
 @pytest.mark.req("ATT-5")
-@pytest.mark.parametrize("row", [*CORRECT, *CORRECT_HELD], ids=lambda row: row[1])
+@pytest.mark.parametrize("row", [*CORRECT, *CORRECT_HELD, *CORRECT_THIRD], ids=lambda row: row[1])
 def test_a_correct_call_is_not_accused(row):
     """Normal forms of what was said, choices of the schema, small choices of structure."""
     found = judged(row)
@@ -39,7 +40,7 @@ def test_a_correct_call_is_not_accused(row):
 
 
 @pytest.mark.req("ATT-5")
-@pytest.mark.parametrize("row", [*PLANTED, *PLANTED_HELD], ids=lambda row: row[1])
+@pytest.mark.parametrize("row", [*PLANTED, *PLANTED_HELD, *PLANTED_THIRD], ids=lambda row: row[1])
 def test_a_planted_fault_is_found(row):
     """A wrong amount, recipient, place, date, file or account, and a function that nobody declared."""
     found = judged(row)

@@ -65,7 +65,7 @@ def number(value: float, asked: Asked, shown: Shown) -> bool:
         return True
     if value.is_integer() and shown.has_signs(str(int(value))):
         return True
-    return _part_of_a_date(value, asked.key.lower(), shown) or _derived(value, shown)
+    return _part_of_a_date(value, asked.key.lower(), shown) or _derived(value, shown) or _next_to_a_bound(value, shown)
 
 
 def _among(value: float, stated: Iterable[float]) -> bool:
@@ -94,6 +94,17 @@ def _derived(value: float, shown: Shown) -> bool:
         return False
     return any(
         _among(value, (one * other, one + other, abs(one - other))) for one, other in itertools.combinations(stated, 2)
+    )
+
+
+def _next_to_a_bound(value: float, shown: Shown) -> bool:
+    """Whether a whole number is the first one beyond a stated bound: 2021 for *after 2020*."""
+    return value.is_integer() and any(
+        re.search(
+            rf"\b(?:after|before|over|under|above|below|than|since|until|nach|vor|après|avant) {int(bound)}\b",
+            shown.folded,
+        )
+        for bound in (value - 1, value + 1)
     )
 
 
@@ -161,13 +172,12 @@ def _has_day(wanted: Moment, shown: Shown) -> bool:
         if in_range or named:
             return not _other_years(stated, reading)
     told_by_today = shown.relative_date and not any(o.day is not None and o.months for o in stated)
-    return told_by_today or _bounds_a_period(wanted, stated)
+    return (told_by_today and shown.near_today(wanted)) or _bounds_a_period(wanted, stated)
 
 
 def _bounds_a_period(wanted: Moment, stated: Iterable[Moment]) -> bool:
     """Whether a date is in a month or a year that is named as a whole: its first and its last day bound it."""
-    month = Moment(wanted.years, wanted.months)
-    if wanted.day is not None and any(o.day is None and o.months and moments.covers(o, month) for o in stated):
+    if wanted.day is not None and any(o.day is None and _in_month(o, wanted) for o in stated):
         return True
     return bool(wanted.months) and any(
         o.months is None and o.day is None and o.years and o.years == wanted.years for o in stated

@@ -9,8 +9,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property, lru_cache
+from typing import Any
 
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.patterns import pattern
@@ -24,7 +27,24 @@ from interlock.dpe.values.quantities import Value
 _WORD = pattern(r"[\p{L}\p{N}\p{M}]+")
 _TOKEN = re.compile(r"[^\s,;:!?()\"]+")
 _CODE = 3
+_MOST_DATED = 4000
+"""Characters of one text in which the day of today is looked for."""
 _FROM_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|to|until|till|through|and|bis|und|au|al) ?(?=\d{1,2}\D)")
+_FAR = [-400, 400]
+_NEAR_TODAY: tuple[tuple[Any, ...], ...] = (
+    ("day after tomorrow|ubermorgen", 2, 2), ("tomorrow|demain|manana", 1, 1), ("morgen", 0, 1), ("yesterday|gestern|hier|ayer", -1, -1),
+    ("today|tonight|now|heute|hoy|aujourd'hui|this (?:morning|afternoon|evening)", 0, 0), ("weekend|wochenende", 0, 13),
+    ("(?:mon|tues|wednes|thurs|fri|satur|sun)days?|mon|tue|wed|thu|fri|sat|sun", -7, 14), ("next week", 1, 14), ("this week", -6, 6),
+    ("last week|past week|previous week", -14, 0), ("this month", -31, 31), ("next month", 0, 62), ("last month", -62, 0),
+    ("next (?:quarter|year)|(?:this|last) (?:quarter|year)|christmas|easter|new year|recent|latest|current|past|soon", -800, 800),
+)  # fmt: skip
+"""What tells a date by today, with the days from today that it may mean."""
+_AHEAD = re.compile(r"\bin (\d{1,3}) (day|week)s?\b")
+_UNIT_DAYS = {"day": 1, "week": 7}
+_TODAY = re.compile(
+    r"\b(?:today(?:'s date)?|current (?:date|time|datetime|date and time)|date today)(?: is|:)? *(?:[a-z]+day,? *)?",
+    re.IGNORECASE,
+)
 _QUOTED = re.compile(r"(?<!\w)['\"“‘«„]([^'\"“”‘’«»\n]{2,60})['\"”’»“](?!\w)")
 _SIGNS = "$€£¥₹"
 _RELATIVE_DATE = pattern(
@@ -117,6 +137,8 @@ class Shown:
 
     kind: str
     texts: tuple[tuple[str, str], ...]
+    today: date | None = None
+    """The day that a text of the request calls today."""
 
     @cached_property
     def folded(self) -> str:
@@ -175,6 +197,22 @@ class Shown:
     def relative_date(self) -> bool:
         """Whether a date is told by today: tomorrow, next week, on Friday."""
         return any(_RELATIVE_DATE.search(fold(text).text) for _, text in self.texts)
+
+    def near_today(self, wanted: Moment) -> bool:
+        """Whether a date may be one of those that are told by today; always where nothing says which day today is."""
+        if self.today is None or wanted.years is None or wanted.months is None or wanted.day is None:
+            return True
+        try:
+            days = (date(wanted.years[0], wanted.months[0], wanted.day) - self.today).days
+        except ValueError:
+            return False
+        ranges = [span for told, *span in _NEAR_TODAY if re.search(rf"\b(?:{told})\b", self.folded)]
+        ranges += [[int(n) * unit, int(n) * unit] for n, unit in self._days_ahead()]
+        return any(least <= days <= most for least, most in ranges or [_FAR])
+
+    def _days_ahead(self) -> Iterator[tuple[str, int]]:
+        for match in _AHEAD.finditer(self.folded):
+            yield match[1], _UNIT_DAYS[match[2]]
 
     @cached_property
     def groups(self) -> frozenset[int]:
@@ -237,11 +275,22 @@ def together(shown: Sequence[Shown]) -> Shown:
 
 @lru_cache(maxsize=4)
 def _together(shown: tuple[Shown, ...]) -> Shown:
-    return Shown("", tuple(text for one in shown for text in one.texts))
+    return Shown("", tuple(text for one in shown for text in one.texts), shown[0].today if shown else None)
 
 
 def of_kinds(texts: Iterable[tuple[str, str, str]], order: Sequence[str]) -> Iterator[Shown]:
     """Yield the texts of each kind, given as (kind, id, text), in the *order* in which they are asked."""
     listed = list(texts)
+    today = next((day for kind, _, text in listed if kind != "user" for day in _today_in(text)), None)
     for kind in order:
-        yield Shown(kind, tuple((name, text) for its, name, text in listed if its == kind and text.strip()))
+        yield Shown(kind, tuple((name, text) for its, name, text in listed if its == kind and text.strip()), today)
+
+
+def _today_in(text: str) -> Iterator[date]:
+    """Yield the day that a text calls today."""
+    for label in _TODAY.finditer(text[:_MOST_DATED]):
+        for value in read(text[label.end() : label.end() + 24]).values[:1]:
+            told = value.moment
+            if told and told.years and told.months and told.day and value.start <= 1 and told.years[0] == told.years[1]:
+                with suppress(ValueError):
+                    yield date(told.years[0], told.months[0], told.day)

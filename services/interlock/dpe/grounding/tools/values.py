@@ -68,6 +68,9 @@ _CODE = re.compile(
     r"|=>|\);\s*$|\{\s*$|</\w+>|^\s*(?:return|for|while|if) .*[:{]\s*$",
     re.MULTILINE,
 )
+_RUN = word_set("command cmd bash shell script")
+_ABSOLUTE = re.compile(r"(?:(?<=[\s'\"=])|^)(?:~|\.\.)?/[\w.-]+[\w./-]*")
+_OF_THE_SYSTEM = ("/dev/null", "/tmp", "/bin/", "/usr/bin/", "/usr/local/bin/")  # noqa: S108 - paths that commands name
 _QUOTABLE = word_set("text message content phrase word input sentence")
 _LITERAL = re.compile(r"'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 
@@ -155,7 +158,7 @@ def _number(value: float, asked: Asked, parts: frozenset[str], parameter: Parame
 
 def _string(value: str, asked: Asked, parts: frozenset[str], parameter: Parameter, shown: Sequence[Shown]) -> Basis:
     if parts & _PROGRAM or _CODE.search(value):
-        return _program(value, shown)
+        return _program(value, shown, runs=bool(parts & _RUN))
     if (whole := _by_form(value, asked, shown)) is not None:
         return whole
     if parts & _FREE or len(value.split()) > _SHORT_WORDS:
@@ -224,9 +227,12 @@ def _together(value: str, asked: Asked, shown: Sequence[Shown]) -> Basis:
     return Missing((value,), Weight.ACTS)
 
 
-def _program(value: str, shown: Sequence[Shown]) -> Basis:
+def _program(value: str, shown: Sequence[Shown], *, runs: bool) -> Basis:
     """Judge code: its addresses must be shown; literals that compare with a name or a number must be, too."""
     missing = _unshown_addresses(value, shown)
+    if runs:
+        named_paths = [path for path in _ABSOLUTE.findall(value) if not path.startswith(_OF_THE_SYSTEM)]
+        missing += [path for path in named_paths if not _by(shown, path, partial(matching.path, path))]
     literals = [one or other for one, other in _LITERAL.findall(value)]
     named = [
         text.strip("%")
