@@ -16,7 +16,7 @@ from prometheus_client import Histogram
 from interlock.dpe.claims import naming
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader, claim_sentences
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding import attribution
+from interlock.dpe.grounding import attribution, said
 from interlock.dpe.grounding import envelope as grounding_envelope
 from interlock.dpe.grounding.envelope import Cut, Envelope
 from interlock.dpe.inference.language import Cancelled, Language, Spent
@@ -28,7 +28,7 @@ from interlock.dpe.quality.coverage import decompose_sub_queries
 from interlock.dpe.quality.decomposition import decomposed
 from interlock.dpe.quality.profile import EmbeddedProfile, Memory, StyleRecorder, TextProfile
 from interlock.dpe.quality.quality import EarlierWindows, Query, merge_windows
-from interlock.dpe.request import Output, Request
+from interlock.dpe.request import OWN_KINDS, Output, Request
 
 DURATION = Histogram(
     "interlock_dpe_stage_duration_seconds",
@@ -122,6 +122,18 @@ class Inputs:
         facts = await self.language.run(cut, stage="2")
         vectors = await self.inference.embed([*(unit.text for unit in facts.units), *facts.texts])
         return Envelope(facts, vectors[: len(facts.units)], vectors[len(facts.units) :])
+
+    async def asserted(self, request: Request) -> Cut:
+        """Cut what the user and the system assert into units."""
+        if not any(one.kind in OWN_KINDS for one in request.said):
+            return grounding_envelope.Cut((), (), ())
+        _, premise_tokens = attribution.limits(self.inference)
+        return await self.language.run(
+            lambda _: said.cut(
+                request.said, limit=premise_tokens, count=self.inference.tokens, split=self.language.split
+            ),
+            stage="2",
+        )
 
     async def query(self, request: Request) -> Query:
         """Return the information needs of the query, or of its sub-queries, with their vectors."""

@@ -10,10 +10,12 @@ from interlock.domain.risk.regulatory import DOMAINS, canonical_domain
 from interlock.dpe.grounding import envelope
 from interlock.dpe.quality.flow import REMEDIES
 from interlock.dpe.quality.queries import MAX_NEEDS
-from interlock.dpe.request import Request
+from interlock.dpe.request import SAID_KINDS, Request
 
 KINDS = ("content", "refusal", "tool_call")
 MAX_WINDOW_ID_CHARS = 256
+MAX_TOOLS = 512
+MAX_TOOL_NAME_CHARS = 128
 MAX_SUB_QUERY_CHARS = 500
 _HASH = re.compile("sha256:[0-9a-f]{64}")
 LINKED_FORMS = {
@@ -45,15 +47,17 @@ class Bounds:
         for what, text in texts.items():
             self.check_text(what, text)
         for output in request.outputs:
-            if output.choice_index < 0 or output.kind not in KINDS:
+            if output.choice_index < 0 or output.kind not in KINDS or len(output.tool_name) > MAX_TOOL_NAME_CHARS:
                 raise invalid(
                     "OUTPUT_INVALID",
-                    f"an output needs a choice index of at least 0 and one of these kinds: {', '.join(KINDS)}",
+                    f"an output needs a choice index of at least 0, one of these kinds: {', '.join(KINDS)}; "
+                    f"and the name of a tool has at most {MAX_TOOL_NAME_CHARS} characters",
                 )
         if (found := len({output.choice_index for output in request.outputs})) > self.choices:
             raise exhausted("CHOICE_LIMIT_EXCEEDED", "too many choices", limit=str(self.choices), found=str(found))
         self._check_session(request)
         self._check_merged(request)
+        self._check_said(request)
         _check_sub_queries(request)
         self._check_linked(request)
 
@@ -112,6 +116,29 @@ class Bounds:
                 "MERGED_ANSWER_INVALID",
                 f"a label may have {MAX_WINDOW_ID_CHARS} characters, a sub-query {MAX_SUB_QUERY_CHARS}",
             )
+
+    def _check_said(self, request: Request) -> None:
+        """Refuse malformed said texts and declared tools. What a body of the front may hold is within these bounds."""
+        for number, one in enumerate(request.said):
+            self.check_text(f"said text {number}", one.text)
+            if one.kind not in SAID_KINDS or not 1 <= len(one.id) <= MAX_WINDOW_ID_CHARS:
+                raise invalid(
+                    "SAID_TEXT_INVALID",
+                    f"a said text needs an id of 1 to {MAX_WINDOW_ID_CHARS} characters and one of these kinds: "
+                    f"{', '.join(SAID_KINDS)}",
+                )
+        if len({one.id for one in request.said}) != len(request.said):
+            raise invalid("SAID_TEXT_INVALID", "two said texts have the same id")
+        if (found := sum(len(one.text.encode()) for one in request.said)) > 2 * self.text_bytes:
+            raise exhausted(
+                "SAID_TOO_LARGE", "the said texts are too long", limit=str(2 * self.text_bytes), found=str(found)
+            )
+        if (found := len(request.tools)) > MAX_TOOLS:
+            raise exhausted("TOOL_LIMIT_EXCEEDED", "too many declared tools", limit=str(MAX_TOOLS), found=str(found))
+        for tool in request.tools:
+            self.check_text("the schema of a tool", tool.parameters_json)
+            if not 1 <= len(tool.name) <= MAX_TOOL_NAME_CHARS:
+                raise invalid("TOOL_INVALID", f"the name of a tool needs 1 to {MAX_TOOL_NAME_CHARS} characters")
 
     def _check_linked(self, request: Request) -> None:
         """Refuse a linked result whose ids or hashes are malformed, because the report is sealed with them."""

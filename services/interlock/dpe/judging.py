@@ -18,9 +18,15 @@ from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
+from interlock.dpe.grounding.said import NOTHING_SAID, SaidEvidence
+from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
+from interlock.dpe.request import SOURCE, USER
 from interlock.dpe.risk import RiskFindings, assess
+
+NEAR = 0.40
+"""Cosine from which a source is about what a claim says, so that it can deny it."""
 
 
 def judge_choice(
@@ -37,12 +43,16 @@ def judge_choice(
     between: int = 0,
     mode: GroundingMode = GroundingMode.PREFERRED,
     misattributed: Sequence[Misattribution] = (),
+    said: SaidEvidence = NOTHING_SAID,
+    calls: Sequence[JudgedCall] = (),
 ) -> Choice:
     """Return everything about one choice.
 
     *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
-    answers that the choice was made from. In the mode ``open`` entailment is not measured.
+    answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
+    the choice. In the mode ``open`` entailment is not measured.
     """
+    reading = _without_compositions(reading, evidence, flaws, contradictions)
     names = [claim.claim_id for claim in reading.checked]
     claim_evidence = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
     fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
@@ -56,6 +66,19 @@ def judge_choice(
         )
         for claim in reading.checked
     }
+    kinds = dict.fromkeys((name for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED), SOURCE)
+    for claim in reading.checked:
+        name = claim.claim_id
+        flawed = bool(fabrications[name] or distortions[name])
+        if rests_on_words(claim, evidence[name], said, flawed=flawed, grounded=name in kinds, method=method):
+            claim_evidence[name] = said.by_claim[name] if method == "nli" else said.by_claim[name].plain()
+            attributions[name] = Attribution.CONTEXT_GROUNDED
+            kinds[name] = said.kinds.get(said.by_claim[name].fact_id, USER)
+    for each in (each for call in calls for each in call.claims):
+        name = each.claim.claim_id
+        claim_evidence[name], attributions[name] = each.evidence, each.attribution
+        fabrications[name], distortions[name] = each.fabricated, ()
+        kinds.update({name: each.kind} if each.kind else {})
     measured = mode is not GroundingMode.OPEN
     weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
     used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
@@ -71,10 +94,11 @@ def judge_choice(
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
         wordless=reading.wordless,
+        calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
         index=reading.index,
-        claims=reading.claims,
+        claims=[*reading.claims, *(each.claim for call in calls for each in call.claims)],
         evidence=claim_evidence,
         attributions=attributions,
         fabrications=fabrications,
@@ -84,7 +108,52 @@ def judge_choice(
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
         misattributed=misattributed,
+        kinds=kinds,
+        calls=tuple(calls),
     )
+
+
+def rests_on_words(
+    claim: Claim,
+    evidence: ClaimEvidence,
+    said: SaidEvidence,
+    *,
+    flawed: bool,
+    grounded: bool,
+    method: attribution.Method,
+) -> bool:
+    """Whether a claim that rests on no source, and that none denies, rests on what the user or the system asserts."""
+    found = said.by_claim.get(claim.claim_id)
+    contradicted = evidence.plain_scores.contradiction > attribution.DENIED_ABOVE
+    denied = (
+        contradicted and evidence.similarity >= NEAR
+    )  # the model also calls texts contradictory that share no subject
+    if grounded or found is None or flawed or denied:
+        return False
+    return attribution.attribute(claim, found, flawed=False, method=method) is Attribution.CONTEXT_GROUNDED
+
+
+def _without_compositions(
+    reading: ChoiceReading, evidence: Mapping[str, ClaimEvidence], flaws: Flaws, contradictions: Sequence[Contradiction]
+) -> ChoiceReading:
+    """Return a reading without the checked claims that a tool call's text makes and that nothing speaks against.
+
+    The text of a message to be sent is composed, so that it need not follow from a source. It may not bend one. Names and
+    figures in it that nothing shows are found with the call (``tools``).
+    """
+    if not reading.in_calls:
+        return reading
+    opposed = {name for each in contradictions for name in (each.claim_id, each.other_claim_id)}
+    kept = [
+        claim
+        for claim in reading.checked
+        if claim.claim_id not in reading.in_calls
+        or flaws.distortions.get(claim.claim_id)
+        or claim.claim_id in opposed
+        or evidence[claim.claim_id].plain_scores.contradiction > attribution.DENIED_ABOVE
+    ]
+    unchecked = reading.in_calls - {claim.claim_id for claim in kept}
+    return replace(reading, checked=kept, claims=[c for c in reading.claims if c.claim_id not in unchecked])
 
 
 def worst_views(choices: Sequence[Choice]) -> list[Choice]:
@@ -122,6 +191,7 @@ def _with_findings(kept: Choice, other: Choice) -> Choice:
         attributions={**kept.attributions, **{name: other.attributions[name] for name in names}},
         fabrications={**kept.fabrications, **{name: other.fabrications[name] for name in names}},
         distortions={**kept.distortions, **{name: other.distortions[name] for name in names}},
+        kinds={**kept.kinds, **{name: other.kinds[name] for name in names if name in other.kinds}},
         contradictions=[*kept.contradictions, *found],
         risk=replace(kept.risk, composite=replace(composite, floors=tuple(floors))),
     )

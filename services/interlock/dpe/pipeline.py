@@ -26,9 +26,13 @@ from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
+from interlock.dpe.grounding import said as grounding_said
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.said import SaidEvidence
+from interlock.dpe.grounding.tools import calls as tool_calls
+from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.inputs import Inputs, ReadAnswer, timed
@@ -38,7 +42,7 @@ from interlock.dpe.quality import coherence, profile
 from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.cross_agent import CrossAgent, FanIn, FanInStages
 from interlock.dpe.quality.profile import Memory
-from interlock.dpe.quality.quality import EarlierWindows, Quality, Query, quality, session_amplifiers
+from interlock.dpe.quality.quality import NOT_AN_ANSWER, EarlierWindows, Quality, Query, quality, session_amplifiers
 from interlock.dpe.regulatory import Classification
 from interlock.dpe.report import Choice, Context, report, stages_run
 from interlock.dpe.request import Output, Request
@@ -92,13 +96,15 @@ class Pipeline:
             self._evidence(answer, base, request.query),
             self._invented(answer, base, request, given)
             if mode is GroundingMode.OPEN
-            else self._fabrications(answer, base, request.query),
+            else self._fabrications(answer, base, request.own_words),
             self._personal_data(request),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
         )
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
-        distorted, misattributed, qualities, cross_agent = await _together(
+        said, calls, distorted, misattributed, qualities, cross_agent = await _together(
+            self._said(answer, evidence, request),
+            self._calls(request),
             self._distortions(answer.checked if given is Basis.SOURCES else (), answer, evidence),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
@@ -119,7 +125,7 @@ class Pipeline:
         choices = await self._choices(
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
-            mode=mode, misattributed=misattributed,
+            mode=mode, misattributed=misattributed, said=said, calls=calls,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -158,6 +164,21 @@ class Pipeline:
             return await attribution.evidence(
                 answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
             )
+
+    async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
+        """Return what those claims rest on in the user's words that no source supports."""
+        left = [claim for claim in answer.checked if not attribution.supported(evidence[claim.claim_id], self.method)]
+        titles = {name for reading in answer.readings for name in reading.titles}
+        with timed("2"):
+            asserted = await self._inputs.asserted(request)
+            return await grounding_said.evidence(
+                left, asserted, request.said, self.inference, titles=titles, sentences=answer.sentences
+            )
+
+    async def _calls(self, request: Request) -> list[JudgedCall]:
+        """Return what was found in each tool call."""
+        with timed("3a"):
+            return await self.language.run(lambda _: tool_calls.judge(request), stage="3a")
 
     # Stage 3
 
@@ -234,6 +255,8 @@ class Pipeline:
         between: int,
         mode: GroundingMode,
         misattributed: Sequence[Sequence[Misattribution]],
+        said: SaidEvidence,
+        calls: Sequence[JudgedCall],
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -244,7 +267,8 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
-                    misattributed=misattributed[n],
+                    misattributed=misattributed[n], said=said,
+                    calls=[call for call in calls if call.choice_index == reading.index],
                 )
                 for n, reading in enumerate(answer.readings)
             ]  # fmt: skip
@@ -298,7 +322,7 @@ class Pipeline:
         def find(_: Cancelled) -> list[Quality]:
             return [
                 quality(
-                    profiles[n], earlier, query, choice_index=reading.index, cross_window=across[n], intra=inside[n],
+                    profiles[n], *((earlier, query) if reading.sentences or not reading.calls else NOT_AN_ANSWER), choice_index=reading.index, cross_window=across[n], intra=inside[n],
                     method=self.method, weights=self.quality_weights, merged=merged,
                 )
                 for n, reading in enumerate(answer.readings)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from interlock.api.common.v1 import common_pb2
@@ -23,12 +23,13 @@ from interlock.dpe.document import Claim, ClaimType, Distortion, NliScores, PiiF
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence, Method
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.omission import Omission
+from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.port import ModelInfo
 from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.cross_agent import Between, CrossAgent
 from interlock.dpe.quality.quality import Quality, Query
 from interlock.dpe.regulatory import Classification
-from interlock.dpe.request import LinkedResult, Request
+from interlock.dpe.request import USER, LinkedResult, Request
 from interlock.dpe.risk import Risk
 
 STAGES = (
@@ -65,6 +66,9 @@ class Choice:
     weakest: NliScores | None
     risk: Risk
     misattributed: Sequence[Misattribution] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    """What each grounded claim rests on: source, user, instruction, answered or declaration."""
+    calls: tuple[JudgedCall, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,7 @@ def report(
     )
     if cross_agent:
         message.cross_agent.CopyFrom(_cross_agent(cross_agent))
+    message.tool_calls.extend(_tool_call(call) for choice in choices for call in choice.calls)
     message.linked_results.extend(dpe_pb2.LinkedResult(**asdict(one)) for one in context.linked)
     if worst.weakest:
         message.entailment_score = worst.weakest.entailment
@@ -150,7 +155,24 @@ def _claim_fields(choice: Choice, method: str) -> dict[str, Any]:
         "attribution_dominant": int(choice.risk.dominant or 0),
         "attribution_breakdown": {kind.name: counts[kind] for kind in Attribution},
         "grounding_pct": choice.risk.grounding,
+        "user_grounding_pct": _user_share(choice),
     }
+
+
+def _user_share(choice: Choice) -> float:
+    """Return the share of the checked claims that rest on the user's words."""
+    return sum(kind == USER for kind in choice.kinds.values()) / max(1, len(choice.attributions))
+
+
+def _tool_call(call: JudgedCall) -> dpe_pb2.ToolCall:
+    return dpe_pb2.ToolCall(
+        choice_index=call.choice_index,
+        output_index=call.output_index,
+        name=call.name,
+        declared=call.declared,
+        findings=call.findings,
+        claim_ids=[each.claim.claim_id for each in call.claims],
+    )
 
 
 def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
@@ -174,6 +196,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         message.fact_id, message.similarity = evidence.fact_id, evidence.similarity
         message.entailment, message.contradiction = evidence.scores.entailment, evidence.scores.contradiction
         message.method = method
+        message.evidence_kind = choice.kinds.get(claim.claim_id, "")
     return message
 
 

@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
 
+USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered"
+SAID_KINDS = (USER, INSTRUCTION, SOURCE, ANSWERED)
+OWN_KINDS = frozenset({USER, INSTRUCTION})
+
 
 @dataclass(frozen=True)
 class Output:
@@ -18,6 +22,7 @@ class Output:
     choice_index: int
     text: str
     kind: str = "content"
+    tool_name: str = ""
 
 
 @dataclass(frozen=True)
@@ -50,6 +55,25 @@ class LinkedResult:
 
 
 @dataclass(frozen=True)
+class SaidText:
+    """A text of the request that is no source of facts but shows what was asked for: see ``dpe.proto``."""
+
+    id: str
+    text: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class DeclaredTool:
+    """A function that the model may call."""
+
+    name: str
+    description: str = ""
+    parameters_json: str = ""
+    returns_answer: bool = False
+
+
+@dataclass(frozen=True)
 class Request:
     """The request of one analysis. A request without outputs is an empty answer: a finding, not an error."""
 
@@ -67,3 +91,10 @@ class Request:
     linked: tuple[LinkedResult, ...] = ()
     grounding_mode: GroundingMode = GroundingMode.AUTO
     grounding_required: bool = False
+    said: tuple[SaidText, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
+
+    @property
+    def own_words(self) -> str:
+        """The query, the user's words and the orders of the system: what an answer may name without a source."""
+        return "\n".join([self.query, *(one.text for one in self.said if one.kind in OWN_KINDS)])

@@ -39,6 +39,8 @@ class RiskFindings:
     misattributions: int = 0
     wordless: bool = False
     mode: GroundingMode = GroundingMode.PREFERRED
+    calls: frozenset[str] = frozenset()
+    """Findings of tool calls, by the name of their floor."""
 
 
 @dataclass(frozen=True)
@@ -108,4 +110,4 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.MISATTRIBUTION_FOUND, findings.misattributions > 0),
         (Floor.PARAMETRIC_CONTENT, findings.mode is GroundingMode.STRICT and not _FROM_MEMORY.isdisjoint(kinds)),
     )
-    return [floor for floor, holds in conditions if holds]
+    return [*(floor for floor, holds in conditions if holds), *(Floor(name) for name in sorted(findings.calls))]

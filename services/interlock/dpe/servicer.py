@@ -24,7 +24,15 @@ from interlock.dpe.grounding import attribution, omission
 from interlock.dpe.inference.port import ModelInfo, deadline
 from interlock.dpe.pipeline import Pipeline
 from interlock.dpe.quality import completeness, coverage, flow, repetition
-from interlock.dpe.request import LinkedResult, MergedAnswer, Output, PriorWindow, Request
+from interlock.dpe.request import (
+    DeclaredTool,
+    LinkedResult,
+    MergedAnswer,
+    Output,
+    PriorWindow,
+    Request,
+    SaidText,
+)
 from interlock.dpe.risk import LOOP_DEPTH_ABOVE
 from interlock.runtime.rpc.errors import answers_refusals
 
@@ -54,7 +62,7 @@ class DpeServicer(dpe_pb2_grpc.DpeServiceServicer):
         self, request: dpe_pb2.AnalyzeRequest, context: Any
     ) -> dpe_pb2.AnalyzeResponse:
         """Run the pipeline over all outputs of one dispatch."""
-        report = await self._in_time(self._pipeline.analyse(_request(request)), context)
+        report = await self._in_time(self._pipeline.analyse(read_request(request)), context)
         log.info(
             "dpe.analyzed",
             session_id=request.session_id,
@@ -196,9 +204,11 @@ def _quality_thresholds() -> dict[str, float]:
     }
 
 
-def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
+def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
+    """Return the request of a message, unchecked."""
+    answers = frozenset(tool.name for tool in message.tools if tool.returns_answer)
     return Request(
-        outputs=tuple(Output(o.choice_index, o.text, o.kind or "content") for o in message.outputs),
+        outputs=tuple(_output(one, answers) for one in message.outputs),
         facts=tuple(Fact(f.id, f.content, f.importance) for f in message.facts),
         query=message.query,
         prompt=message.prompt,
@@ -215,6 +225,10 @@ def _request(message: dpe_pb2.AnalyzeRequest) -> Request:
         ),
         grounding_mode=_grounding_mode(message.grounding_mode),
         grounding_required=message.grounding_required,
+        said=tuple(SaidText(one.id, one.text, one.kind) for one in message.said),
+        tools=tuple(
+            DeclaredTool(one.name, one.description, one.parameters_json, one.returns_answer) for one in message.tools
+        ),
     )
 
 
@@ -224,6 +238,13 @@ def _grounding_mode(asked: str) -> GroundingMode:
     except ValueError:
         named = ", ".join(GroundingMode)
         raise invalid("GROUNDING_MODE_UNKNOWN", f"the grounding mode must be empty or one of: {named}") from None
+
+
+def _output(message: dpe_pb2.Output, answers: frozenset[str]) -> Output:
+    """Return an output. The arguments of a function that returns the answer are the answer."""
+    kind = message.kind or "content"
+    is_answer = kind == "tool_call" and message.tool_name in answers
+    return Output(message.choice_index, message.text, "content" if is_answer else kind, message.tool_name)
 
 
 def _out_of_time() -> NoReturn:

@@ -30,14 +30,18 @@ def member(kind: type[E], value: int | str) -> E | None:
         return None
 
 
-def read_findings(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings:
+def read_findings(report: dpe_pb2.Report, *, window_number: int = 0, user_words_ground: bool = True) -> Findings:
     """Return the findings of *report*. A value is absent unless its stage is reported as run.
+
+    Without *user_words_ground* a claim that rests on the user's words alone does not count as grounded.
 
     Flow is not defined in window 1 (SPEC-005 §11.3); with window number 0, which is not a position, flow is only absent.
     """
     ran = _stages_run(report.stages)
     attributions = _attributions(report.claims) if ATTRIBUTION in ran else None
     grounding = _score(report, "grounding_pct", ran=ATTRIBUTION in ran)
+    if grounding is not None and not user_words_ground:
+        grounding -= report.user_grounding_pct if 0.0 <= report.user_grounding_pct <= grounding else grounding
     entailment = _score(report, "entailment_score", ran=ENTAILMENT in ran)
     flow = _score(report, "flow_score", ran=FLOW in ran)
     undefined = set()
@@ -47,13 +51,16 @@ def read_findings(report: dpe_pb2.Report, *, window_number: int = 0) -> Findings
         undefined.add("entailment")
     if flow is None and (FLOW in ran or window_number == 1):
         undefined.add("flow")
+    completeness = _score(report, "completeness_score", ran=COMPLETENESS in ran)
+    if completeness is None and COMPLETENESS in ran and report.tool_calls:
+        undefined.add("completeness")  # the answer is still to come: the model called a tool and said nothing yet
     return Findings(
         risk=_risk(report),
         attributions=attributions,
         grounding=grounding,
         entailment=entailment,
         flow=flow,
-        completeness=_score(report, "completeness_score", ran=COMPLETENESS in ran),
+        completeness=completeness,
         undefined=frozenset(undefined),
         fabrications=_fabrications(report) if FABRICATION in ran else None,
         repetition=_repetition(report) if REPETITION in ran else None,

@@ -20,6 +20,7 @@ from interlock.domain.errors import invalid
 from interlock.domain.policy.decision import PolicyOutcome, Situation, Verdict, decide
 from interlock.domain.policy.directives import NOTHING, Policy, Tier, canonical, directives, kebab, policy_hash
 from interlock.domain.policy.enforcement import Breach
+from interlock.domain.policy.findings import Findings
 from interlock.domain.policy.policy_layers import Layers, resolve, unasked
 from interlock.domain.policy.policy_order import relaxations
 from interlock.domain.policy.policy_text import parse
@@ -56,10 +57,11 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         agents: AgentRegistry | None = None,
         reviewers: Registered | None = None,
         clock: Clock = system_clock,
+        user_words_ground: bool = True,
     ) -> None:
         self._default, self._agents = default, agents or AgentRegistry(None, required=False)
         self._reviewers = reviewers or Registered(lambda: NO_REVIEWERS, by_rpc=False)
-        self._clock = clock
+        self._clock, self._user_words_ground = clock, user_words_ground
         self._parse = lru_cache(maxsize=CACHED_POLICIES)(parse)
 
     @answers_refusals(policy_pb2.ParseResponse)
@@ -203,9 +205,14 @@ class PolicyServicer(policy_pb2_grpc.PolicyServiceServicer):
         del context
         if not request.HasField("report"):
             raise invalid("REPORT_MISSING", "a decision needs the report of the response", field="report")
-        verdict = decide(self._situation(request), read_findings(request.report, window_number=request.window_number))
+        verdict = decide(self._situation(request), self._findings(request))
         _note(verdict)
         return policy_pb2.DecideResponse(decision=_decision(verdict))
+
+    def _findings(self, request: policy_pb2.DecideRequest) -> Findings:
+        return read_findings(
+            request.report, window_number=request.window_number, user_words_ground=self._user_words_ground
+        )
 
     def _situation(self, request: policy_pb2.DecideRequest) -> Situation:
         return Situation(

@@ -40,6 +40,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
                 by_rpc=settings.reviewers_by_rpc,
             ),
             clock=clock,
+            user_words_ground=settings.user_words_ground,
         ),
         register=policy_pb2_grpc.add_PolicyServiceServicer_to_server,
         unready_dependencies=_nothing_unready,

@@ -104,6 +104,8 @@ def to_analyse(
         linked_results=context.linked,
         grounding_mode=grounding_mode,
         grounding_required=bool(policy_text) and requires_grounding(parse(policy_text)),
+        said=envelope.said,
+        tools=envelope.tools,
     )
 
 

@@ -4,9 +4,10 @@ Weights and factors are this deployment's calibration (§16.3). Their constructo
 follow the order of §16.2, the factors follow the order of §17. Thresholds are normative and are in ``risk``.
 
 Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and is undefined for a
-text without claims. So each finding below prevents LOW. A floor is MEDIUM and not more: it costs budget and is visible,
+text without claims. So each finding below prevents LOW. A floor of a text is MEDIUM and not more: it costs budget and is visible,
 while policies that stop such an answer (block-fabrication, require-grounding) act on the findings themselves. The number of
-bad claims still decides whether the risk is HIGH or CRITICAL.
+bad claims still decides whether the risk is HIGH or CRITICAL. A tool call acts, and one wrong amount is enough: an argument
+that nothing shows is HIGH, a function that was not declared CRITICAL, whatever else the answer says.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from dataclasses import asdict, dataclass, field
 from enum import Enum
 from itertools import pairwise
 
-from interlock.domain.risk.risk import MEDIUM_FROM, RiskLevel, classify
+from interlock.domain.risk.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM, RiskLevel, classify
 
 _SLACK = 1e-9
 
@@ -53,6 +54,18 @@ class Floor(Enum):
     ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
     MISATTRIBUTION_FOUND = "MISATTRIBUTION_FOUND"
     PARAMETRIC_CONTENT = "PARAMETRIC_CONTENT"
+    UNDECLARED_TOOL = "UNDECLARED_TOOL"
+    UNGROUNDED_ARGUMENT = "UNGROUNDED_ARGUMENT"
+    UNUSUAL_ARGUMENT = "UNUSUAL_ARGUMENT"
+    UNSAID_TOOL_VALUE = "UNSAID_TOOL_VALUE"
+
+
+_OF_CALLS = {
+    Floor.UNDECLARED_TOOL: CRITICAL_FROM,
+    Floor.UNGROUNDED_ARGUMENT: HIGH_FROM,
+    Floor.UNSAID_TOOL_VALUE: HIGH_FROM,
+}
+"""Least score of an answer whose tool calls have a finding; the other floors are the calibration's."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +160,8 @@ def compose(
         return Composite(1.0, 1.0, RiskLevel.CRITICAL, applied, held)
     base = math.fsum(weights[name] * _clamped(value) for name, value in values.items()) / share
     amplified = base * math.prod(calibration.factors[a] for a in applied)
-    score = min(1.0, max(amplified, calibration.floor if held else 0.0))
+    floor = max((max(_OF_CALLS.get(one, 0.0), calibration.floor) for one in held), default=0.0)
+    score = min(1.0, max(amplified, floor))
     return Composite(base, score, classify(score), applied, held)
 
 

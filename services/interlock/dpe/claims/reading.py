@@ -22,6 +22,8 @@ class ChoiceReading:
     ``checked`` are the claims for later stages, ``titles`` the ids of titles. ``marks`` are the citation marks that were cut
     from it, ``defined`` the labels of its own list of notes. ``wordless``: it has signs, and no word, figure or picture among
     them.
+    ``checked`` are the claims for later stages, ``titles`` the ids of titles, ``in_calls`` those of claims that the
+    arguments of tool calls make. ``calls`` counts the tool calls.
     """
 
     index: int
@@ -35,6 +37,8 @@ class ChoiceReading:
     wordless: bool = False
     marks: list[Mark] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
+    calls: int = 0
+    in_calls: set[str] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -68,9 +72,10 @@ class OutputReader:
         reading.addressed += output.addressed
         reading.marks += placed(output.marks.found, output.place)
         reading.defined |= output.marks.defined
+        reading.calls += output.is_call
         said = output.text.chars.strip()
-        reading.wordless = (reading.wordless or reading.empty) and _is_wordless(said)
-        reading.empty = reading.empty and not said
+        reading.wordless = (reading.wordless or reading.empty) and not output.is_call and _is_wordless(said)
+        reading.empty = reading.empty and not (output.is_call or said)
         for sentence in parsed:
             if cancelled():
                 break
@@ -80,6 +85,8 @@ class OutputReader:
             ):
                 number += 1
                 reading.claims.append(claim)
+                if output.is_call:
+                    reading.in_calls.add(claim.claim_id)
                 if checkability is not Checkability.UNCHECKED:
                     reading.checked.append(claim)
                 if checkability is Checkability.TITLE:

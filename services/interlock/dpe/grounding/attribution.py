@@ -202,6 +202,13 @@ def _best_evidence(envelope: Envelope, proposed: Proposal, scores: Sequence[NliS
     )
 
 
+def supported(evidence: ClaimEvidence, method: Method) -> bool:
+    """Whether the evidence supports a claim, before any flaw of it counts."""
+    if method == "cosine":
+        return evidence.similarity >= GROUNDED_COSINE
+    return evidence.scores.entailment >= GROUNDED_ENTAILMENT
+
+
 def attribute(claim: Claim, evidence: ClaimEvidence, *, flawed: bool, method: Method) -> Attribution:
     """Return the kind of source of *claim*.
 

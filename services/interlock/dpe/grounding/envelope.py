@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,11 @@ from interlock.dpe.text.text import Text
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 _COLLECTED_UNITS = 3
+_NUMBERING = re.compile(
+    r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+(?=\S)",
+    re.IGNORECASE,
+)
+"""The number of a passage in a list of sources; it is no part of what the passage says."""
 
 
 @dataclass(frozen=True)
@@ -119,8 +125,10 @@ def cut(
         blocks = layout(fact.content).blocks
         texts.append("\n".join(block.text.chars for block in blocks))
         for block in blocks:
-            spans = split(block.text.chars) if block.kind is BlockKind.PROSE else [(0, len(block.text.chars))]
-            sentences = (block.text.cut(start, end) for start, end in spans)
+            mark = _NUMBERING.match(block.text.chars)
+            text = block.text.cut(mark.end(), len(block.text.chars)) if mark else block.text
+            spans = split(text.chars) if block.kind is BlockKind.PROSE else [(0, len(text.chars))]
+            sentences = (text.cut(start, end) for start, end in spans)
             parts += [(number, part) for sentence in sentences for part in fitted(sentence, limit, count)]
     sizes = count([part.chars for _, part in parts]) if parts else []
     units = (

@@ -73,6 +73,13 @@ class Quality:
     score: float | None
 
 
+NOT_AN_ANSWER = (
+    EarlierWindows((), coherence.earlier((), EMBEDDING_WIDTH), (), np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32)),
+    Query((), np.zeros((0, EMBEDDING_WIDTH), dtype=np.float32), "the choice calls a tool and says nothing yet"),
+)
+"""What a choice is compared with that only calls tools: the answer to the query is still to come."""
+
+
 def merge_windows(windows: Sequence[EarlierWindow]) -> EarlierWindows:
     """Return the earlier windows, combined."""
     sentences = tuple(

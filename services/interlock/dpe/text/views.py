@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from interlock.dpe.document import PiiFinding
 from interlock.dpe.request import Output
 from interlock.dpe.text.addressing import addressed
+from interlock.dpe.text.arguments import arguments, prose
 from interlock.dpe.text.disguises import undisguised
 from interlock.dpe.text.encodings import decoded, unseen
 from interlock.dpe.text.marks import NO_MARKS, Marks, marks, unmarked
@@ -22,6 +23,7 @@ Finder = Callable[[str, str], Iterable[PiiFinding]]
 
 AS_WRITTEN, UNMASKED = 0, 1
 _ROUNDS = 3
+_CALL = "tool_call"
 _DELETIONS = "\b\x7f"
 _TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
 
@@ -30,7 +32,8 @@ _TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
 class Viewed:
     """One reading of an output.
 
-    ``place`` is the output's index; ``hidden`` counts characters that the reading drops.
+    ``place`` is the output's index; ``hidden`` counts characters that the reading drops. Of a tool call the text is what
+    its arguments say in prose; ``is_call`` marks it.
     """
 
     choice_index: int
@@ -40,6 +43,7 @@ class Viewed:
     hidden: int
     addressed: int
     marks: Marks = NO_MARKS
+    is_call: bool = False
 
 
 def viewed(outputs: Sequence[Output]) -> list[Viewed]:
@@ -47,32 +51,48 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
 
     Citation marks are cut from every reading, and kept beside it.
     """
-    clear = [_clear(output.text) for output in outputs]
+    sent = [prose(output.text) if output.kind == _CALL else plain(output.text) for output in outputs]
+    clear = [_clear(text) for text in sent]
     most: dict[int, int] = {}
     for output, found in zip(outputs, clear, strict=True):
         most[output.choice_index] = max(most.get(output.choice_index, 0), len(found))
     views: list[Viewed] = []
-    for place, (output, found) in enumerate(zip(outputs, clear, strict=True)):
-        seen, hidden = normalised(output.text)
-        in_written = addressed(seen.chars)
+    for place, (output, text, found) in enumerate(zip(outputs, sent, clear, strict=True)):
+        seen, hidden = _normalised(text)
+        is_call = output.kind == _CALL
+        spoken, elsewhere = normalised(_spoken(output.text)) if is_call else (seen, hidden)
+        in_written = addressed(spoken.chars)
         cited = marks(output.text) if output.kind == "content" else NO_MARKS
-        written = unmarked(plain(output.text), cited.spans)
-        views.append(Viewed(output.choice_index, place, AS_WRITTEN, written, 0, in_written, cited))
+        written = unmarked(text, cited.spans)
+        # The reader of a text counts what it hides; what other values of a call hide is counted here.
+        more_hidden = max(0, elsewhere - hidden)
+        views.append(Viewed(output.choice_index, place, AS_WRITTEN, written, more_hidden, in_written, cited, is_call))
         for number in range(most[output.choice_index]):
             shown, more = found[min(number, len(found) - 1)] if found else (seen, 0)
             in_shown = max(in_written, addressed(shown.chars))
-            shown = unmarked(shown, cited.spans)
-            views.append(Viewed(output.choice_index, place, UNMASKED + number, shown, hidden + more, in_shown, cited))
+            shown, all_hidden = unmarked(shown, cited.spans), hidden + more
+            views.append(
+                Viewed(output.choice_index, place, UNMASKED + number, shown, all_hidden, in_shown, cited, is_call)
+            )
     return views
 
 
-def _clear(raw: str) -> list[tuple[Text, int]]:
-    """Return the unmasked readings of *raw*: none, one, or one with long and one with short words."""
+def _spoken(text: str) -> str:
+    """Return everything that the arguments of a call say: keys and strings, without the escapes of JSON."""
+    found = arguments(text)
+    said = [one.value for one in found if isinstance(one.value, str)]
+    return "\n".join([*(key for one in found for key in one.path), *said])
+
+
+def _clear(text: Text) -> list[tuple[Text, int]]:
+    """Return the unmasked readings of *text*: none, one, or one with long and one with short words."""
+    raw = text.chars
     found = unmasked(raw)
     if found is None:
         return []
     other = unmasked(raw, short=True)
-    return [found] if other is None or other[0].chars == found[0].chars else [found, other]
+    kept = [found] if other is None or other[0].chars == found[0].chars else [found, other]
+    return [(clear.traced(text), hidden) for clear, hidden in kept]
 
 
 def unmasked(raw: str, *, short: bool = False) -> tuple[Text, int] | None:

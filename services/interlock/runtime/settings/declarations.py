@@ -227,6 +227,9 @@ class SettingDeclarations(BaseSettings):
 
     default_policy: str = ""
     """Safety policy of this deployment; every request's policy is joined with it."""
+    user_words_ground: bool = True
+    """Whether a claim that rests on the user's own words alone counts as grounded for require-grounding. The user's message is
+    part of the context that an answer is made from. False: only sources count."""
     data_region: Region = ""
     """Jurisdiction in which this deployment processes and stores, two capital letters such as EU. A call that demands
     another is refused with DATA_RESIDENCY_VIOLATION. Absent: every call that demands one is refused."""

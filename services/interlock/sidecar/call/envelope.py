@@ -2,39 +2,31 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2
 from interlock.domain.errors import Kind, Refused, invalid
 from interlock.runtime.settings.model import Settings
 from interlock.sidecar.call import results as sub_agents
+from interlock.sidecar.call import roles
 from interlock.sidecar.openai.chat import Chat
 
-FACT_LIMIT = 32_768
+FACT_LIMIT = roles.FACT_LIMIT
 """Longest fact, characters (common.proto)."""
 
 ID_LIMIT = 128
-NEUTRAL = 0.5
+NEUTRAL = roles.NEUTRAL
 """Importance of a sentence without a weight of its own: below 0.70, so that leaving it out is no omission (SPEC-005 §12)."""
-
-EVIDENCE_ROLES = ("system", "developer", "tool")
 
 TRANSFERS = ("auto", "full", "summary", "facts", "result", "none")
 """What a call may ask to be transferred from the windows that it continues (SPEC-004 §8)."""
 
 MOST_TOKENS = 10_000_000
 _ASKED = {"facts", "query", "sub_agent_results", "sub_queries", "token_budget", "transfer"}
-
-_BREAK = re.compile(r"[^\S\n]*\n\s*")
-_BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
-_ABBREVIATION = re.compile(
-    r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|vs|etc|e\.g|i\.e|cf|approx|No|Nos|Art|Arts|Sec|Fig|Eq|Vol|pp|p|ca"
-    r"|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
-)
 
 
 @dataclass(frozen=True)
@@ -67,6 +59,11 @@ class CallEvidence:
         """Facts that were given apart and that no text of the request has: the model does not see them."""
         return tuple(fact for fact in self.facts if fact.content not in self.prompt) if self.given else ()
 
+    said: tuple[dpe_pb2.SaidText, ...] = ()
+    """Texts that are no sources but show what was asked for (ATT-5)."""
+    tools: tuple[dpe_pb2.DeclaredTool, ...] = ()
+    """Functions that the model may call."""
+
 
 def of_chat(
     chat: Chat,
@@ -84,12 +81,16 @@ def of_chat(
     """
     given_facts, given_query = _interlock(chat.interlock)
     chosen = checked_facts(facts, settings) or checked_facts(given_facts, settings)
+    prompt = checked_text("messages", "\n".join(_all_texts(chat.messages)), settings)
+    read = roles.read(chat.messages, most_facts=settings.max_facts)
     return CallEvidence(
-        facts=chosen or checked_facts(_from_messages(chat.messages), settings),
-        query=checked_text("query", query or given_query or _last_question(chat.messages), settings),
-        prompt=checked_text("messages", "\n".join(_all_texts(chat.messages)), settings),
+        facts=chosen or checked_facts(read.facts, settings),
+        query=checked_text("query", query or given_query or read.question, settings),
+        prompt=prompt,
         wanted=_beside(_wanted(chat.interlock), results, sub_queries),
         given=bool(chosen),
+        said=(*read.said, *(roles.shown(read.facts) if chosen else ())),
+        tools=roles.declared(chat.body),
     )
 
 
@@ -202,43 +203,10 @@ def _fact(place: str, item: Any) -> common_pb2.Fact:
     return common_pb2.Fact(id=name, content=content, importance=importance)
 
 
-def _from_messages(messages: Sequence[Mapping[str, Any]]) -> list[common_pb2.Fact]:
-    return [
-        common_pb2.Fact(id=f"m{m}s{s}", content=sentence, importance=NEUTRAL)
-        for m, message in enumerate(messages)
-        if message["role"] in EVIDENCE_ROLES
-        for s, sentence in enumerate(sentences(_content_text(message)))
-    ]
-
-
-def sentences(text: str) -> list[str]:
-    """Cut *text* at line ends, then after full stops that end a sentence. Nothing of it is lost but white space."""
-    found: list[str] = []
-    for line in _BREAK.split(text):
-        start = 0
-        for boundary in _BOUNDARY.finditer(line):
-            head = line[start : boundary.end()].strip()
-            if _ABBREVIATION.search(head[-16:]):
-                continue
-            found.append(head)
-            start = boundary.end()
-        found.append(line[start:].strip())
-    return [sentence for sentence in found if sentence]
-
-
-def _last_question(messages: Sequence[Mapping[str, Any]]) -> str:
-    return next((_content_text(message) for message in reversed(messages) if message["role"] == "user"), "")
-
-
-def _content_text(message: Mapping[str, Any]) -> str:
-    content = message.get("content", "")
-    if isinstance(content, str):
-        return content
-    return "\n".join(part.get("text") or part.get("refusal") or "" for part in content)
-
-
 def _all_texts(messages: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for message in messages:
-        yield _content_text(message)
+        yield roles.content_text(message)
         yield from (message[name] for name in ("refusal", "reasoning_content") if name in message)
         yield from (call["function"]["arguments"] for call in message.get("tool_calls", ()))
+        if "function_call" in message:
+            yield message["function_call"]["arguments"]

@@ -18,7 +18,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.domain.dag.transfer import Transfer, conclusion, is_faithful, select, summary_size, tokens
 from interlock.domain.errors import Refused, exhausted
-from interlock.sidecar.call.envelope import sentences
+from interlock.sidecar.call.roles import sentences
 from interlock.sidecar.context.linked_results import AnswerSource
 from interlock.sidecar.openai import completion
 from interlock.sidecar.openai.completion import malformed

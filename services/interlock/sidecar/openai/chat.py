@@ -239,6 +239,20 @@ def _tools(param: str, value: Any) -> list[dict[str, Any]]:
     return [_tool(f"{param}[{i}]", item) for i, item in enumerate(_list(param, value, MAX_TOOLS))]
 
 
+def _functions(param: str, value: Any) -> list[dict[str, Any]]:
+    """Read the declarations of older clients: functions that are not yet tools."""
+    return [
+        _tool(f"{param}[{i}]", {"type": "function", "function": item})["function"]
+        for i, item in enumerate(_list(param, value, MAX_TOOLS))
+    ]
+
+
+def _function_call_choice(param: str, value: Any) -> Any:
+    if isinstance(value, str):
+        return _one_of("none", "auto")(param, value)
+    return {"name": _function_name(f"{param}.name", _only(param, value, "name").get("name"))}
+
+
 def _tool_choice(param: str, value: Any) -> Any:
     if isinstance(value, str):
         return _one_of("none", "auto", "required")(param, value)
@@ -291,12 +305,21 @@ def _tool_calls(param: str, value: Any) -> list[dict[str, Any]]:
     return calls
 
 
+def _function_call(param: str, value: Any) -> dict[str, Any]:
+    call = _only(param, value, "name", "arguments")
+    return {
+        "name": _function_name(f"{param}.name", call.get("name")),
+        "arguments": _text(f"{param}.arguments", call.get("arguments")),
+    }
+
+
 _ROLES: Mapping[str, tuple[str, ...]] = {
     "system": ("content", "name"),
     "developer": ("content", "name"),
     "user": ("content", "name"),
-    "assistant": ("content", "name", "refusal", "tool_calls", "reasoning_content"),
+    "assistant": ("content", "name", "refusal", "tool_calls", "reasoning_content", "function_call"),
     "tool": ("content", "tool_call_id"),
+    "function": ("content", "name"),
 }
 _FIELDS: Mapping[str, Check] = {
     "content": _content,
@@ -304,6 +327,7 @@ _FIELDS: Mapping[str, Check] = {
     "refusal": _text,
     "reasoning_content": _text,
     "tool_calls": _tool_calls,
+    "function_call": _function_call,
     "tool_call_id": _label,
 }
 
@@ -311,7 +335,9 @@ _FIELDS: Mapping[str, Check] = {
 def _message(param: str, value: Any) -> dict[str, Any]:
     role = _one_of(*_ROLES)(f"{param}.role", _object(param, value).get("role"))
     fields = _only(param, {key: given for key, given in value.items() if key != "role"}, *_ROLES[role])
-    if "content" not in fields and not (role == "assistant" and fields.keys() & {"tool_calls", "refusal"}):
+    if "content" not in fields and not (
+        role == "assistant" and fields.keys() & {"tool_calls", "refusal", "function_call"}
+    ):
         raise _bad(f"{param}.content", "is required")
     if role == "tool" and "tool_call_id" not in fields:
         raise _bad(f"{param}.tool_call_id", "is required")
@@ -342,6 +368,8 @@ _PARAMETERS: Mapping[str, Check] = {
     "seed": _integers(-(2**63), 2**63 - 1),
     "tools": _tools,
     "tool_choice": _tool_choice,
+    "functions": _functions,
+    "function_call": _function_call_choice,
     "parallel_tool_calls": _flag,
     "response_format": _response_format,
     "reasoning_effort": _one_of("none", "minimal", "low", "medium", "high", "xhigh"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from interlock.sidecar.openai import strictjson
 _LABEL = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]{0,254}[\x21-\x7e])?", re.ASCII)
 _FINISH = re.compile(r"[a-z_]{1,32}", re.ASCII)
 _TOOL = re.compile(r"[A-Za-z0-9_.-]{1,128}", re.ASCII)
+_CALL_ID = re.compile(r"[A-Za-z0-9_.:-]{1,64}", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def identified(answer: Completion, answer_id: str) -> Completion:
 def plain_text(choice: Mapping[str, Any]) -> str | None:
     """Return the content of a choice that is text and nothing else; ``None`` for tool calls, refusals, no text."""
     message = choice["message"]
-    if message.get("tool_calls") or message.get("refusal"):
+    if message.get("tool_calls") or message.get("function_call") or message.get("refusal"):
         return None
     return message["content"] or None
 
@@ -168,6 +170,8 @@ def _message(value: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(calls, list):
             raise malformed("TOOL_CALLS")
         message["tool_calls"] = [_tool_call(call) for call in calls]
+    if value.get("function_call") is not None:  # how older models call a function
+        message["function_call"] = _function(value["function_call"])
     return message
 
 
@@ -178,14 +182,27 @@ def _text(value: Any, fault: str) -> str | None:
 
 
 def _tool_call(value: Any) -> dict[str, Any]:
-    function = value.get("function") if isinstance(value, dict) else None
-    if not isinstance(function, dict) or value.get("type", "function") != "function":
+    if not isinstance(value, dict) or value.get("type", "function") != "function":
         raise malformed("TOOL_CALL")
-    name, arguments = function.get("name"), function.get("arguments")
+    return {"id": _call_id(value.get("id")), "type": "function", "function": _function(value.get("function"))}
+
+
+def _function(value: Any) -> dict[str, Any]:
+    name, arguments = (value.get("name"), value.get("arguments")) if isinstance(value, dict) else (None, None)
     if not isinstance(name, str) or not _TOOL.fullmatch(name) or not isinstance(arguments, str):
         raise malformed("TOOL_CALL")
-    call_id = _label(value.get("id"), "TOOL_CALL_ID") or "call_unnamed"
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}}
+    return {"name": name, "arguments": arguments}
+
+
+def _call_id(value: Any) -> str:
+    """Return the id of a call; one that is no plain name is replaced, for nobody judges what it says."""
+    if value is None or value == "":
+        return "call_unnamed"
+    if not isinstance(value, str):
+        raise malformed("TOOL_CALL_ID")
+    if _CALL_ID.fullmatch(value):
+        return value
+    return "call_" + hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()[:24]
 
 
 def _logprobs(value: Any) -> dict[str, Any] | None:
@@ -232,19 +249,26 @@ def _usage(value: Any) -> dict[str, Any]:
 
 
 def _outputs(choice: Mapping[str, Any]) -> list[dpe_pb2.Output]:
-    """Return every text of a choice; one that says nothing gives one empty output, so that it is judged too."""
+    """Return every text and every call of a choice; one that says nothing gives one empty output, so that it is judged too.
+
+    A call without arguments is a call.
+    """
     message, logprobs = choice["message"], choice.get("logprobs", {})
+    index = choice["index"]
     texts = [
         ("content", message["content"]),
         ("refusal", message.get("refusal")),
         ("content", message.get("reasoning_content")),
-        *(("tool_call", call["function"]["arguments"]) for call in message.get("tool_calls", ())),
         *_told_by_tokens(message, logprobs),
     ]
-    said = [(kind, text) for kind, text in texts if text]
-    return [
-        dpe_pb2.Output(choice_index=choice["index"], text=text, kind=kind) for kind, text in said or [("content", "")]
+    calls = [call["function"] for call in message.get("tool_calls", ())]
+    calls += [message["function_call"]] if "function_call" in message else []
+    outputs = [dpe_pb2.Output(choice_index=index, text=text, kind=kind) for kind, text in texts if text]
+    outputs += [
+        dpe_pb2.Output(choice_index=index, text=call["arguments"], kind="tool_call", tool_name=call["name"])
+        for call in calls
     ]
+    return outputs or [dpe_pb2.Output(choice_index=index, text="", kind="content")]
 
 
 def _told_by_tokens(message: Mapping[str, Any], logprobs: Mapping[str, Sequence[Any]]) -> list[tuple[str, str]]:

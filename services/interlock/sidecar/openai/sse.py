@@ -35,6 +35,8 @@ def _parts(choice: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
             yield _part(index, {name: text[start : start + PIECE]})
     for number, call in enumerate(message.get("tool_calls", ())):
         yield _part(index, {"tool_calls": [{"index": number, **call}]})
+    if "function_call" in message:
+        yield _part(index, {"function_call": message["function_call"]})
     yield _part(index, {}, finish_reason=choice["finish_reason"])
 
 

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.sidecar.call.envelope import sentences
+from interlock.sidecar.call.roles import sentences
 
 LONGEST_QUOTE = 6000
 """Characters quoted of one text in an instruction; of a longer one the end is quoted."""

@@ -112,13 +112,21 @@ def test_an_amplifier_leaves_a_flawless_answer_alone():
     assert compose(BEST, amplifiers=[Amplifier.GDPR_PII], calibration=DEFAULT).level is RiskLevel.LOW
 
 
-@pytest.mark.req("DPE-5")
+OF_CALLS = {
+    Floor.UNDECLARED_TOOL: RiskLevel.CRITICAL,
+    Floor.UNGROUNDED_ARGUMENT: RiskLevel.HIGH,
+    Floor.UNSAID_TOOL_VALUE: RiskLevel.HIGH,
+}
+"""A tool call acts: one wrong amount is enough."""
+
+
+@pytest.mark.req("DPE-5", "ATT-5")
 @pytest.mark.parametrize("floor", list(Floor))
 def test_a_floor_keeps_an_answer_from_being_low(floor):
     """One finding among many claims cannot be averaged away (reliability.md section 7, row 25)."""
     found = compose(BEST, floors=[floor], calibration=DEFAULT)
 
-    assert (found.level, found.floors) == (RiskLevel.MEDIUM, (floor,))
+    assert (found.level, found.floors) == (OF_CALLS.get(floor, RiskLevel.MEDIUM), (floor,))
 
 
 @pytest.mark.req("DPE-5")

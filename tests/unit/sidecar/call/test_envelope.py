@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from interlock.api.common.v1 import common_pb2
 from interlock.domain.errors import Refused
 from interlock.runtime.settings.model import Settings
-from interlock.sidecar.call import envelope
+from interlock.sidecar.call import envelope, roles
 from interlock.sidecar.openai import chat
 
 SETTINGS = Settings(max_facts=4, max_text_bytes=2048)
@@ -110,11 +110,22 @@ def test_a_fact_out_of_bounds_is_refused_never_dropped(interlock, reason):
     assert refusal(interlock).reason == reason
 
 
-def test_a_context_with_too_many_sentences_is_refused():
-    """The limit holds for sentences that we cut, too."""
-    many = [{"role": "system", "content": "One. Two. Three. Four. Five."}, user()]
+def test_sentences_of_one_message_are_joined_where_they_are_too_many():
+    """A long document in a prompt is no reason to refuse the call; nothing of it is lost."""
+    found = of([{"role": "system", "content": "One. Two. Three. Four. Five."}, user()])
 
-    assert refusal(None, many).reason == "TOO_MANY_FACTS"
+    assert [(f.id, f.content) for f in found.facts] == [
+        ("m0s0", "One.\nTwo."), ("m0s2", "Three.\nFour."), ("m0s4", "Five."),
+    ]  # fmt: skip
+
+
+def test_a_context_of_too_many_messages_is_refused():
+    """The limit holds for what we cut, too: texts of different messages are not joined."""
+    many = [
+        {"role": "system", "content": f"The sky is {colour}."} for colour in ("blue", "red", "grey", "white", "black")
+    ]
+
+    assert refusal(None, [*many, user()]).reason == "TOO_MANY_FACTS"
 
 
 @pytest.mark.parametrize(
@@ -131,10 +142,10 @@ def test_a_context_with_too_many_sentences_is_refused():
 )  # fmt: skip
 def test_sentences_end_where_a_reader_says_so(text, expected):
     """Line ends and full stops cut; abbreviations and numbers do not."""
-    assert envelope.sentences(text) == expected
+    assert roles.sentences(text) == expected
 
 
 @given(st.text(alphabet='ab .!?\n\t"A1)(.', max_size=200))
 def test_cutting_loses_nothing_but_white_space(text):
     """Every character that says something is in some sentence, in order."""
-    assert "".join("".join(envelope.sentences(text)).split()) == "".join(text.split())
+    assert "".join("".join(roles.sentences(text)).split()) == "".join(text.split())

@@ -69,7 +69,6 @@ class Shape:
 
 UNSCANNED = "no text, so that it cannot be analysed"
 OF_THE_CACHE = "says how the provider caches; not asked for yet"
-DEPRECATED = "deprecated by the vendor"
 
 SHAPES = {
     "request": Shape(
@@ -79,8 +78,6 @@ SHAPES = {
         "",
         {
             "audio": UNSCANNED,
-            "function_call": DEPRECATED,
-            "functions": DEPRECATED,
             "moderation": "policies decide here, not the provider's",
             "prediction": "text that would reach the answer unscanned",
             "prompt_cache_options": OF_THE_CACHE,
@@ -101,10 +98,14 @@ SHAPES = {
     "user": Shape((vendor.ChatCompletionUserMessageParam,), USER, message, "messages[0].", {}),
     "assistant": Shape(
         (vendor.ChatCompletionAssistantMessageParam,), {"role": "assistant", "content": "x"}, message, "messages[0].",
-        {"audio": UNSCANNED, "function_call": DEPRECATED},
+        {"audio": UNSCANNED},
     ),
     "tool": Shape(
         (vendor.ChatCompletionToolMessageParam,), {"role": "tool", "content": "x", "tool_call_id": "c1"}, message,
+        "messages[0].", {},
+    ),
+    "function": Shape(
+        (vendor.ChatCompletionFunctionMessageParam,), {"role": "function", "content": "x", "name": "f"}, message,
         "messages[0].", {},
     ),
     "text part": Shape(
@@ -176,7 +177,7 @@ def kinds(union: Any, field: str) -> set[str]:
 
 KINDS = {
     "role": (
-        vendor.ChatCompletionMessageParam, "role", {"function": ("INVALID_PARAMETER", "messages[0].role")},
+        vendor.ChatCompletionMessageParam, "role", {},
         lambda kind: message({**USER, "role": kind, **({"tool_call_id": "c1"} if kind == "tool" else {})}),
     ),
     "part": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -26,7 +27,7 @@ def texts(answer: completion.Completion) -> list[tuple[int, str, str]]:
 def test_only_what_is_known_is_delivered():
     """Fields that nobody analysed do not come through, wherever they stand."""
     value = provided(
-        {**message("Fine."), "annotations": [{"url": "x"}], "audio": {"data": "x"}, "function_call": {"name": "x"}},
+        {**message("Fine."), "annotations": [{"url": "x"}], "audio": {"data": "x"}},
         secret="x", prompt_filter_results=["x"], system_fingerprint="fp_1", service_tier="default",
     )  # fmt: skip
     value["choices"][0]["content_filter_results"] = {"hate": "x"}
@@ -38,6 +39,32 @@ def test_only_what_is_known_is_delivered():
         "choices": [{"index": 0, "message": message("Fine."), "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
     }  # fmt: skip
+
+
+@pytest.mark.req("SVC-2", "ATT-5")
+def test_a_call_without_arguments_is_a_call():
+    """Its name may say it all; it is judged with the name, and so is the form of older models (A-26)."""
+    call = tool_call("wire_nine_million_dollars_to_account_4711_now", "", "c1")
+    old = {"name": "pay", "arguments": '{"amount": 1}'}
+    answer = read(provided(message(None, tool_calls=[call]), {**message(None), "function_call": old}), wanted=2)
+
+    assert [(o.choice_index, o.kind, o.tool_name, o.text) for o in answer.outputs] == [
+        (0, "tool_call", "wire_nine_million_dollars_to_account_4711_now", ""),
+        (1, "tool_call", "pay", '{"amount": 1}'),
+    ]
+    assert answer.choices[1]["message"]["function_call"] == old
+    assert b'"function_call":{"name":"pay"' in sse.encode(answer.completion, include_usage=False)
+
+
+@pytest.mark.req("ATT-5")
+def test_the_id_of_a_call_says_nothing():
+    """Nobody judges an id, so that a text in its place does not come through; the same one keeps the same name."""
+    said = [tool_call("f", "{}", text) for text in ("wire 9 million now", "wire 9 million now", "call_1", "x" * 300)]
+    ids = [call["id"] for call in read(provided(message(None, tool_calls=said))).choices[0]["message"]["tool_calls"]]
+
+    assert ids[0] == ids[1] != ids[3]
+    assert ids[2] == "call_1"
+    assert all(re.fullmatch(r"call_[0-9a-f]{24}", name) for name in (ids[0], ids[3]))
 
 
 @pytest.mark.req("SVC-2")

@@ -117,26 +117,147 @@ class Output(_message.Message):
     CHOICE_INDEX_FIELD_NUMBER: _builtins.int
     TEXT_FIELD_NUMBER: _builtins.int
     KIND_FIELD_NUMBER: _builtins.int
+    TOOL_NAME_FIELD_NUMBER: _builtins.int
     choice_index: _builtins.int
     """Index of the choice that it belongs to, from 0."""
     text: _builtins.str
     """The text: content, refusal, or the arguments of a tool call."""
     kind: _builtins.str
     """content, refusal or tool_call."""
+    tool_name: _builtins.str
+    """Function that a tool call names; empty for other kinds, and from a sidecar that does not send it: then its declaration is
+    not judged.
+    """
     def __init__(
         self,
         *,
         choice_index: _builtins.int = ...,
         text: _builtins.str = ...,
         kind: _builtins.str = ...,
+        tool_name: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice_index", b"choice_index", "kind", b"kind", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["choice_index", b"choice_index", "kind", b"kind", "text", b"text", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Output: _TypeAlias = Output  # noqa: Y015
+
+@_typing.final
+class SaidText(_message.Message):
+    """SaidText is a text of the request that is no source of facts but shows what was asked for."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    id: _builtins.str
+    """Id, unique in the request among facts and said texts, such as m3u0."""
+    text: _builtins.str
+    """The text."""
+    kind: _builtins.str
+    """user: the user's own words. instruction: what a system message orders. source: a source in the messages of a request that
+    brings facts of its own; tool arguments may rest on it. answered: an earlier answer to which the user replied; tool
+    arguments may rest on it.
+    """
+    def __init__(
+        self,
+        *,
+        id: _builtins.str = ...,
+        text: _builtins.str = ...,
+        kind: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["id", b"id", "kind", b"kind", "text", b"text"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SaidText: _TypeAlias = SaidText  # noqa: Y015
+
+@_typing.final
+class DeclaredTool(_message.Message):
+    """DeclaredTool is a function that the request lets the model call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    PARAMETERS_JSON_FIELD_NUMBER: _builtins.int
+    RETURNS_ANSWER_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Its name."""
+    description: _builtins.str
+    """Its description; may be empty."""
+    parameters_json: _builtins.str
+    """JSON Schema of its parameters as JSON; empty when there is none."""
+    returns_answer: _builtins.bool
+    """Whether a call of it is how the answer itself comes back, in a structure: its arguments are judged as an answer is."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        parameters_json: _builtins.str = ...,
+        returns_answer: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["description", b"description", "name", b"name", "parameters_json", b"parameters_json", "returns_answer", b"returns_answer"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DeclaredTool: _TypeAlias = DeclaredTool  # noqa: Y015
+
+@_typing.final
+class ToolCall(_message.Message):
+    """ToolCall is what was found in one tool call of the answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CHOICE_INDEX_FIELD_NUMBER: _builtins.int
+    OUTPUT_INDEX_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    DECLARED_FIELD_NUMBER: _builtins.int
+    FINDINGS_FIELD_NUMBER: _builtins.int
+    CLAIM_IDS_FIELD_NUMBER: _builtins.int
+    choice_index: _builtins.int
+    """Choice that it belongs to, from 0."""
+    output_index: _builtins.int
+    """Output of the request that holds its arguments, from 0."""
+    name: _builtins.str
+    """Function that it names, at most 128 characters."""
+    declared: _builtins.bool
+    """Whether the request declares the function; absent when the request does not tell."""
+    @_builtins.property
+    def findings(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """UNDECLARED_TOOL, UNGROUNDED_ARGUMENT, UNUSUAL_ARGUMENT or UNSAID_TOOL_VALUE, sorted; empty: nothing was found."""
+
+    @_builtins.property
+    def claim_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the claims that say what each argument rests on."""
+
+    def __init__(
+        self,
+        *,
+        choice_index: _builtins.int = ...,
+        output_index: _builtins.int = ...,
+        name: _builtins.str = ...,
+        declared: _builtins.bool | None = ...,
+        findings: _abc.Iterable[_builtins.str] | None = ...,
+        claim_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_declared", b"_declared", "declared", b"declared"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_declared", b"_declared", "choice_index", b"choice_index", "claim_ids", b"claim_ids", "declared", b"declared", "findings", b"findings", "name", b"name", "output_index", b"output_index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__declared: _TypeAlias = _typing.Literal["declared"]  # noqa: Y015
+    _WhichOneofArgType__declared: _TypeAlias = _typing.Literal["_declared", b"_declared"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__declared) -> _WhichOneofReturnType__declared | None: ...
+
+Global___ToolCall: _TypeAlias = ToolCall  # noqa: Y015
 
 @_typing.final
 class PriorWindow(_message.Message):
@@ -451,6 +572,8 @@ class AnalyzeRequest(_message.Message):
     LINKED_RESULTS_FIELD_NUMBER: _builtins.int
     GROUNDING_MODE_FIELD_NUMBER: _builtins.int
     GROUNDING_REQUIRED_FIELD_NUMBER: _builtins.int
+    SAID_FIELD_NUMBER: _builtins.int
+    TOOLS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -497,6 +620,14 @@ class AnalyzeRequest(_message.Message):
     def linked_results(self) -> _containers.RepeatedCompositeFieldContainer[Global___LinkedResult]:
         """Results of sub-agents, for the report."""
 
+    @_builtins.property
+    def said(self) -> _containers.RepeatedCompositeFieldContainer[Global___SaidText]:
+        """Texts of the request that are no sources: the user's own words, instructions, earlier answers."""
+
+    @_builtins.property
+    def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeclaredTool]:
+        """Functions that the model may call."""
+
     def __init__(
         self,
         *,
@@ -516,10 +647,12 @@ class AnalyzeRequest(_message.Message):
         linked_results: _abc.Iterable[Global___LinkedResult] | None = ...,
         grounding_mode: _builtins.str = ...,
         grounding_required: _builtins.bool = ...,
+        said: _abc.Iterable[Global___SaidText] | None = ...,
+        tools: _abc.Iterable[Global___DeclaredTool] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "session_id", b"session_id", "sub_queries", b"sub_queries", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -647,6 +780,7 @@ class Claim(_message.Message):
     DISTORTIONS_FIELD_NUMBER: _builtins.int
     METHOD_FIELD_NUMBER: _builtins.int
     OUTPUT_INDEX_FIELD_NUMBER: _builtins.int
+    EVIDENCE_KIND_FIELD_NUMBER: _builtins.int
     claim_id: _builtins.str
     """Id, unique in the report: c1, c2, …"""
     text: _builtins.str
@@ -677,6 +811,10 @@ class Claim(_message.Message):
     """How the attribution was decided: nli+values, cosine, …"""
     output_index: _builtins.int
     """Output of the request that it comes from, from 0."""
+    evidence_kind: _builtins.str
+    """What a grounded claim rests on: source (a fact), user (the user's words), instruction, answered (an earlier answer that the
+    user replied to), declaration (the schema of a tool); empty when it is not grounded or not checked.
+    """
     @_builtins.property
     def entities(self) -> _containers.RepeatedCompositeFieldContainer[Global___Entity]:
         """Entities and values in it."""
@@ -710,10 +848,11 @@ class Claim(_message.Message):
         distortions: _abc.Iterable[Global___Distortion] | None = ...,
         method: _builtins.str = ...,
         output_index: _builtins.int = ...,
+        evidence_kind: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribution", b"attribution", "choice_index", b"choice_index", "claim_id", b"claim_id", "claim_type", b"claim_type", "contradiction", b"contradiction", "distortions", b"distortions", "end", b"end", "entailment", b"entailment", "entities", b"entities", "fabrications", b"fabrications", "fact_id", b"fact_id", "method", b"method", "output_index", b"output_index", "sentence_index", b"sentence_index", "similarity", b"similarity", "specificity", b"specificity", "start", b"start", "text", b"text"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["attribution", b"attribution", "choice_index", b"choice_index", "claim_id", b"claim_id", "claim_type", b"claim_type", "contradiction", b"contradiction", "distortions", b"distortions", "end", b"end", "entailment", b"entailment", "entities", b"entities", "evidence_kind", b"evidence_kind", "fabrications", b"fabrications", "fact_id", b"fact_id", "method", b"method", "output_index", b"output_index", "sentence_index", b"sentence_index", "similarity", b"similarity", "specificity", b"specificity", "start", b"start", "text", b"text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1263,6 +1402,8 @@ class Report(_message.Message):
     GROUNDING_MODE_FIELD_NUMBER: _builtins.int
     MEANING_FIELD_NUMBER: _builtins.int
     MISATTRIBUTIONS_FIELD_NUMBER: _builtins.int
+    USER_GROUNDING_PCT_FIELD_NUMBER: _builtins.int
+    TOOL_CALLS_FIELD_NUMBER: _builtins.int
     claims_total: _builtins.int
     """Number of claims."""
     attribution_dominant: Global___Attribution.ValueType
@@ -1341,6 +1482,8 @@ class Report(_message.Message):
     """
     meaning: _builtins.str
     """What the risk level means, in words."""
+    user_grounding_pct: _builtins.float
+    """Share of the checked claims that rest on the user's words alone, 0.0 to 1.0; part of grounding_pct."""
     @_builtins.property
     def claims_by_type(self) -> _containers.ScalarMap[_builtins.str, _builtins.int]:
         """Claims by type: FACTUAL, OPINION, PROCEDURAL, META."""
@@ -1433,6 +1576,10 @@ class Report(_message.Message):
     def misattributions(self) -> _containers.RepeatedCompositeFieldContainer[Global___Misattribution]:
         """Citation marks that point to the wrong source, or to none."""
 
+    @_builtins.property
+    def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___ToolCall]:
+        """Tool calls of the answer, in order; with several choices, of all of them."""
+
     def __init__(
         self,
         *,
@@ -1497,10 +1644,12 @@ class Report(_message.Message):
         grounding_mode: _builtins.str = ...,
         meaning: _builtins.str = ...,
         misattributions: _abc.Iterable[Global___Misattribution] | None = ...,
+        user_grounding_pct: _builtins.float = ...,
+        tool_calls: _abc.Iterable[Global___ToolCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "contradiction_probability", b"contradiction_probability", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "entailment_score", b"entailment_score", "eu_ai_act_class", b"eu_ai_act_class", "fidelity_score", b"fidelity_score", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_pct", b"grounding_pct", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "quality_score", b"quality_score", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "semantic_repetition", b"semantic_repetition", "signals", b"signals"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "uncovered_sub_queries", b"uncovered_sub_queries"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score", "_completeness_level", b"_completeness_level", "_completeness_score", b"_completeness_score", "_contradiction_probability", b"_contradiction_probability", "_controls_met", b"_controls_met", "_controls_total", b"_controls_total", "_entailment_score", b"_entailment_score", "_eu_ai_act_class", b"_eu_ai_act_class", "_fidelity_score", b"_fidelity_score", "_flow_remediation", b"_flow_remediation", "_flow_score", b"_flow_score", "_gdpr_pii_detected", b"_gdpr_pii_detected", "_grounding_pct", b"_grounding_pct", "_neutral_probability", b"_neutral_probability", "_nist_tier", b"_nist_tier", "_quality_score", b"_quality_score", "_repetition_level", b"_repetition_level", "_repetition_overlap", b"_repetition_overlap", "_semantic_repetition", b"_semantic_repetition", "amplifiers_applied", b"amplifiers_applied", "attribution_breakdown", b"attribution_breakdown", "attribution_dominant", b"attribution_dominant", "base_composite", b"base_composite", "basis", b"basis", "choice_index", b"choice_index", "choices", b"choices", "claims", b"claims", "claims_by_type", b"claims_by_type", "claims_total", b"claims_total", "coherence_score", b"coherence_score", "completeness_level", b"completeness_level", "completeness_score", b"completeness_score", "composite_score", b"composite_score", "contradiction_count", b"contradiction_count", "contradiction_probability", b"contradiction_probability", "contradiction_scope", b"contradiction_scope", "contradictions", b"contradictions", "controls_met", b"controls_met", "controls_total", b"controls_total", "cross_agent", b"cross_agent", "distortion_count", b"distortion_count", "distortion_types", b"distortion_types", "domain", b"domain", "entailment_score", b"entailment_score", "envelope_etag", b"envelope_etag", "envelope_tier", b"envelope_tier", "envelope_tokens", b"envelope_tokens", "eu_ai_act_class", b"eu_ai_act_class", "fabricated_entities", b"fabricated_entities", "fabrication_count", b"fabrication_count", "facts_total", b"facts_total", "fidelity_score", b"fidelity_score", "floors", b"floors", "flow_remediation", b"flow_remediation", "flow_score", b"flow_score", "flow_signals", b"flow_signals", "gdpr_pii_detected", b"gdpr_pii_detected", "grounding_mode", b"grounding_mode", "grounding_pct", b"grounding_pct", "iso_42001_controls", b"iso_42001_controls", "linked_results", b"linked_results", "meaning", b"meaning", "misattributions", b"misattributions", "models", b"models", "neutral_probability", b"neutral_probability", "nist_tier", b"nist_tier", "omission_summary", b"omission_summary", "omissions", b"omissions", "pii", b"pii", "quality_score", b"quality_score", "quality_tier", b"quality_tier", "repeated_sentences", b"repeated_sentences", "repetition_level", b"repetition_level", "repetition_overlap", b"repetition_overlap", "risk_level", b"risk_level", "semantic_repetition", b"semantic_repetition", "signals", b"signals", "stages", b"stages", "sub_queries", b"sub_queries", "tool_calls", b"tool_calls", "uncovered_sub_queries", b"uncovered_sub_queries", "user_grounding_pct", b"user_grounding_pct"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__coherence_score: _TypeAlias = _typing.Literal["coherence_score"]  # noqa: Y015
     _WhichOneofArgType__coherence_score: _TypeAlias = _typing.Literal["_coherence_score", b"_coherence_score"]  # noqa: Y015

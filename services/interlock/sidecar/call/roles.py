@@ -1,0 +1,235 @@
+"""The messages of a chat request in their roles: which texts are sources, and which show what was asked for (ATT-5).
+
+Results of tools and the context in system messages are sources, and so is given text inside a user's message (``sources``). A
+user's own words are evidence of what the user said and wants. An order in a system message (*You are a helpful assistant.*) states
+nothing about the world. What the model said earlier is no source: an agent must not rest on itself. Arguments of its tool calls
+are context only.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.sidecar.call import sources
+
+FACT_LIMIT = 32_768
+NEUTRAL = 0.5
+
+USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered"
+"""Kinds of said texts (dpe.proto)."""
+
+_RESULTS = ("tool", "function")
+_SYSTEM = ("system", "developer")
+_BREAK = re.compile(r"[^\S\n]*\n\s*")
+_BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
+_ABBREVIATION = re.compile(
+    r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|vs|etc|e\.g|i\.e|cf|approx|No|Nos|Art|Arts|Sec|Fig|Eq|Vol|pp|p|ca"
+    r"|Inc|Ltd|Co|Corp|Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec|U\.S|U\.K|a\.m|p\.m)\.$"
+)
+_ROLE_OF_THE_MODEL = re.compile(
+    r"[\s*#>-]*(?:you are|you're|you act|act as|your (?:name|role|task|job|goal|purpose) is)\b", re.IGNORECASE
+)
+_ORDER = re.compile(
+    r"[\s*#>-]*(?:\d{1,2}[.)] )?(?:please |always |never |only |if |when |whenever |unless |for each |you (?:must|should|can|may|will|have)"
+    r"\b|do not |don't |answer|respond|reply|use |be |keep |make sure|ensure|avoid|think|follow|provide|write|return|given |based on"
+    r"|help |call |cite|explain|speak|ask |output|format|summari[sz]e|translate|refuse|decline|stay|let's|remember|consider|"
+    r"instructions?|rules?|guidelines?|respond|the user (?:will|may|can))",
+    re.IGNORECASE,
+)
+_ANSWERS = re.compile(
+    r"(?:final|structured|submit|return)_?(?:result|answer|output|response)s?|answer|response|respond(?:_to_user)?|output",
+    re.IGNORECASE,
+)
+_NAME_OF_A_TYPE = re.compile(r"[A-Z][A-Za-z0-9]*")
+_FIGURE = re.compile(r"\d")
+_INNER_NAME = re.compile(r"(?<=[a-z,;:] )[A-Z][\w'’-]+")
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The messages of a request, taken apart."""
+
+    facts: tuple[common_pb2.Fact, ...]
+    said: tuple[dpe_pb2.SaidText, ...]
+    question: str
+    """The last user message in its own words; the whole of it where it has none."""
+
+
+def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
+    """Return the sources, the said texts and the question of *messages*.
+
+    Neighbouring sentences of one message become one fact where there would be more than *most_facts*.
+    """
+    facts: list[common_pb2.Fact] = []
+    said: list[dpe_pb2.SaidText] = []
+    question = ""
+    asked_last = max((number for number, message in enumerate(messages) if message["role"] == "user"), default=-1)
+    searched = _searched(messages)
+    for number, message in enumerate(messages):
+        role, text = message["role"], content_text(message)
+        if role == "user":
+            parts = sources.read(text) if number in searched else sources.Parts((), text)
+            facts += _facts(
+                number, [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
+            )
+            said += _said(f"m{number}u", USER, _bounded([parts.own]))
+            question = parts.own or text
+        elif role in _SYSTEM:
+            found, orders = _told(text) if number in searched else (sentences(text), [])
+            facts += _facts(number, found)
+            said += _said(f"m{number}i", INSTRUCTION, orders)
+        elif role in _RESULTS:
+            facts += _facts(number, list(_pieces(text, whole=number in searched and sources.data(text))))
+        elif role == "assistant" and number < asked_last:
+            said += _said(f"m{number}a", ANSWERED, _bounded([text]))
+    return Roles(tuple(_joined(facts, most_facts)), tuple(said), question)
+
+
+def _searched(messages: Sequence[Mapping[str, Any]]) -> set[int]:
+    """Return the messages that are searched for given text: the newest, as far as ``MOST_READ`` goes.
+
+    The user's words in an older one are all taken for own words, and what an older system message says for sources.
+    """
+    left, found = sources.MOST_READ, set[int]()
+    for number in range(len(messages) - 1, -1, -1):
+        left -= len(content_text(messages[number]))
+        if left < 0:
+            break
+        found.add(number)
+    return found
+
+
+def shown(facts: Iterable[common_pb2.Fact]) -> Iterator[dpe_pb2.SaidText]:
+    """Yield sources of a request that brings facts of its own: only the arguments of tools may rest on them."""
+    for fact in facts:
+        yield dpe_pb2.SaidText(id=f"s{fact.id}", text=fact.content, kind=SOURCE)
+
+
+def declared(body: Mapping[str, Any]) -> tuple[dpe_pb2.DeclaredTool, ...]:
+    """Return the functions that a checked request declares."""
+    forced = _forced(body)
+    functions = [*(tool["function"] for tool in body.get("tools", ())), *body.get("functions", ())]
+    return tuple(
+        dpe_pb2.DeclaredTool(
+            name=function["name"],
+            description=function.get("description", ""),
+            parameters_json=json.dumps(function["parameters"]) if "parameters" in function else "",
+            returns_answer=_returns_answer(function, forced),
+        )
+        for function in functions
+    )
+
+
+def _forced(body: Mapping[str, Any]) -> str:
+    """Return the function that the caller makes the model call; empty when the model chooses."""
+    choice = body.get("tool_choice") or body.get("function_call")
+    if not isinstance(choice, dict):
+        return ""
+    return str(choice.get("function", choice).get("name", ""))
+
+
+def _returns_answer(function: Mapping[str, Any], forced: str) -> bool:
+    """Whether a function is the form of the answer and does nothing: frameworks ask for structured answers so."""
+    name = function["name"]
+    told = "ends this conversation" in function.get("description", "")
+    return bool(_ANSWERS.fullmatch(name)) or told or (name == forced and bool(_NAME_OF_A_TYPE.fullmatch(name)))
+
+
+def content_text(message: Mapping[str, Any]) -> str:
+    """Return the content of a message as one text."""
+    content = message.get("content") or ""
+    if isinstance(content, str):
+        return content
+    return "\n".join(part.get("text") or part.get("refusal") or "" for part in content)
+
+
+def sentences(text: str) -> list[str]:
+    """Cut *text* at line ends, then after full stops that end a sentence. Nothing of it is lost but white space."""
+    found: list[str] = []
+    for line in _BREAK.split(text):
+        start = 0
+        for boundary in _BOUNDARY.finditer(line):
+            head = line[start : boundary.end()].strip()
+            if _ABBREVIATION.search(head[-16:]):
+                continue
+            found.append(head)
+            start = boundary.end()
+        found.append(line[start:].strip())
+    return [sentence for sentence in found if sentence]
+
+
+def _told(text: str) -> tuple[list[str], list[str]]:
+    """Return what a system message states, and what it orders. An order with a figure or a name in it states it, too."""
+    parts = sources.read(text)
+    if parts.sources and any(source.whole for source in parts.sources):
+        found = [piece for source in parts.sources for piece in _pieces(source.text, whole=source.whole)]
+        rest = sentences(parts.own)
+    else:
+        found, rest = [], sentences(text)
+    orders = [sentence for sentence in rest if _is_order(sentence)]
+    return [*(sentence for sentence in rest if not _is_order(sentence)), *found], _bounded(orders)
+
+
+def _is_order(sentence: str) -> bool:
+    if _FIGURE.search(sentence):
+        return False
+    return bool(_ROLE_OF_THE_MODEL.match(sentence) or (_ORDER.match(sentence) and not _INNER_NAME.search(sentence)))
+
+
+def _pieces(text: str, *, whole: bool) -> Iterator[str]:
+    """Yield a source as facts: in sentences, or whole where its lines mean nothing apart."""
+    if whole and len(text) <= FACT_LIMIT:
+        yield text
+    else:
+        yield from sentences(text)
+
+
+def _facts(message: int, pieces: Sequence[str]) -> list[common_pb2.Fact]:
+    return [
+        common_pb2.Fact(id=f"m{message}s{number}", content=piece, importance=NEUTRAL)
+        for number, piece in enumerate(pieces)
+        if piece.strip()
+    ]
+
+
+def _said(prefix: str, kind: str, texts: Sequence[str]) -> list[dpe_pb2.SaidText]:
+    return [
+        dpe_pb2.SaidText(id=f"{prefix}{number}", text=text, kind=kind)
+        for number, text in enumerate(texts)
+        if text.strip()
+    ]
+
+
+def _bounded(texts: Sequence[str]) -> list[str]:
+    """Return *texts* in pieces that are no longer than a fact."""
+    return [text[at : at + FACT_LIMIT] for text in texts for at in range(0, len(text), FACT_LIMIT)]
+
+
+def _joined(facts: Sequence[common_pb2.Fact], most: int) -> list[common_pb2.Fact]:
+    """Return *facts*, neighbours of one message joined in pairs until they are no more than *most*, where that can be."""
+    kept = list(facts)
+    while len(kept) > most:
+        pairs: list[common_pb2.Fact] = []
+        paired = False
+        for fact in kept:
+            paired = not paired and bool(pairs) and _may_join(pairs[-1], fact)
+            if paired:
+                content = f"{pairs[-1].content}\n{fact.content}"
+                pairs[-1] = common_pb2.Fact(id=pairs[-1].id, content=content, importance=NEUTRAL)
+            else:
+                pairs.append(fact)
+        if len(pairs) == len(kept):
+            break
+        kept = pairs
+    return kept
+
+
+def _may_join(one: common_pb2.Fact, other: common_pb2.Fact) -> bool:
+    same_message = one.id.partition("s")[0] == other.id.partition("s")[0]
+    return same_message and len(one.content) + len(other.content) < FACT_LIMIT
