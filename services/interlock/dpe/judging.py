@@ -5,7 +5,7 @@ No model runs here.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from interlock.domain.risk.composite import Amplifier, Calibration
@@ -22,7 +22,7 @@ from interlock.dpe.grounding.said import NOTHING_SAID, SaidEvidence
 from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
-from interlock.dpe.request import SOURCE, USER
+from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
 
 NEAR = 0.40
@@ -59,26 +59,21 @@ def judge_choice(
     distortions = {name: flaws.distortions.get(name, ()) for name in names}
     attributions = {
         claim.claim_id: attribution.attribute(
-            claim,
-            claim_evidence[claim.claim_id],
+            claim, claim_evidence[claim.claim_id], method=method,
             flawed=bool(fabrications[claim.claim_id] or distortions[claim.claim_id]),
-            method=method,
         )
         for claim in reading.checked
-    }
+    }  # fmt: skip
     kinds = dict.fromkeys((name for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED), SOURCE)
-    for claim in reading.checked:
-        name = claim.claim_id
-        flawed = bool(fabrications[name] or distortions[name])
-        if rests_on_words(claim, evidence[name], said, flawed=flawed, grounded=name in kinds, method=method):
-            claim_evidence[name] = said.by_claim[name] if method == "nli" else said.by_claim[name].plain()
-            attributions[name] = Attribution.CONTEXT_GROUNDED
-            kinds[name] = said.kinds.get(said.by_claim[name].fact_id, USER)
-    for each in (each for call in calls for each in call.claims):
-        name = each.claim.claim_id
-        claim_evidence[name], attributions[name] = each.evidence, each.attribution
-        fabrications[name], distortions[name] = each.fabricated, ()
-        kinds.update({name: each.kind} if each.kind else {})
+    for name in _on_words(reading.checked, evidence, said, flaws, grounded=kinds.keys(), method=method):
+        claim_evidence[name] = said.by_claim[name] if method == "nli" else said.by_claim[name].plain()
+        attributions[name], kinds[name] = Attribution.CONTEXT_GROUNDED, said.kinds[said.by_claim[name].fact_id]
+    told = {each.claim.claim_id: each for call in calls for each in call.claims}
+    claim_evidence |= {name: each.evidence for name, each in told.items()}
+    attributions |= {name: each.attribution for name, each in told.items()}
+    fabrications |= {name: each.fabricated for name, each in told.items()}
+    distortions |= dict.fromkeys(told, ())
+    kinds |= {name: each.kind for name, each in told.items() if each.kind}
     measured = mode is not GroundingMode.OPEN
     weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
     used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
@@ -98,7 +93,7 @@ def judge_choice(
     )
     return Choice(
         index=reading.index,
-        claims=[*reading.claims, *(each.claim for call in calls for each in call.claims)],
+        claims=[*reading.claims, *(each.claim for each in told.values())],
         evidence=claim_evidence,
         attributions=attributions,
         fabrications=fabrications,
@@ -113,24 +108,31 @@ def judge_choice(
     )
 
 
-def rests_on_words(
-    claim: Claim,
-    evidence: ClaimEvidence,
+def _on_words(
+    claims: Sequence[Claim],
+    evidence: Mapping[str, ClaimEvidence],
     said: SaidEvidence,
+    flaws: Flaws,
     *,
-    flawed: bool,
-    grounded: bool,
+    grounded: Collection[str],
     method: attribution.Method,
-) -> bool:
-    """Whether a claim that rests on no source, and that none denies, rests on what the user or the system asserts."""
-    found = said.by_claim.get(claim.claim_id)
+) -> list[str]:
+    """Return the claims that rest on no source, that none denies, and that rest on what the user or the system asserts."""
+    return [
+        claim.claim_id
+        for claim in claims
+        if claim.claim_id not in {*grounded, *flaws.fabrications, *flaws.distortions}
+        and claim.claim_id in said.by_claim
+        and not _denied(evidence[claim.claim_id])
+        and attribution.attribute(claim, said.by_claim[claim.claim_id], flawed=False, method=method)
+        is Attribution.CONTEXT_GROUNDED
+    ]
+
+
+def _denied(evidence: ClaimEvidence) -> bool:
+    """Whether a source denies a claim. The model also calls texts contradictory that share no subject."""
     contradicted = evidence.plain_scores.contradiction > attribution.DENIED_ABOVE
-    denied = (
-        contradicted and evidence.similarity >= NEAR
-    )  # the model also calls texts contradictory that share no subject
-    if grounded or found is None or flawed or denied:
-        return False
-    return attribution.attribute(claim, found, flawed=False, method=method) is Attribution.CONTEXT_GROUNDED
+    return contradicted and evidence.similarity >= NEAR
 
 
 def _without_compositions(

@@ -210,3 +210,25 @@ def test_flow_is_not_demanded_of_the_first_window_only(window_number, broken):
     findings = read_findings(report, window_number=window_number)
 
     assert ("flow" not in findings.undefined) is broken
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("share", "left"), [(0.0, 0.6), (0.2, 0.4), (0.6, 0.0), (0.9, 0.0), (-1.0, 0.0), (math.nan, 0.0)]
+)
+def test_what_rests_on_the_users_words_may_not_count(share, left):
+    """A share that cannot be one leaves nothing grounded."""
+    found = report(grounding_pct=0.6, user_grounding_pct=share)
+
+    assert read_findings(found).grounding == 0.6
+    assert read_findings(found, user_words_ground=False).grounding == pytest.approx(left)
+
+
+@pytest.mark.req("ATT-5")
+def test_a_call_is_not_incomplete():
+    """The model called a tool and said nothing yet: the answer to the query is still to come."""
+    call = [dpe_pb2.ToolCall(name="get_weather")]
+
+    assert read_findings(without("completeness_score", tool_calls=call)).undefined == {"completeness"}
+    assert read_findings(without("completeness_score")).undefined == frozenset()
+    assert read_findings(report(tool_calls=call)).completeness == 0.7

@@ -424,3 +424,16 @@ async def test_a_malformed_default_policy_fails_at_the_start():
 
     assert (caught.value.reason, caught.value.metadata["setting"]) == ("POLICY_BAD_VALUE", "default_policy")
     assert "INTERLOCK_DEFAULT_POLICY" in caught.value.message
+
+
+@pytest.mark.req("ATT-5", "POL-5")
+@pytest.mark.parametrize(("counts", "action"), [(True, policy_pb2.ACTION_DELIVER), (False, policy_pb2.ACTION_HALT)])
+async def test_a_deployment_says_whether_the_users_words_ground(counts, action):
+    """Half of the claims rest on sources, the rest on what the user said."""
+    service = await open_service(Settings(user_words_ground=counts))
+    request = decide(policy_text="require-grounding 0.75")
+    request.report.grounding_pct, request.report.user_grounding_pct = 1.0, 0.5
+    answer = await service.servicer.Decide(request, None)
+    await service.close()
+
+    assert answer.decision.action == action

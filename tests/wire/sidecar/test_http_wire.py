@@ -247,6 +247,28 @@ async def test_tool_call_arguments_are_analysed(sidecar, provider):
     assert [(o.kind, o.text) for o in sidecar.dpe.asked[0].outputs] == [("tool_call", '{"to": "CRITICAL"}')]
 
 
+@pytest.mark.req("ATT-5")
+async def test_the_roles_of_a_request_reach_the_analysis(sidecar, provider):
+    """Given text as facts, the user's words and the declared tools beside them, an empty call with its name."""
+    provider.completes(provided(message(None, tool_calls=[tool_call("get_weather", "")])))
+    schema = {"type": "object", "properties": {"city": {"type": "string"}}}
+    await sidecar.chat(
+        messages=[
+            {"role": "system", "content": "You are a helpful assistant."},
+            {"role": "user", "content": "Context: Grass is green.\n\nQuestion: Weather in Paris?"},
+        ],
+        tools=[{"type": "function", "function": {"name": "get_weather", "parameters": schema}}],
+    )
+    asked = sidecar.dpe.asked[0]
+
+    assert [fact.content for fact in asked.facts] == ["Grass is green."]
+    assert [(one.kind, one.text) for one in asked.said] == [
+        ("instruction", "You are a helpful assistant."), ("user", "Weather in Paris?"),
+    ]  # fmt: skip
+    assert [(one.name, json.loads(one.parameters_json)) for one in asked.tools] == [("get_weather", schema)]
+    assert [(o.kind, o.tool_name, o.text) for o in asked.outputs] == [("tool_call", "get_weather", "")]
+
+
 @pytest.mark.req("SVC-2")
 @pytest.mark.parametrize("answer", ["fine", "CRITICAL"])
 async def test_streaming_changes_no_decision(sidecar, provider, answer):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -20,14 +19,15 @@ from interlock.dpe.document import Fact
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.layout import BlockKind, layout
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.segmentation import fitted
 from interlock.dpe.text.text import Text
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 _COLLECTED_UNITS = 3
-_NUMBERING = re.compile(
-    r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+(?=\S)",
-    re.IGNORECASE,
+_NUMBERING = pattern(
+    r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+",
+    ignore_case=True,
 )
 """The number of a passage in a list of sources; it is no part of what the passage says."""
 

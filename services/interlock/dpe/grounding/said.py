@@ -6,9 +6,9 @@ capital?* supports no answer. Orders of a system message count in the same way.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from interlock.dpe.document import Claim, Fact
 from interlock.dpe.grounding import attribution, envelope
@@ -16,6 +16,7 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Cut, Envelope, EvidenceUnit
 from interlock.dpe.inference.port import Inference
 from interlock.dpe.request import OWN_KINDS, SaidText
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
 _ASKS = word_set(
@@ -28,8 +29,8 @@ _SECOND_PERSON = {
     "ours": "yours", "ourselves": "yourselves", "i am": "you are", "i was": "you were", "i'm": "you are", "we're": "you are",
     "i've": "you have", "we've": "you have", "i'd": "you would", "i'll": "you will",
 }  # fmt: skip
-_FIRST_PERSON = re.compile(
-    r"\b(?:I am|I was|I'm|I've|I'd|I'll|I|[Ww]e're|[Ww]e've|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself|[Ww]e|us|[Oo]urs?|[Oo]urselves)\b(?!')"
+_FIRST_PERSON = pattern(
+    r"\b(?:I am|I was|I'm|I've|I'd|I'll|I|[Ww]e're|[Ww]e've|[Mm]e|[Mm]y|[Mm]ine|[Mm]yself|[Ww]e|us|[Oo]urs?|[Oo]urselves)\b"
 )
 
 
@@ -60,11 +61,11 @@ def cut(
 
 def _addressed(text: str) -> str:
     """Return a text of the user as an answer puts it: *my cat* is *your cat* there."""
-    return _FIRST_PERSON.sub(_second_person, text)
+    return str(_FIRST_PERSON.sub(_second_person, text))
 
 
-def _second_person(match: re.Match[str]) -> str:
-    word = match.group()
+def _second_person(match: Any) -> str:
+    word = str(match.group())
     put = _SECOND_PERSON[word.lower()]
     return put.capitalize() if word[0].isupper() and (word != "I" or match.start() == 0) else put
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]
 
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.text import Text, joined, plain
 
 MAX_DEPTH = 64
@@ -23,7 +24,7 @@ _SPACE = re.compile(r"[ \t\n\r]*")
 _NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?")
 _WORDS = {"true": True, "false": False, "null": None}
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
-_SENTENCE = re.compile(r"[.!?](?:\s|$)")
+_SENTENCE = pattern(r"[.!?](?:\s|$)")
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ async def test_what_the_user_says_may_be_repeated(messages, answer):
 
     assert found.risk_level == RiskLevel.LOW
     assert {claim.evidence_kind for claim in found.claims} == {"user"}
-    assert (found.grounding_pct, found.user_grounding_pct) == (1.0, 1.0)
+    assert found.user_grounding_pct == 1.0
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,8 @@ async def test_neither_a_question_nor_the_model_is_evidence_and_a_source_wins(me
 
 async def test_a_deployment_may_count_sources_alone():
     """require-grounding counts the user's words unless the setting says otherwise."""
-    found = await report(SOLD, "You sold 340 units in March and 410 in April.")
+    request = replace(asked(SOLD, "You sold 340 units in March and 410 in April."), grounding_required=True)
+    found = await pipeline().analyse(request)
 
     assert read_findings(found).grounding == 1.0
     assert read_findings(found, user_words_ground=False).grounding == 0.0

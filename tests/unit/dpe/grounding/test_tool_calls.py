@@ -192,7 +192,7 @@ def test_a_schema_that_is_none_says_nothing():
         ),
         ("get_weather", {"city": "Paris"}, [], RiskLevel.CRITICAL, {"UNDECLARED_TOOL", "FABRICATION_FOUND"}),
         (WIRE, "", [], RiskLevel.CRITICAL, {"UNDECLARED_TOOL", "UNSAID_TOOL_VALUE", "FABRICATION_FOUND"}),
-        (WIRE, "", [WIRE], RiskLevel.CRITICAL, {"UNSAID_TOOL_VALUE", "FABRICATION_FOUND"}),
+        (WIRE, "", [WIRE], RiskLevel.HIGH, {"UNSAID_TOOL_VALUE", "FABRICATION_FOUND"}),
     ],
 )
 async def test_a_call_has_a_risk_without_any_source(name, arguments, tools, level, floors):

@@ -23,15 +23,15 @@ from interlock.dpe.values.quantities import Value
 
 EMAIL = pattern(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 URL = pattern(r"(?:https?://|ftp://|www\.)[^\s<>\"']+", ignore_case=True)
-_PATH = re.compile(r"(?:~|\.{1,2})?/[\w.@%+~/ -]*|[A-Za-z]:\\[^\n]*|[\w-]+(?:/[\w.-]+)*\.[A-Za-z][A-Za-z0-9]{1,5}")
-_ISO = re.compile(r"(\d{4})-(\d{2})(?:-(\d{2}))?(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?")
-_CODE = re.compile(r"(?=[^\s]*\d)[#\w][\w./#:+ -]*")
+_PATH = pattern(r"(?:~|\.{1,2})?/[\w.@%+~/ -]*|[A-Za-z]:\\[^\n]*|[\w-]+(?:/[\w.-]+)*\.[A-Za-z][A-Za-z0-9]{1,5}")
+_ISO = pattern(r"(\d{4})-(\d{2})(?:-(\d{2}))?(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?")
+_CODE = pattern(r"[#\w\p{L}+][\w\p{L}./#:+ -]*")
 _TIMES = (1.0, 60.0, 3600.0, 86_400.0, 604_800.0, 2_629_800.0, 31_557_600.0, 0.001)
-_SMALL_UNIT = re.compile(r"\b(?:cents?|pence|pennies|minor|smallest)\b|_cents?\b", re.IGNORECASE)
+_SMALL_UNIT = pattern(r"\b(?:cents?|pence|pennies|minor|smallest)\b|_cents?\b", ignore_case=True)
 _PERCENT = 100.0
 _DAY = 1440
 _MOST_DERIVED = 8
-_ENDS = re.compile(r"end|until|to_|finish|checkout|check_out|return|departure|due|expir|till", re.IGNORECASE)
+_ENDS = pattern(r"end|until|to_|finish|checkout|check_out|return|departure|due|expir|till", ignore_case=True)
 _USUAL_MINUTES = frozenset({15, 30, 45, 60, 90, 120})
 _QUALIFIERS = word_set(
     "city town state county province region country republic municipality district of the and de la le international airport"
@@ -241,7 +241,8 @@ def is_identifier(written: str) -> bool:
     """Whether a string is an identifier: one with a digit, or several digits set apart."""
     digits = sum(c.isdigit() for c in written)
     one_word = " " not in written.strip()
-    return _CODE.fullmatch(written) is not None and digits > 0 and (one_word or digits >= len(written) // 2)
+    in_first = any(c.isdigit() for c in written.strip().split(" ", 1)[0])
+    return in_first and _CODE.fullmatch(written) is not None and (one_word or digits >= len(written) // 2)
 
 
 def identifier(written: str, shown: Shown) -> bool:

@@ -25,11 +25,11 @@ from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
 
 _WORD = pattern(r"[\p{L}\p{N}\p{M}]+")
-_TOKEN = re.compile(r"[^\s,;:!?()\"]+")
+_TOKEN = pattern(r"[^\s,;:!?()\"]+")
 _CODE = 3
 _MOST_DATED = 4000
 """Characters of one text in which the day of today is looked for."""
-_FROM_DAY = re.compile(r"\b(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|to|until|till|through|and|bis|und|au|al) ?(?=\d{1,2}\D)")
+_FROM_DAY = pattern(r"\b(\d{1,2})(?:st|nd|rd|th|\.)? ?(?:-|to|until|till|through|and|bis|und|au|al) ?\d{1,2}\b")
 _FAR = [-400, 400]
 _NEAR_TODAY: tuple[tuple[Any, ...], ...] = (
     ("day after tomorrow|ubermorgen", 2, 2), ("tomorrow|demain|manana", 1, 1), ("morgen", 0, 1), ("yesterday|gestern|hier|ayer", -1, -1),
@@ -39,7 +39,7 @@ _NEAR_TODAY: tuple[tuple[Any, ...], ...] = (
     ("next (?:quarter|year)|(?:this|last) (?:quarter|year)|christmas|easter|new year|recent|latest|current|past|soon", -800, 800),
 )  # fmt: skip
 """What tells a date by today, with the days from today that it may mean."""
-_AHEAD = re.compile(r"\bin (\d{1,3}) (day|week)s?\b")
+_AHEAD = pattern(r"\bin (\d{1,3}) (day|week)s?\b")
 _UNIT_DAYS = {"day": 1, "week": 7}
 _TODAY = re.compile(
     r"\b(?:today(?:'s date)?|current (?:date|time|datetime|date and time)|date today)(?: is|:)? *(?:[a-z]+day,? *)?",

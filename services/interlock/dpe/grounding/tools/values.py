@@ -20,6 +20,7 @@ from interlock.dpe.grounding.tools.shown import Shown, folded, together, words
 from interlock.dpe.text.arguments import Argument
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.names import COMMON_WORDS, find_names, plain
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, taken_by_values
@@ -63,16 +64,15 @@ _MOST_STRUCTURE = 10_000
 _SHORT_WORDS = 6
 _MOST_CHECKED = 20_000
 """Characters of one free text that names are looked for in; its figures and addresses are looked for in all of it."""
-_CODE = re.compile(
-    r"^\s*(?:def |class |import |from \w[\w.]* import |#include|function |const |let |var |public |SELECT |<\?php|#!/)"
-    r"|=>|\);\s*$|\{\s*$|</\w+>|^\s*(?:return|for|while|if) .*[:{]\s*$",
-    re.MULTILINE,
+_CODE = pattern(
+    r"(?m)^[ \t]*(?:def |class |import |from \w[\w.]* import |#include|function |const |let |var |public |SELECT |<\?php|#!/)"
+    r"|=>|\);[ \t]*$|\{[ \t]*$|</\w+>|^[ \t]*(?:return|for|while|if) .*[:{][ \t]*$"
 )
 _RUN = word_set("command cmd bash shell script")
-_ABSOLUTE = re.compile(r"(?:(?<=[\s'\"=])|^)(?:~|\.\.)?/[\w.-]+[\w./-]*")
+_ABSOLUTE = pattern(r"(?:^|[\s'\"=])((?:~|\.\.)?/[\w.-]+[\w./-]*)")
 _OF_THE_SYSTEM = ("/dev/null", "/tmp", "/bin/", "/usr/bin/", "/usr/local/bin/")  # noqa: S108 - paths that commands name
 _QUOTABLE = word_set("text message content phrase word input sentence")
-_LITERAL = re.compile(r"'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
+_LITERAL = pattern(r"'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 
 
 class Weight(IntEnum):

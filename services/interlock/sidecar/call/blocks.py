@@ -1,0 +1,210 @@
+"""Blocks of given text: elements, fenced blocks, quotations, JSON, tables and numbered passages inside a message (ATT-5).
+
+Each finder yields spans of the text and takes time in proportion to its length.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+
+LONG_QUOTE_WORDS = 8
+"""Words from which a quotation is given text; a shorter one names a thing or says how to say it."""
+
+MOST_TRIES = 200
+"""Places of one message that are tried as the beginning of JSON."""
+
+Span = tuple[int, int]
+
+OWN_LABEL = re.compile(
+    r"[ \t]*(?:#{1,6} *)?(?:\*\*)?(?:(?:the |my |user(?:'s)? |current |follow-?up |standalone )?(?:question|query|request|task"
+    r"|input|instructions?|prompt)|user|human|q|(?:helpful |final |your |original )?answer|output|response|assistant|rules?"
+    r"|constraints?)(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*|[ \t]*#{1,6} +(?:question|query|task|instructions?|answer)[ \t]*$",
+    re.IGNORECASE,
+)
+"""A label of the writer: what follows is no given text."""
+RULE = re.compile(r"[ \t]*(?:-{4,}|={4,}|_{4,}|\*{4,}|#{4,}|~{5,})[ \t]*$")
+_NUMBERED = re.compile(
+    r"[ \t]*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:document|doc|source|passage|chunk|result|snippet) ?"
+    r"(?:#?\d{1,3}|\[\d{1,3}\]|\(\d{1,3}\))[ \t]*(?::|\(|-|\.|$))",
+    re.IGNORECASE,
+)
+_OPEN_TAG = re.compile(r"<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
+_FIRST_TAG = re.compile(r"\s*<([A-Za-z][\w:.-]{0,40})(?:\s[^<>]{0,400})?>")
+_NO_SOURCE_TAGS = frozenset(
+    [
+        "question",
+        "query",
+        "instructions",
+        "instruction",
+        "task",
+        "rules",
+        "rule",
+        "format",
+        "output",
+        "answer",
+        "system",
+        "user",
+        "user_query",
+        "userquery",
+        "thinking",
+        "prompt",
+        "role",
+        "goal",
+        "request",
+        "user_question",
+        "user_input",
+        "user_message",
+        "b",
+        "i",
+        "u",
+        "em",
+        "strong",
+        "code",
+        "br",
+        "p",
+        "a",
+    ]
+)
+_TRIPLE = re.compile(r'"""|\'\'\'')
+_QUOTE = re.compile(r'"([^"\n]{20,4000})"|“([^”]{20,4000})”|«([^»]{20,4000})»|„([^“”]{20,4000})[“”]')
+_JSON_START = re.compile(r"[\[{](?=\s*[\[{\"])")
+
+
+def elements(text: str) -> Iterator[Span]:
+    """Yield the content of elements such as <doc>; names of instructions and of simple markup are none.
+
+    An element that begins with another one is a list of them: <documents><document>…
+    """
+    lowered, at, closes = text.lower(), 0, dict[str, int]()
+    while opening := _OPEN_TAG.search(text, at):
+        name = opening[1].lower()
+        at = opening.end()
+        if name in _NO_SOURCE_TAGS:
+            continue
+        if (
+            0 <= closes.get(name, 0) < at
+        ):  # looked for once for each run of opening tags: many unclosed ones cost nothing
+            closes[name] = lowered.find(f"</{name}", at)
+        close = closes[name] if name in closes else closes.setdefault(name, lowered.find(f"</{name}", at))
+        if close < 0:
+            continue
+        inner = _FIRST_TAG.match(text, at)
+        if inner and inner[1].lower() not in {*_NO_SOURCE_TAGS, name}:
+            continue
+        yield at, close
+        at = close + len(name) + 3
+
+
+def fences(text: str) -> Iterator[Span]:
+    start, mark = -1, ""
+    for first, end in line_spans(text):
+        line = text[first:end].lstrip(" \t")
+        if start < 0 and line.startswith(("```", "~~~")):
+            start, mark = end, line[:3]
+        elif start >= 0 and line.startswith(mark):
+            yield start, first
+            start = -1
+    if start >= 0:
+        yield start, len(text)
+
+
+def triple_quotes(text: str) -> Iterator[Span]:
+    at = 0
+    while opening := _TRIPLE.search(text, at):
+        close = text.find(opening[0], opening.end())
+        if close < 0:
+            return
+        yield opening.end(), close
+        at = close + 3
+
+
+def quotes(text: str) -> Iterator[Span]:
+    for match in _QUOTE.finditer(text):
+        number = next(n for n in range(1, 5) if match[n] is not None)
+        if len(match[number].split()) >= LONG_QUOTE_WORDS:
+            yield match.span(number)
+
+
+def json_values(text: str) -> Iterator[Span]:
+    at = tries = 0
+    while tries < MOST_TRIES and (opening := _JSON_START.search(text, at)):
+        tries += 1
+        end = json_end(text, opening.start())
+        if end:
+            yield opening.start(), end
+        at = end or opening.end()
+
+
+def json_end(text: str, start: int) -> int:
+    """Return the end of the JSON that begins at *start*; 0 when none does."""
+    try:
+        return json.JSONDecoder().raw_decode(text, start)[1]
+    except (ValueError, RecursionError):
+        return 0
+
+
+def line_spans(text: str) -> list[Span]:
+    """Return the span of each line, without its end."""
+    spans, at = [], 0
+    for line in text.splitlines(keepends=True):
+        spans.append((at, at + len(line.rstrip("\r\n"))))
+        at += len(line)
+    return spans
+
+
+def _runs(text: str, belongs: Callable[[str, str], bool], *, least: int) -> Iterator[Span]:
+    """Yield runs of at least *least* lines that belong together; *belongs* sees the line before and the line."""
+    lines = line_spans(text)
+    first = 0
+    while first < len(lines):
+        last, before = first, ""
+        while last < len(lines) and belongs(before, line := text[slice(*lines[last])]):
+            last, before = last + 1, line
+        if last - first >= least:
+            yield lines[first][0], lines[last - 1][1]
+        first = max(last, first + 1)
+
+
+def quoted_lines(text: str) -> Iterator[Span]:
+    if ">" in text:
+        yield from _runs(text, lambda _, line: line.lstrip().startswith(">"), least=1)
+
+
+def tables(text: str) -> Iterator[Span]:
+    if "|" in text:
+        yield from _runs(text, lambda _, line: "|" in line, least=2)
+    for mark in ",\t;":
+        if mark in text:
+            yield from _runs(text, partial(_same_cells, mark), least=3)
+
+
+def _same_cells(mark: str, before: str, line: str) -> bool:
+    """Whether a line has as many short cells as the one before it, as the lines of a CSV table have."""
+    if mark not in line:
+        return False
+    cells = line.split(mark)
+    short = all(len(cell) <= 80 and ". " not in cell for cell in cells) and not line.rstrip().endswith((".", "?", "!"))
+    return len(cells) > 1 and short and (not before or before.count(mark) == len(cells) - 1)
+
+
+def numbered(text: str) -> Iterator[Span]:
+    """Yield numbered passages such as [1] …, each up to a blank line, a rule or a label of the writer's own."""
+    lines = line_spans(text)
+    number = 0
+    while number < len(lines):
+        line = text[slice(*lines[number])]
+        if not _NUMBERED.match(line):
+            number += 1
+            continue
+        last = number
+        while last + 1 < len(lines) and _goes_on(text[slice(*lines[last + 1])]):
+            last += 1
+        yield lines[number][0], lines[last][1]
+        number = last + 1
+
+
+def _goes_on(line: str) -> bool:
+    return bool(line.strip()) and not (OWN_LABEL.match(line) or _NUMBERED.match(line) or RULE.match(line))
