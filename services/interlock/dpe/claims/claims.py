@@ -26,6 +26,7 @@ from interlock.dpe.values.extraction import extract
 from interlock.dpe.values.quantities import DATE, MONEY, PERCENT, Value
 
 TITLE_WORDS = 10
+MOST_UNCHECKED_WORDS = 60
 _TOLD = frozenset({DATE, MONEY, PERCENT})
 _NAMELESS = frozenset({"DATE", "TIME", "PERCENT", "MONEY", "QUANTITY", "ORDINAL", "CARDINAL"})
 
@@ -64,7 +65,8 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
     entities = [_entity(parsed, e) for e in named]
     entities += [Entity(v.text, str(v.kind), *text.span(v.start, v.end)) for v in values]
     content = {t.lemma_.lower() for t in tokens if is_content_word(t)} - META_WORDS - BARE_VERBS
-    checked = bool(entities or not tokens or (content and not is_about_itself(tokens)))
+    long = len(tokens) > MOST_UNCHECKED_WORDS  # no courtesy is that long
+    checked = bool(entities or not tokens or long or (content and not is_about_itself(tokens)))
     checked = checked and not is_source_reference(own.chars) and _may_claim(parsed, tokens, named, values)
     specificity = min(1.0, 0.10 + 0.25 * len(named) + 0.25 * len(values) + 0.02 * min(5, len(content)))
     claim = Claim(
@@ -90,7 +92,7 @@ def _may_claim(parsed: Parsed, tokens: Sequence[Any], named: Sequence[Any], valu
     if parsed.kind is BlockKind.COMMENT:
         told = bool(named) or any(value.kind in _TOLD or value.unit for value in values)
         return told and any(token.dep_ in SUBJECTS for token in tokens)
-    if parsed.kind is not BlockKind.PROSE or not tokens:
+    if parsed.kind is not BlockKind.PROSE or not tokens or len(tokens) > MOST_UNCHECKED_WORDS:
         return True
     if courtesies.tells_by_asking(parsed.sentence.text):
         return True

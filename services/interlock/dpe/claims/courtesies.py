@@ -7,13 +7,25 @@ figure, no but, and no clause that tells something.
 
 from __future__ import annotations
 
-import re
+import unicodedata
 from dataclasses import dataclass
+from typing import Any
 
+from interlock.dpe.text.patterns import pattern, spaced
 from interlock.dpe.text.wordlists import word_set
 
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
-_SPLIT = re.compile(r"['’]")
+_WORD = pattern(r"\p{L}+(?:['’]\p{L}+)*")
+_SPLIT = pattern(r"['’]")
+
+
+def _bare(text: str) -> str:
+    """Return a text without accents, so that words end where ASCII says that they do."""
+    letters = unicodedata.normalize("NFKD", text.replace("ß", "ss"))
+    return "".join(char for char in letters if not unicodedata.combining(char))
+
+
+def _form(expression: str) -> Any:
+    return spaced(_bare(expression), ignore_case=True)
 
 
 @dataclass(frozen=True)
@@ -23,12 +35,12 @@ class Phrasing:
     courtesy: frozenset[str]
     marked: frozenset[str]
     """Words of courtesy of which at least one is needed, so that a few small words of another language are none."""
-    declines: re.Pattern[str]
-    informs: re.Pattern[str]
+    declines: Any
+    informs: Any
     """What a refusal must be about: telling, knowing, helping. A document that was not signed is none."""
-    asks: re.Pattern[str]
-    offers: re.Pattern[str]
-    tells: re.Pattern[str]
+    asks: Any
+    offers: Any
+    tells: Any
     """What makes a refusal, an offer or a question tell something: but, because, did you know that."""
 
 
@@ -56,7 +68,7 @@ GERMAN = Phrasing(
         prima super genau richtig glückwunsch überblick verfügung antwort weiterhelfen freue freut wochenende
         """
     ),
-    declines=re.compile(
+    declines=_form(
         r"""
         \A(?:(?:leider|tut\s+mir\s+leid|es\s+tut\s+mir\s+leid|entschuldigung)[,:]?\s+(?:aber\s+)?)?
         (?: (?:dazu|darüber|hierzu|über\s[^,;]{1,80}|zu\s[^,;]{1,80})\s+(?:habe|kann|finde|konnte|liegen|gibt)\b[^;]{0,60}\b(?:nicht|kein\w*|nichts)\b
@@ -67,31 +79,26 @@ GERMAN = Phrasing(
           | (?:im|in\s+de[nmr]|in\s+diese[nmr])\s+(?:\w+en\s+)?(?:quellen?|dokumente?n?|text\w*|kontext|unterlagen|bericht|artikel)\b[^,;]{0,60}\b(?:nicht|nichts|kein\w*\s+(?:\w+\s+)?(?:angaben?|informationen|hinweise?|daten))\b
           | es\s+(?:gibt|liegen|steht|wird)\b[^,;]{0,60}\b(?:nicht|kein\w*|nichts)\b[^,;]{0,40}\b(?:information\w*|angaben?|hinweise?|daten|erwähnt|angegeben|genannt)\b
         )
-        [^;]{0,160}\Z
-        """,
-        re.IGNORECASE | re.VERBOSE,
+        [^;]{0,160}\z
+        """
     ),
-    informs=re.compile(
+    informs=_form(
         r"\b(?:sag(?:en|t)|nenn(?:en|t)|erwähn\w*|angegeben|genannt|beschr(?:eib|ieb)\w*|beantwort\w*|erklär\w*|verrät|verraten|geht\b.*\bhervor"
         r"|steht|informationen?|angaben?|hinweise?|auskunft|auskünfte|details|zugriff|zugang|helfen|weiterhelfen|gefunden|finde|finden|weiß"
-        r"|bestätigen|sicher|beraten)\b",
-        re.IGNORECASE,
+        r"|bestätigen|sicher|beraten)\b"
     ),
-    asks=re.compile(
+    asks=_form(
         r"\A(?:und\s+)?(?:wie|was|wann|wo|wer|welche\w*|womit|worüber|möchte\w*|möchtest|kann|können|könnten|kannst|darf|soll|sollen|haben|hast"
-        r"|brauchen|brauchst|wollen|willst|meinen|meinst|gibt|geht|ist|sind|suchen|suchst)\b[^;]{0,200}\?\Z",
-        re.IGNORECASE,
+        r"|brauchen|brauchst|wollen|willst|meinen|meinst|gibt|geht|ist|sind|suchen|suchst)\b[^;]{0,200}\?\z"
     ),
-    offers=re.compile(
+    offers=_form(
         r"\A(?:(?:gerne?|natürlich|klar|ja)[,!]?\s+)?(?:hier\s+(?:ist|sind|finden\s+sie)\s+(?:eine?|die|der|das|einige|ein\s+paar)\b[^,;.]{0,80}:"
         r"|(?:ich|wir)\s+(?:helfe|helfen|erkläre|zeige|fasse|kann|können)\b[^,;.]{0,20}\b(?:ihnen|dir|euch)\b[^,;.]{0,60}\b(?:helfen|erklären|zeigen"
-        r"|weiterhelfen|unterstützen|mehr\s+(?:über|zu)\b[^,;.]{0,60}(?:sagen|erzählen)|zusammen)[.!]?)\Z",
-        re.IGNORECASE,
+        r"|weiterhelfen|unterstützen|mehr\s+(?:über|zu)\b[^,;.]{0,60}(?:sagen|erzählen)|zusammen)[.!]?)\z"
     ),
-    tells=re.compile(
+    tells=_form(
         r"\b(?:aber|sondern|jedoch|allerdings|weil|denn|obwohl)\b|\b(?:wussten|wusstest|wissen|weißt)\s+(?:sie|du|ihr)\b.*\bdass\b"
-        r"|,\s*(?:dass|der|die|das|den|dem|deren|dessen)\b|\bdass\b",
-        re.IGNORECASE,
+        r"|,\s*(?:dass|der|die|das|den|dem|deren|dessen)\b|\bdass\b"
     ),
 )
 
@@ -117,7 +124,7 @@ FRENCH = Phrasing(
         chance courage problème souci utile
         """
     ),
-    declines=re.compile(
+    declines=_form(
         r"""
         \A(?:(?:malheureusement|désolée?|je\s+suis\s+désolée?|pardon)[,:]?\s+(?:mais\s+)?)?
         (?: je\s+(?:ne|n['’])\s*\w+(?:\s+\w+){0,3}\s+(?:pas|aucune?|rien|plus)\b
@@ -125,29 +132,24 @@ FRENCH = Phrasing(
           | aucune?\s+(?:information|source|document|donnée|mention|détail)s?\b[^;]{0,60}\b(?:n['’]|ne)\b
           | il\s+n['’]y\s+a\s+(?:pas|aucune?)\b[^,;]{0,30}\b(?:information|mention|donnée|détail|indication)s?\b
         )
-        [^;]{0,160}\Z
-        """,
-        re.IGNORECASE | re.VERBOSE,
+        [^;]{0,160}\z
+        """
     ),
-    informs=re.compile(
+    informs=_form(
         r"\b(?:di(?:t|sent|re)|mentionn\w*|précis\w*|indiqu\w*|parl\w*|révèl\w*|expliqu\w*|informations?|renseignements?|données|détails?"
-        r"|mention|indications?|accès|aider|répondre|trouv\w*|sais|savoir|connais|confirmer|sûre?|conseils?)\b",
-        re.IGNORECASE,
+        r"|mention|indications?|accès|aider|répondre|trouv\w*|sais|savoir|connais|confirmer|sûre?|conseils?)\b"
     ),
-    asks=re.compile(
+    asks=_form(
         r"\A(?:et\s+)?(?:est-ce\s+qu|qu['’]est-ce|comment|quand|où|qui|que|quoi|quel\w*|combien|voulez|souhaitez|voudriez|puis-je|peux|pouvez"
-        r"|pourriez|avez|as-tu|veux|dois-je|désirez|en\s+quoi|de\s+quoi|sur\s+quoi)\b[^;]{0,200}\?\Z",
-        re.IGNORECASE,
+        r"|pourriez|avez|as-tu|veux|dois-je|désirez|en\s+quoi|de\s+quoi|sur\s+quoi)\b[^;]{0,200}\?\z"
     ),
-    offers=re.compile(
+    offers=_form(
         r"\A(?:(?:bien\s+sûr|volontiers|oui|d['’]accord)\s*[,!]?\s+)?(?:voici\s+(?:une?|le|la|les|quelques|l['’])\s*[^,;.]{0,80}:"
-        r"|je\s+(?:peux|vais|serais\s+ravie?\s+de)\s+(?:vous|t['’]|te)\s*(?:aider|expliquer|montrer|en\s+dire\s+plus)\b[^,;.]{0,60}[.!]?)\Z",
-        re.IGNORECASE,
+        r"|je\s+(?:peux|vais|serais\s+ravie?\s+de)\s+(?:vous|t['’]|te)\s*(?:aider|expliquer|montrer|en\s+dire\s+plus)\b[^,;.]{0,60}[.!]?)\z"
     ),
-    tells=re.compile(
+    tells=_form(
         r"\b(?:mais|car|parce|puisque|cependant|toutefois|bien\s+que)\b|\b(?:saviez|savez|sais)-?\s?(?:vous|tu)\s+qu|,\s*(?:qui|que|dont|où)\b"
-        r"|\b(?:dire|dit|disent|savoir|confirmer)\s+qu(?:e\s|['’])",
-        re.IGNORECASE,
+        r"|\b(?:dire|dit|disent|savoir|confirmer)\s+qu(?:e\s|['’])"
     ),
 )
 
@@ -174,7 +176,7 @@ SPANISH = Phrasing(
         resumen sí vale suerte ánimo genial excelente encantado encantada disposición acuerdo correcto listo problema útil
         """
     ),
-    declines=re.compile(
+    declines=_form(
         r"""
         \A(?:(?:lamentablemente|desafortunadamente|lo\s+siento|perdón|disculpe|disculpa)[,:]?\s+(?:pero\s+)?)?
         (?: no\s+(?:tengo|puedo|dispongo|encuentro|encontré|sé|me\s+es\s+posible|estoy\s+seguro|cuento)\b
@@ -183,43 +185,39 @@ SPANISH = Phrasing(
           | no\s+(?:hay|existen?)\s+(?:\w+\s+)?(?:informaci[oó]n|datos|detalles?|menci[oó]n|indicaci[oó]n(?:es)?|referencias?)\b
           | ning[uú]na?\s+(?:fuente|documento|informaci[oó]n|texto|dato)\b
         )
-        [^;]{0,160}\Z
-        """,
-        re.IGNORECASE | re.VERBOSE,
+        [^;]{0,160}\z
+        """
     ),
-    informs=re.compile(
+    informs=_form(
         r"\b(?:dicen?|decir|mencionan?|indican?|especifican?|hablan?|revelan?|explican?|aclaran?|detallan?|informaci[oó]n|datos?|detalles?"
-        r"|menci[oó]n|acceso|ayudar\w*|responder|encuentro|encontr\w+|sé|saber|confirmar|segur[oa]|consejos?)\b",
-        re.IGNORECASE,
+        r"|menci[oó]n|acceso|ayudar\w*|responder|encuentro|encontr\w+|sé|saber|confirmar|segur[oa]|consejos?)\b"
     ),
-    asks=re.compile(r"\A¿[^;¿]{1,200}\?\Z", re.IGNORECASE),
-    offers=re.compile(
+    asks=_form(r"\A¿[^;¿]{1,200}\?\z"),
+    offers=_form(
         r"\A(?:(?:claro|por\s+supuesto|sí|vale)[,!]?\s+)?(?:aquí\s+(?:tiene|tienes|está|están|va)\s+[^,;.]{0,80}:"
-        r"|(?:puedo|voy\s+a|permítame|déjame)\s+(?:ayudarle|ayudarte|explicarle|explicarte|mostrarle|mostrarte)\b[^,;.]{0,60}[.!]?)\Z",
-        re.IGNORECASE,
+        r"|(?:puedo|voy\s+a|permítame|déjame)\s+(?:ayudarle|ayudarte|explicarle|explicarte|mostrarle|mostrarte)\b[^,;.]{0,60}[.!]?)\z"
     ),
-    tells=re.compile(
+    tells=_form(
         r"\b(?:pero|sino|porque|aunque|ya\s+que|sin\s+embargo)\b|\b(?:sabía|sabías|sabe|sabes)\s+que\b|,\s*(?:que|quien|cuyo|cuya|donde)\b"
-        r"|\b(?:decir|dice|dicen|confirmar|afirmar)\s+que\b|\bsi\b.{0,60}\by\s+(?:el|la)\b",
-        re.IGNORECASE,
+        r"|\b(?:decir|dice|dicen|confirmar|afirmar)\s+que\b|\bsi\b.{0,60}\by\s+(?:el|la)\b"
     ),
 )
 
 _LANGUAGES = (GERMAN, FRENCH, SPANISH)
-_INVENTS = re.compile(r"\d|https?:|www\.|@|%|[€$£]")
+_EXCUSE = _form(r"\A(?:leider|tut\s+mir\s+leid|désolée?|lo\s+siento|perdón)[,:]?\s+(?:aber|mais|pero)\s+")
+_INVENTS = _form(r"\d|https?:|www\.|@|%|[€$£]")
 _MOST_WORDS = 40
 
 
-_DID_YOU_KNOW = re.compile(
+_DID_YOU_KNOW = _form(
     r"\b(?:wussten|wusstest|wissen|weißt)\s+(?:sie|du|ihr)\b.*\bdass\b|\b(?:saviez|savez|sais|savais)-?\s?(?:vous|tu)\s+qu"
-    r"|\b(?:sabía|sabías|sabe|sabes|sabían)\s+que\b",
-    re.IGNORECASE,
+    r"|\b(?:sabía|sabías|sabe|sabes|sabían)\s+que\b"
 )
 
 
 def tells_by_asking(sentence: str) -> bool:
     """Whether a question in German, French or Spanish tells what it asks to be known: did you know that."""
-    return _DID_YOU_KNOW.search(sentence) is not None
+    return _DID_YOU_KNOW.search(_bare(sentence)) is not None
 
 
 def makes_no_claim(sentence: str) -> bool:
@@ -235,15 +233,10 @@ def _in_language(text: str, words: list[str], phrasing: Phrasing) -> bool:
     parts = [part for word in words for part in ([word] if word in phrasing.courtesy else _SPLIT.split(word))]
     if all(part in phrasing.courtesy for part in parts):
         return any(part in phrasing.marked for part in parts) or (
-            text.endswith("?") and phrasing.asks.match(text) is not None
+            text.endswith("?") and phrasing.asks.match(_bare(text)) is not None
         )
-    asked = text.lstrip("¡")
-    excuse = re.sub(
-        r"\A(?:leider|tut mir leid|désolée?|lo siento|perdón)[,:]?\s+(?:aber|mais|pero)\s+",
-        "",
-        asked,
-        flags=re.IGNORECASE,
-    )
+    asked = _bare(text.lstrip("¡"))
+    excuse = _EXCUSE.sub("", asked)
     if phrasing.tells.search(excuse):
         return False
     declined = phrasing.declines.match(asked) is not None and phrasing.informs.search(asked) is not None

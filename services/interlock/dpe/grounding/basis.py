@@ -7,14 +7,14 @@ source. One that states anything else makes all of them sources.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from interlock.domain.risk.grounding import Basis, GroundingMode, applied
 from interlock.dpe.document import Fact
 from interlock.dpe.request import Request
+from interlock.dpe.text.patterns import pattern, spaced
 
-_INSTRUCTED = re.compile(
+_INSTRUCTED = spaced(
     r"""
     \s*(?:[-*•]\s*|\d{1,2}[.)]\s+|\#{1,6}\s+)?
     (?:please\s+|always\s+|never\s+|only\s+|do\s+not\s+|don't\s+|you\s+(?:must|should|will|can|may|shall)\s+(?:\w+ly\s+|not\s+)?)*
@@ -24,18 +24,18 @@ _INSTRUCTED = re.compile(
     | (?:act|behave)\s+as\b | help\s+(?:the\s+)?(?:users?|customers?|people|them|me)\b | assist\b
     | (?:answer|reply|respond|write|speak|talk)\s
       (?:[^.]{0,40}\s)?(?:in|with|using|as|to|briefly|concisely|shortly|politely|honestly|clearly|directly|only|questions?)\b
-    | (?:answer|reply|respond|think)\b[^.]{0,40}[.!]?\s*\Z
+    | (?:answer|reply|respond|think)\b[^.]{0,40}[.!]?\s*\z
     | be\s+(?:\w+ly\s+)?(?:concise|brief|short|helpful|polite|friendly|honest|kind|accurate|precise|clear|thorough|direct)\b
     | keep\s+(?:your|the|all)?\s*(?:answers?|responses?|replies|it|messages?|tone)\b
     | use\s+(?:the\s+|your\s+|these\s+|any\s+)?(?:provided\s+|given\s+|available\s+)?(?:tools?|functions?|markdown|json|bullet)
-    | (?:today's\s+date|today|(?:the\s+)?(?:current|system)\s+(?:date|time)(?:\s+and\s+time)?)\s*(?:is|:)\s*[\w\s,:.+/-]{4,60}\Z
+    | (?:today's\s+date|today|(?:the\s+)?(?:current|system)\s+(?:date|time)(?:\s+and\s+time)?)\s*(?:is|:)\s*[\w\s,:.+/-]{4,60}\z
     | du\s+bist\s+ein | sie\s+sind\s+ein | antworte | tu\s+es\s+une?\b | vous\s+êtes\s+une?\b | réponds\b | répondez\b
     | eres\s+una?\b | usted\s+es\s+una?\b | responde\b
     )
     """,
-    re.IGNORECASE | re.VERBOSE,
+    ignore_case=True,
 )
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_SENTENCE_END = pattern(r"[.!?]\s+|\n+")
 _LONGEST = 400
 """Characters of a sentence that only instructs; a longer one is taken to state something."""
 

@@ -7,26 +7,26 @@ no number in their text, nothing is known about what "[2]" means.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
 from interlock.dpe.document import Fact
+from interlock.dpe.text.patterns import pattern, spaced
 
-_LABEL = re.compile(
+_LABEL = spaced(
     r"""
-    ^[ \t>*_#-]{0,6}
+    (?m)^[\x20\t>*_#-]{0,6}
     (?: [\[【](?:(?:source|doc(?:ument)?|passage|ref(?:erence)?|chunk|context)\s*\#?)?\s*(?P<square>\d{1,3})(?:†[^】\n]{0,60})?[\]】]
       | (?:source|doc(?:ument)?|passage|ref(?:erence)?|chunk|context|article|quelle|dokument|fuente|documento)\s*\#?
-        (?P<word>\d{1,3})\s*(?:[:.)—–-]|\Z|\n|\()
+        (?P<word>\d{1,3})\s*(?:[:.)—–-]|\z|\n|\()
       | <(?:doc(?:ument)?|source|passage)\b[^>\n]{0,80}?(?:id|index|number|n)\s*=\s*["']?(?P<tag>\d{1,3})["']?[^>\n]{0,80}>
     )
     """,
-    re.IGNORECASE | re.VERBOSE | re.MULTILINE,
+    ignore_case=True,
 )
-_OF_A_MESSAGE = re.compile(r"(m\d+)s\d+")
-_NUMBER_OF_ID = re.compile(r"\D*?(\d{1,3})")
+_OF_A_MESSAGE = pattern(r"(m\d+)s\d+")
+_NUMBER_OF_ID = pattern(r"\D*?(\d{1,3})")
 
 
 class Known(Enum):

@@ -8,10 +8,11 @@ number of a list item, an exponent, an index or interval, the argument of a func
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
+from interlock.dpe.text.patterns import pattern, span_of, spaced
 from interlock.dpe.text.text import Text
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -21,41 +22,44 @@ _SOURCE = (
     r"(?:sources?|docs?|documents?|refs?\.?|references?|passages?|facts?|contexts?|articles?|chunks?|citations?|excerpts?"
     r"|quellen?|dokumente?|documentos?|fuentes?|références?)"
 )
-_MARK = re.compile(
+_MARK = spaced(
     rf"""
-      (?P<fence>^[ \t]{{0,3}}(?P<tick>`{{3,}}|~{{3,}}).*?(?:^[ \t]{{0,3}}(?P=tick)|\Z)) | (?P<code>`[^`\n]{{1,200}}`)
-    | (?P<defined>^[ \t]*\[\^?(?P<own>[\w-]{{1,20}})\]:(?=[ \t]+\S))
-    | (?P<link>!?\[(?P<shown>\[?[^\[\]\n]{{1,300}}\]?)\]\((?P<url>(?:https?://|www\.|doi\.org/)[^()\s]{{1,2000}})(?:\s[^()]{{0,200}})?\))
-    | (?P<square>\[\^?(?P<numbers>{_NUMBERS})\])(?!\()
+      (?P<code>`[^`\n]{{1,200}}`)
+    | (?m:(?P<defined>^[\x20\t]*\[\^?(?P<own>[\w-]{{1,20}})\]:)[\x20\t]+\S)
+    | (?P<link>!?\[(?P<shown>\[?[^\[\]\n]{{1,300}}\]?)\]\((?P<url>(?:https?://|www\.|doi\.org/)[^()\s]{{1,900}})\))
+    | (?P<square>\[\^?(?P<numbers>{_NUMBERS})\])
     | (?P<note>\[\^(?P<label>[\w-]{{1,20}})\])
     | (?P<named>[\[(]\s*(?:see\s+|siehe\s+)?{_SOURCE}\s*(?:[:#№]\s*|\s)(?P<name>[^\[\]()\n]{{1,80}})[\])])
     | (?P<lens>【(?P<inside>[^【】\n]{{1,80}})】)
     | (?P<sup><sup>\s*[\[(]?\s*(?P<raised>{_NUMBERS})\s*[\])]?\s*</sup>)
     | (?P<raise>[{_RAISED}]+(?:[,˒][{_RAISED}]+)*)
-    | (?P<address>[ \t]*\((?P<plain>(?:https?://|www\.)[^()\s]{{1,2000}})\))
+    | (?P<address>[\x20\t]*\((?P<plain>(?:https?://|www\.)[^()\s]{{1,900}})\))
     | (?P<round>\((?P<count>\d{{1,2}}(?:\s*,\s*\d{{1,2}}){{0,5}})\))
     """,
-    re.VERBOSE | re.MULTILINE | re.DOTALL | re.IGNORECASE,
+    ignore_case=True,
 )
-_WORD_BEFORE = re.compile(r"([^\W\d_]+)[^\w\n]{0,2}\Z")
-_LETTERS_BEFORE = re.compile(r"[^\W\d_]{4,}[\"'”’)\]*_]{0,3}\Z|[.,;:!?…][\"'”’)\]*_]{0,2}\Z")
-_UNITS = re.compile(
-    r"(?:inch(?:es)?|feet|foot|yards?|miles?|acres?|\w{0,6}met(?:er|re)s?|hertz|newtons?|seconds?|mètres?|metros?)\Z",
-    re.IGNORECASE,
+_FENCE = pattern(r"\s{0,3}(?:`{3,}|~{3,})")
+_ONLY_NUMBERS = pattern(_NUMBERS)
+_INDEXED = pattern(r"(?:\A|[^\p{L}])\p{L}{1,2}\z")
+_WORD_BEFORE = pattern(r"(\p{L}+)[^\p{L}\d\n]{0,2}\z")
+_LETTERS_BEFORE = pattern(r"(?:\p{L}{4}[\"'”’)\]*_]{0,3}|[.,;:!?…][\"'”’)\]*_]{0,2})\z")
+_UNITS = pattern(
+    r"(?:inch(?:es)?|feet|foot|yards?|miles?|acres?|\w{0,6}met(?:er|re)s?|hertz|newtons?|seconds?|mètres?|metros?)\z",
+    ignore_case=True,
 )
-_LABELLED = re.compile(
+_LABELLED = pattern(
     r"(?:table|figure|fig|equation|eq|section|step|option|type|item|part|chapter|clause|article|paragraph|annex|appendix|rule"
-    r"|note|level|grade|phase|class|case|point|tier|version|question|answer|number|no)\Z",
-    re.IGNORECASE,
+    r"|note|level|grade|phase|class|case|point|tier|version|question|answer|number|no)\z",
+    ignore_case=True,
 )
-_SPAN = re.compile(
-    r"(?:interval|range|list|array|vector|tuple|matrix|set|shape|index|indices|values?|sequence)\Z", re.IGNORECASE
+_SPAN = pattern(
+    r"(?:interval|range|list|array|vector|tuple|matrix|set|shape|index|indices|values?|sequence)\z", ignore_case=True
 )
-_PART_OF = re.compile(
-    r"\b(?:according to|as per|per|by|in|from|see|cites?|of|and|source|sources|with|laut|selon|según)[ \t]+\Z",
-    re.IGNORECASE,
+_PART_OF = pattern(
+    r"\b(?:according to|as per|per|by|in|from|see|cites?|of|and|source|sources|with|laut|selon|según)[ \t]+\z",
+    ignore_case=True,
 )
-_CLOSES = re.compile(r"[\"'”’)\]*_]*(?:[.!?;:,]|\s*\Z|\s*\n)")
+_CLOSES = pattern(r"[\"'”’)\]*_]*(?:[.!?;:,]|\s*\z|\s*\n)")
 _COUNTED = {
     "one": 1,
     "two": 2,
@@ -68,6 +72,7 @@ _COUNTED = {
     "nine": 9,
     "ten": 10,
 }
+_DIGITS = pattern(r"\d+")
 _BLANKS = " \t"
 
 
@@ -108,14 +113,32 @@ def marks(raw: str) -> Marks:
     found: list[Mark] = []
     spans: list[tuple[int, int, str]] = []
     defined: set[str] = set()
+    fenced = _fences(raw)
     for match in _MARK.finditer(raw):
+        if any(start <= match.start() < end for start, end in fenced):
+            continue
         if match["defined"]:
             defined.add(match["own"].casefold())
-            spans.append((*match.span("defined"), ""))
+            spans.append((*span_of(match, "defined"), ""))
         elif (mark := _mark(raw, match)) is not None:
             found.append(mark)
             spans += _cut(raw, match)
     return Marks(tuple(found), tuple(spans), frozenset(defined))
+
+
+def _fences(raw: str) -> list[tuple[int, int]]:
+    """Return the spans of the code blocks; an unclosed one extends to the end."""
+    found: list[tuple[int, int]] = []
+    at, opened = 0, -1
+    for line in raw.splitlines(keepends=True):
+        if _FENCE.match(line):
+            if opened < 0:
+                opened = at
+            else:
+                found.append((opened, at + len(line)))
+                opened = -1
+        at += len(line)
+    return [*found, (opened, at)] if opened >= 0 else found
 
 
 def _is_json(raw: str) -> bool:
@@ -150,7 +173,7 @@ def placed(found: Sequence[Mark], output_index: int) -> list[Mark]:
     return [replace(mark, output_index=output_index) for mark in found]
 
 
-def _mark(raw: str, match: re.Match[str]) -> Mark | None:
+def _mark(raw: str, match: Any) -> Mark | None:
     """Return the mark of a match, or ``None`` for code and for what only looks like one."""
     before, after = raw[: match.start()], raw[match.end() :]
     url = match["url"] or match["plain"] or ""
@@ -162,27 +185,27 @@ def _mark(raw: str, match: re.Match[str]) -> Mark | None:
     return Mark(match.group().strip(), match.start(), match.end(), labels, url, sure, opens)
 
 
-def _labels(match: re.Match[str]) -> tuple[str, ...] | None:
+def _labels(match: Any) -> tuple[str, ...] | None:
     """Return the numbers or the name that a match points to; ``None`` for code."""
     if match["link"]:
         shown = match["shown"].strip("[]^ ")
-        return tuple(_numbers(shown)) if re.fullmatch(_NUMBERS, shown) else ()
+        return tuple(_numbers(shown)) if _ONLY_NUMBERS.fullmatch(shown) else ()
     if match["named"]:
         name = match["name"].strip()
-        return tuple(_numbers(name)) if re.fullmatch(_NUMBERS, name) else (name,)
+        return tuple(_numbers(name)) if _ONLY_NUMBERS.fullmatch(name) else (name,)
     if match["lens"]:
-        number = re.match(r"\s*(\d{1,3})(?=[:†\s]|\Z)", match["inside"])
-        return (number[1],) if number else (match["inside"].partition("†")[0].strip(),)
+        name = match["inside"].partition("†")[0].partition(":")[0].strip()
+        return (str(int(name)),) if name.isdecimal() and len(name) < 4 else (name,)
     numbers = match["numbers"] or match["raised"] or match["raise"] or match["count"]
     if numbers:
         return tuple(_numbers(numbers.translate(_LOWER)))
     return (match["label"],) if match["note"] else None
 
 
-def _is_mark(match: re.Match[str], before: str, after: str, labels: Sequence[str]) -> bool:
+def _is_mark(match: Any, before: str, after: str, labels: Sequence[str]) -> bool:
     """Whether a match is a mark where it stands: no index, interval, exponent, aside or list number."""
     if match["square"]:
-        return not _before(before, _SPAN) and re.search(r"(?<![^\W\d_])[^\W\d_]{1,2}\Z", before) is None
+        return not after.startswith("(") and not _before(before, _SPAN) and _INDEXED.search(before[-4:]) is None
     if match["named"]:
         return match["named"][0] == "[" or labels[0].isdigit() or ":" in match["named"]
     if match["sup"] or match["raise"]:
@@ -200,28 +223,29 @@ def _is_round_mark(before: str, after: str, labels: Sequence[str]) -> bool:
     return word is not None and str(_COUNTED.get(word[1].lower(), "")) not in labels
 
 
-def _before(before: str, words: re.Pattern[str]) -> bool:
+def _before(before: str, words: Any) -> bool:
     word = _WORD_BEFORE.search(before[-40:])
     return word is not None and words.match(word[1]) is not None
 
 
 def _numbers(text: str) -> Iterator[str]:
     """Yield the numbers of a mark; nothing when they cannot number sources: 0, a falling range."""
-    for part in re.split(r"[,;˒]", text):
-        ends = [int(each) for each in re.findall(r"\d+", part)]
+    for part in text.replace(";", ",").replace("˒", ",").split(","):
+        ends = [int(each) for each in _DIGITS.findall(part)]
         if not ends or ends[0] == 0 or (len(ends) > 1 and not ends[0] < ends[1] <= ends[0] + 20):
             return
         yield from map(str, range(ends[0], (ends[1] if len(ends) > 1 else ends[0]) + 1))
 
 
-def _cut(raw: str, match: re.Match[str]) -> list[tuple[int, int, str]]:
+def _cut(raw: str, match: Any) -> list[tuple[int, int, str]]:
     """Return the spans to cut for a mark: with the blanks before it where nothing of its line follows directly.
 
     A mark that is a part of its sentence ("according to [2]") leaves a word for what it points to.
     """
     start, end = match.span()
-    if match["link"] and not re.fullmatch(_NUMBERS, match["shown"].strip("[]^ ")):
-        return [(start, match.start("shown"), ""), (match.end("shown"), end, "")]
+    if match["link"] and not _ONLY_NUMBERS.fullmatch(match["shown"].strip("[]^ ")):
+        first, last = span_of(match, "shown")
+        return [(start, first, ""), (last, end, "")]
     line = raw[:start].rstrip(_BLANKS).rpartition("\n")[2]
     opens = (not line or line[-1] in ".!?") and raw[end:].lstrip(_BLANKS)[:1].islower()
     if opens or _PART_OF.search(raw[max(0, start - 20) : start]):

@@ -19,3 +19,14 @@ def pattern(expression: str, *, ignore_case: bool = False) -> Any:
     options.case_sensitive = not ignore_case
     options.log_errors = False
     return re2.compile(expression, options=options)
+
+
+def spaced(expression: str, *, ignore_case: bool = False) -> Any:
+    r"""Compile an expression that is laid out over lines: its white space counts for nothing; write ``\s`` for it."""
+    return pattern("".join(expression.split()), ignore_case=ignore_case)
+
+
+def span_of(match: Any, name: str) -> tuple[int, int]:
+    """Return the span of a named group, which RE2 numbers."""
+    start, end = match.span(match.re.groupindex[name])
+    return start, end

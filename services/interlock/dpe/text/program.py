@@ -6,39 +6,36 @@ are read as before, and comments and long strings are read by themselves, so tha
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
+from interlock.dpe.text.patterns import pattern, span_of, spaced
 from interlock.dpe.text.text import Text
 
-_STATEMENT = re.compile(
+_STATEMENT = spaced(
     r"""
     ^\s*(?:
       (?:async\s+)?def\s+\w+\s*\( | class\s+\w+\s*[:({] | (?:from\s+[\w.]+\s+)?import\s+[\w{*(.'"] | (?:el)?if\b.*[:{]\s*$ | else\s*[:{]?\s*$
     | (?:for|while|with|try|except|finally|switch|match|case|do)\b.*[:{]\s*$ | return\b | raise\s+\w | yield\b | pass\s*$ | break;?\s*$
     | continue;?\s*$ | assert\s | @\w | \#include\b | \#!/ | using\s+\w | package\s+\w | (?:pub\s+)?fn\s+\w+ | func\s+[\w(] | function\b
     | (?:export\s+)?(?:const|let|var|static|final|public|private|protected|struct|enum|interface|type)\s+\w | end\s*$ | echo\s
-    | (?:SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE|ALTER|DROP|WHERE|FROM|(?:LEFT|INNER|OUTER)?\s*JOIN|GROUP\s+BY|ORDER\s+BY|LIMIT|VALUES)\b(?!\s+\w+\s+\w+\s+\w+\.)
+    | (?:SELECT|INSERT\s+INTO|UPDATE|DELETE\s+FROM|CREATE|ALTER|DROP|WHERE|FROM|(?:LEFT|INNER|OUTER)?\s*JOIN|GROUP\s+BY|ORDER\s+BY|LIMIT|VALUES)\b
     | (?:\$|>>>|\.\.\.|PS>)\s | (?:sudo|pip3?|npm|npx|yarn|apt(?:-get)?|brew|docker|kubectl|git|curl|wget|cd|ls|mkdir|rm|cp|mv|chmod|export|python3?|node|make|cargo|go)\s+[\w./-]
     | [{}()\[\];,]+\s*$
     )
     | [\w\])]\s*(?:=|:=|\+=|-=|==|!=|<=|>=|=>|->|<-|&&|\|\|)\s*[\w\[("'{$-] | \w\([^()]*\)\s*[;:{.)]*\s*$ | ;\s*$ | [{]\s*$ | </?\w+[^>]*>
     """,
-    re.VERBOSE,
 )
-_COMMENT = re.compile(
-    r"^\s*(?:\#(?!include|!)|//+|--(?=\s)|/\*+|\*(?=\s)|<!--|;;+|%(?=\s))\s*(?P<text>.*?)\s*(?:\*/|-->)?\s*$"
-)
-_TRAILING = re.compile(r"""(?<=[\w\s;,)\]}"'])\s(?:\#|//)\s+(?P<text>[^"'\n]{3,})$""")
-_STRING = re.compile(r"\"(?P<double>[^\"\n]{25,})\"|'(?P<single>[^'\n]{25,})'")
+_COMMENT = pattern(r"^\s*(?:#|//+|--\s|/\*+|\*\s|<!--|;;+|%\s)\s*(?P<text>.*?)\s*(?:\*/|-->)?\s*$")
+_TRAILING = pattern(r"""[\w\s;,)\]}"']\s(?:#|//)\s+(?P<text>[^"'\n]{3,})$""")
+_STRING = pattern(r"\"(?P<double>[^\"\n]{25,})\"|'(?P<single>[^'\n]{25,})'")
 _PROSE = frozenset({"the", "a", "an", "was", "were", "are", "has", "had", "have", "of", "by", "to", "that", "will"})
-_ASSERTS = re.compile(r"\s*[A-Z][a-z'’]+(?:\s[\w'’.-]+){0,6}\s(?:is|was|were|are|has|had|will)\s")
-_IN_WORDS = re.compile(r"\s*[A-Z][\w'’]+(?: [\w'’.,%$€£-]+){3,}[;:{.,]*\s*\Z")
-_LITERAL = re.compile(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|(?<=\s)(?:#|//).*$")
-_WORD = re.compile(r"[^\W\d_]+")
-_QUOTES = re.compile(r"\"{3}|'{3}")
+_ASSERTS = pattern(r"\s*[A-Z][a-z'’]+(?:\s[\w'’.-]+){0,6}\s(?:is|was|were|are|has|had|will)\s")
+_IN_WORDS = pattern(r"\s*[A-Z][\w'’]+(?: [\w'’.,%$€£-]+){3,}[;:{.,]*\s*\z")
+_LITERAL = pattern(r"\"[^\"\n]*\"|'[^'\n]*'|`[^`\n]*`|\s(?:#|//).*$")
+_WORD = pattern(r"\p{L}+")
+_QUOTES = pattern(r"\"{3}|'{3}")
 
 
 class LineKind(Enum):
@@ -64,17 +61,18 @@ class ProgramReader:
             self.quoted = inside if len(quotes) % 2 == 0 else not inside
             yield LineKind.COMMENT, line.without(quotes).cut(0, len(chars) - sum(end - start for start, end in quotes))
             return
-        if comment := _COMMENT.match(chars):
-            yield LineKind.COMMENT, line.cut(*comment.span("text"))
+        comment = None if chars.lstrip().startswith(("#include", "#!")) else _COMMENT.match(chars)
+        if comment:
+            yield LineKind.COMMENT, line.cut(*span_of(comment, "text"))
             return
         if _STATEMENT.search(chars) is None or _is_prose(chars):
             yield LineKind.OTHER, line
             return
         yield LineKind.PROGRAM, line
         for match in [*_STRING.finditer(chars), *_TRAILING.finditer(chars)]:
-            name = str(match.lastgroup)
+            name = next(name for name in match.groupdict() if match[name] is not None)
             if " " in match[name].strip():
-                yield LineKind.COMMENT, line.cut(*match.span(name))
+                yield LineKind.COMMENT, line.cut(*span_of(match, name))
 
 
 def _is_prose(chars: str) -> bool:
