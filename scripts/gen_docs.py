@@ -109,10 +109,9 @@ def _values(field: Any) -> str:
         if (value := getattr(constraint, name, None)) is not None
     }
     kinds = [kind for kind in get_args(field.annotation) or (field.annotation,) if kind is not type(None)]
-    if kinds and get_origin(kinds[0]) is Literal:  # one that may be absent
-        kinds = list(get_args(kinds[0]))
-        return ", ".join(f"`{value}`" for value in kinds)
-    if get_origin(field.annotation) is Literal:
+    inner = kinds[0] if get_origin(kinds[0]) is Literal else field.annotation  # a Literal may be inside an optional one
+    if get_origin(inner) is Literal:
+        kinds = list(get_args(inner))
         return ", ".join(f"`{value}`" for value in kinds)
     if not bounds:
         return {SecretStr: "secret text", Path: "path", str: "text", bool: "true or false"}[kinds[0]]

@@ -349,9 +349,9 @@ class Rounds:
                 told.append(events.flow_remedied(last.report, remediation.AUGMENTED))
             self._run.noted[at:at] = told
 
-    def _rests_on(self) -> remediation.Context:
+    def _rests_on(self) -> remediation.Grounds:
         evidence = self._context.envelope
-        return remediation.Context(bool(evidence.facts), tuple(grounding.fitting(evidence, self._settings)))
+        return remediation.Grounds(bool(evidence.facts), tuple(grounding.fitting(evidence, self._settings)))
 
     async def _continued(self, last: Round, at: int, spent: int) -> Produced | None:
         """Ask for what was cut off, and join both answers; ``None`` where the second adds nothing."""

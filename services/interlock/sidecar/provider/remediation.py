@@ -49,7 +49,7 @@ def named(decision: policy_pb2.Decision) -> list[str]:
 
 
 @dataclass(frozen=True)
-class Context:
+class Grounds:
     """What the model may rest on: whether there is anything, and the facts that the prompt lacks."""
 
     exists: bool
@@ -67,11 +67,11 @@ class Instructions:
         remedies: Sequence[int],
         report: dpe_pb2.Report,
         prior: Sequence[dpe_pb2.PriorWindow],
-        context: Context,
+        grounds: Grounds,
     ) -> None:
         """Add what *remedies* call for, after *report*."""
         for remedy in remedies:
-            if told := _instruction(remedy, report, prior, context):
+            if told := _instruction(remedy, report, prior, grounds):
                 self.by_remedy[remedy] = told
 
     @property
@@ -80,11 +80,11 @@ class Instructions:
         return "\n\n".join([*(self.by_remedy[remedy] for remedy in sorted(self.by_remedy)), prompts.QUOTATIONS])
 
 
-def _instruction(remedy: int, report: dpe_pb2.Report, prior: Sequence[dpe_pb2.PriorWindow], context: Context) -> str:
+def _instruction(remedy: int, report: dpe_pb2.Report, prior: Sequence[dpe_pb2.PriorWindow], grounds: Grounds) -> str:
     """Return the text of a remedy. An upgrade keeps to the context (SPEC-006 §3.4) where there is one, and gives all of it."""
     if remedy == policy_pb2.REMEDY_UPGRADE:
-        told = [prompts.PROVIDED.format(facts=prompts.facts(context.untold))] if context.untold else []
-        return "\n\n".join([GROUNDING["context-strict"], *told]) if context.exists else ""
+        told = [prompts.PROVIDED.format(facts=prompts.facts(grounds.untold))] if grounds.untold else []
+        return "\n\n".join([GROUNDING["context-strict"], *told]) if grounds.exists else ""
     if remedy == policy_pb2.REMEDY_CONTEXT_CORRECTION:
         return prompts.correction(report)
     if remedy == policy_pb2.REMEDY_ANTI_REPETITION:

@@ -114,7 +114,7 @@ def test_a_re_dispatch_keeps_what_was_asked():
     """Messages, tools, form and limits stay; temperature, seed and one system message are ours."""
     body = {"model": "m", "messages": [{"role": "user", "content": "Q"}], "n": 2, "max_tokens": 7, "temperature": 1.1}
     told = remediation.Instructions()
-    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=True))
+    told.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Grounds(exists=True))
     asked = remediation.redispatch(body, told, seed=3)
 
     assert {**asked, "messages": 0} == {
@@ -134,9 +134,9 @@ def test_an_upgrade_asks_for_what_the_model_can_have():
     """Only the context where there is one, with the facts that the prompt lacks; nothing of it where there is none."""
     with_facts, without = remediation.Instructions(), remediation.Instructions()
     with_facts.learn(
-        [policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(True, ("It costs $1,500.",))
+        [policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Grounds(True, ("It costs $1,500.",))
     )
-    without.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Context(exists=False))
+    without.learn([policy_pb2.REMEDY_UPGRADE], dpe_pb2.Report(), [], remediation.Grounds(exists=False))
     body = {"model": "m", "messages": [{"role": "user", "content": "Q"}]}
 
     assert GROUNDING["context-strict"] in with_facts.text
