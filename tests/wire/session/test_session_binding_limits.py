@@ -136,6 +136,19 @@ async def test_a_session_that_is_used_up_is_named(redis_url, tmp_path):
             assert list(window.parent_ids) == [started.first_window.window.window_id]
 
 
+async def test_the_last_window_of_a_branch_is_used_up_as_well(redis_url, tmp_path):
+    """A history that ends at the limit, in a session that went on beside it: it goes on in a linked session, too."""
+    async with talking(redis_url, tmp_path, max_windows=3) as talker:
+        first, _ = await talker.conversation(PARIS, RIVER)
+        await talker.settle(await talker.open(PARIS), "One branch of it.")
+        await talker.settle(await talker.open(PARIS, RIVER), TOWER)
+        await talker.settle(await talker.open(PARIS), "Another branch of it.")
+        refused = await talker.refused(PARIS, RIVER, TOWER)
+
+    assert refused.reason == "MAX_WINDOWS_EXCEEDED"
+    assert refused.metadata["session_id"] == first.session_id
+
+
 async def test_nothing_goes_on_from_another_callers_session(talker):
     """The link names a session of the same caller, or there is none."""
     window = await talker.begin(hint="a")

@@ -9,15 +9,17 @@ nothing: a wrong guess would mix two conversations.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
-from interlock.domain.binding.links import Links
+from interlock.domain.binding.links import NO_LINKS, Links
 from interlock.domain.binding.places import Place
 from interlock.domain.ids import SessionId, WindowId
 
+MOST_DOUBTFUL = 16
+"""Turns of a request that are held against the ones before them; a history in which more tell nothing binds nothing."""
 
-@dataclass(frozen=True)
-class KnownTurn:
+
+class KnownTurn(NamedTuple):
     """One turn of a request, and the windows that it is known in."""
 
     weak: bool
@@ -25,14 +27,7 @@ class KnownTurn:
     places: tuple[Place, ...]
 
 
-@dataclass(frozen=True)
-class _At:
-    """A window that a turn may stand for."""
-
-    session_id: SessionId
-    window_id: WindowId
-
-
+_At = tuple[SessionId, WindowId]
 Candidates = Sequence[tuple[_At, ...]]
 
 
@@ -43,43 +38,63 @@ def continued_by(
 
     *named*: something stronger names the session already, so a weak turn that is known once in it is enough.
     """
-    candidates = [_candidates(turn, sessions) for turn in turns]
+    doubtful = 0
     for at in range(len(turns) - 1, -1, -1):
-        found = candidates[at]
-        if turns[at].weak and not named:
-            found = tuple(one for one in found if _follows(one, candidates[:at], sessions))
-        if len(found) > 1:
-            found = _supported(found, candidates[:at], sessions)
+        found = _candidates(turns[at], sessions)
+        alone = turns[at].weak and not named
+        if found and (alone or len(found) > 1):
+            doubtful += 1
+            if doubtful > MOST_DOUBTFUL:
+                return None
+            found = _with_earlier(found, turns[:at], sessions, alone=alone)
         if len(found) == 1:
-            return found[0].session_id, found[0].window_id
+            return found[0]
     return None
+
+
+def _with_earlier(
+    found: tuple[_At, ...], earlier: Sequence[KnownTurn], sessions: Mapping[SessionId, Links], *, alone: bool
+) -> tuple[_At, ...]:
+    """Return which of the candidates of a turn the *earlier* ones speak for; *alone* they would tell nothing."""
+    before = [_candidates(turn, sessions) for turn in earlier]
+    if alone:
+        found = tuple([one for one in found if _follows(one, before, sessions)])
+    return _supported(found, before, sessions) if len(found) > 1 else found
 
 
 def carried_by(turns: Sequence[KnownTurn], session: SessionId, links: Links, window: WindowId) -> tuple[WindowId, ...]:
     """Return the windows up to and with *window* whose answers *turns* carry, in their order."""
-    line = links.ancestors(window) | {window}
-    places = (place for turn in turns for place in turn.places)
-    return tuple(
-        dict.fromkeys(
-            place.window_id
-            for place in places
-            if place.session_id == session and place.window_id is not None and place.window_id in line
-        )
-    )
+    found: dict[WindowId, None] = {}
+    for turn in turns:
+        for place in turn.places:
+            at = place.window_id
+            if at and place.session_id == session and (at == window or links.leads(at, window)):
+                found[at] = None
+    return tuple(found)
 
 
 def _candidates(turn: KnownTurn, sessions: Mapping[SessionId, Links]) -> tuple[_At, ...]:
-    places = (place for place in turn.places if place.window_id and place.session_id in sessions)
-    return tuple(_At(place.session_id, place.window_id) for place in places if place.window_id)
+    return tuple(
+        [
+            (place.session_id, place.window_id)
+            for place in turn.places
+            if place.window_id and place.session_id in sessions and _may_be(place.window_id, sessions[place.session_id])
+        ]
+    )
+
+
+def _may_be(window: WindowId, links: Links) -> bool:
+    """Tell whether a window is one of its session. Of a lost session all may be."""
+    return window in links or links is NO_LINKS
 
 
 def _follows(one: _At, before: Candidates, sessions: Mapping[SessionId, Links]) -> bool:
     """Tell whether the nearest earlier turn that is known in the same session is the window right above."""
-    parents = sessions[one.session_id].parents(one.window_id)
+    session, window = one
     for earlier in reversed(before):
-        windows = {each.window_id for each in earlier if each.session_id == one.session_id}
+        windows = [at for of, at in earlier if of == session]
         if windows:
-            return not parents.isdisjoint(windows)
+            return sessions[session].continues(window, windows)
     return False
 
 
@@ -90,20 +105,20 @@ def _supported(found: tuple[_At, ...], before: Candidates, sessions: Mapping[Ses
     if not longest:
         return ()
     left = [one for one, run in zip(found, runs, strict=True) if run == longest]
-    if len({(one.session_id, sessions[one.session_id].parents(one.window_id)) for one in left}) > 1:
+    session, links = left[0][0], sessions[left[0][0]]
+    windows = [window for of, window in left if of == session]
+    if len(windows) < len(left) or not links.side_by_side(windows):
         return tuple(left)
     # The same answer was given twice to the same question in the same place: one is as good as the other.
-    links = sessions[left[0].session_id]
-    return (_At(left[0].session_id, links.latest([one.window_id for one in left])),)
+    return ((session, links.latest(windows)),)
 
 
 def _run(one: _At, before: Candidates, sessions: Mapping[SessionId, Links]) -> int:
     """Return how many of the earlier turns are known one above the other, and above this window."""
-    links, length = sessions[one.session_id], 0
-    above = links.ancestors(one.window_id)
+    session, below = one
+    links, length = sessions[session], 0
     for earlier in reversed(before):
-        windows = {each.window_id for each in earlier if each.session_id == one.session_id} & above
+        windows = [at for of, at in earlier if of == session and links.leads(at, below)]
         if windows:
-            length += 1
-            above = links.ancestors(links.latest(windows))
+            length, below = length + 1, links.latest(windows)
     return length

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from interlock.domain.ids import SessionId, WindowId
 
@@ -11,9 +11,10 @@ _SESSION, _WINDOW = "crp_sess_", "crp_win_"
 _ID = 16
 _ROOT, _AT = 1, 2  # bits of the first byte of a record: what stands behind the session
 
+_PLAIN = 1 + 2 * _ID  # a window of a root session: nearly every value
 
-@dataclass(frozen=True)
-class Place:
+
+class Place(NamedTuple):
     """A session, and the window of it that is meant, if any."""
 
     session_id: SessionId
@@ -39,6 +40,8 @@ def packed(place: Place) -> bytes:
 
 def records_of(value: bytes) -> tuple[bytes, ...]:
     """Return the records that a value of the index is made of; none for a value that we never write."""
+    if len(value) == _PLAIN and value[0] == _AT:
+        return (value,)
     found, at = [], 0
     while at < len(value):
         kind = value[at]
@@ -50,14 +53,17 @@ def records_of(value: bytes) -> tuple[bytes, ...]:
     return tuple(found)
 
 
+@lru_cache(maxsize=16_384)
 def unpacked(value: bytes) -> tuple[Place, ...]:
-    """Return the places in a value of the index, the latest first; none for a value that we never write."""
-    return tuple(_places(value))
+    """Return the places in a value of the index, the latest first; none for a value that we never write.
+
+    What was read once is kept: a conversation brings the same turns with each of its calls.
+    """
+    return tuple([_place(record) for record in records_of(value)])
 
 
-def _places(value: bytes) -> Iterator[Place]:
-    for record in records_of(value):
-        digits = record[1:].hex()
-        session = SessionId(_SESSION + digits[:32])
-        root = SessionId(_SESSION + digits[32:64]) if record[0] & _ROOT else session
-        yield Place(session, root, WindowId(_WINDOW + digits[-32:]) if record[0] & _AT else None)
+def _place(record: bytes) -> Place:
+    digits = record.hex()
+    session = SessionId(_SESSION + digits[2:34])
+    root = SessionId(_SESSION + digits[34:66]) if record[0] & _ROOT else session
+    return Place(session, root, WindowId(_WINDOW + digits[-32:]) if record[0] & _AT else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +16,7 @@ from interlock.domain.dag.dag import BRANCH, LINEAR
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId, WindowId
 from interlock.domain.session.session_refusals import refusal
-from interlock.domain.session.standing import Standing
+from interlock.domain.session.standing import Point, Standing
 from interlock.domain.session.state import OpenedWindow
 from interlock.session.binding.evidence import BindingEvidence
 from interlock.session.ledger import Ledger, OpenCommand
@@ -95,7 +96,7 @@ class BoundOpening:
         standings = await self._standings(scope, wanted)
         return _Found(
             names=tuple(names),
-            turns=tuple(turn if _looked_at(turn, wanted) else replace(turn, places=()) for turn in turns),
+            turns=tuple([turn if _looked_at(turn, wanted) else KnownTurn(turn.weak, ()) for turn in turns]),
             standings=standings,
             roots={place.session_id: place.root_session_id for places in wanted.values() for place in places},
         )
@@ -104,13 +105,15 @@ class BoundOpening:
         self, scope: str, wanted: Mapping[SessionId, list[Place]]
     ) -> Mapping[SessionId, Standing | None]:
         """Return the sessions that exist for this caller. One that its client ended, or another caller's, does not."""
-        found = {}
-        for session, places in wanted.items():
-            windows = list(dict.fromkeys(place.window_id for place in places if place.window_id))[:POINTS]
-            standing = await self._ledger.store.standing(places[0].root_session_id, session, windows)
-            if standing is None or (standing.terms.scope == scope and not standing.ended_by_client):
-                found[session] = standing
-        return found
+        store = self._ledger.store
+        standings = await asyncio.gather(
+            *[store.standing(places[0].root_session_id, session, _latest(places)) for session, places in wanted.items()]
+        )
+        return {
+            session: one
+            for session, one in zip(wanted, standings, strict=True)
+            if one is None or (one.terms.scope == scope and not one.ended_by_client)
+        }
 
     async def _opened(self, presented: OpenCommand, found: _Found, bound: BoundCall) -> BoundWindow:
         root = found.roots[bound.session_id]
@@ -123,8 +126,21 @@ class BoundOpening:
                 raise refusal("SESSION_STATE_LOST")
             at = standing.points[window] if window else None
         asked = replace(presented, pattern=BRANCH if bound.branches else LINEAR)
-        window_id, opened = await self._ledger.open_at(standing, at, asked)
+        try:
+            window_id, opened = await self._ledger.open_at(standing, at, asked)
+        except Refused as refused:
+            raise _used_up(refused, standing, at) from None
         return BoundWindow(window_id, opened, bound)
+
+
+def _used_up(refused: Refused, standing: Standing, at: Point | None) -> Refused:
+    """Return the refusal behind a last window that is not its session's latest: a token without a pointer means the latest."""
+    if refused.reason != "CONTINUATION_MISMATCH" or at is None or at.continuation_id is not None:
+        return refused
+    limit = standing.terms.limits.max_windows
+    return (
+        refusal("MAX_WINDOWS_EXCEEDED", limit, at.number + 1) if at.number >= limit else refusal("SESSION_TERMINATED")
+    )
 
 
 def _only(places: tuple[Place, ...]) -> Place | None:
@@ -143,6 +159,11 @@ def _wanted(names: list[NamedPlace], turns: list[KnownTurn]) -> dict[SessionId, 
 
 def _looked_at(turn: KnownTurn, wanted: Mapping[SessionId, list[Place]]) -> bool:
     return all(place.session_id in wanted for place in turn.places)
+
+
+def _latest(places: list[Place]) -> list[WindowId]:
+    """Return the windows that are read with their session: that of a response, and those of the latest turns."""
+    return [place.window_id for place in places if place.window_id][:POINTS]
 
 
 def _not_bound(unbound: UnboundCall) -> Refused:
