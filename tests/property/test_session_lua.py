@@ -34,6 +34,7 @@ from tests.support.session.sessions import (
     settle,
     window_id,
 )
+from tests.support.session.standings import told
 
 SESSIONS = count(1)
 
@@ -120,6 +121,8 @@ class Pair:
         return answers[0]
 
     async def state(self) -> SessionState | None:
+        standings = [await told(store, self.id, self.id) for store in self.stores]
+        assert standings[0] == standings[1]
         return await self.both("read", self.id, self.id)
 
     async def step(self, name: str, *given: Any) -> None:

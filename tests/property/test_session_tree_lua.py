@@ -35,6 +35,7 @@ from tests.support.session.sessions import (
     settle,
     window_id,
 )
+from tests.support.session.standings import told
 
 ROOTS = count(1_000_000, 1000)
 PATTERNS = st.sampled_from([LINEAR] * 3 + [FAN_OUT] * 5 + [BRANCH] * 2 + [FAN_IN] * 4)
@@ -135,6 +136,8 @@ class Tree:
 
     async def state(self, place: int) -> SessionState:
         session = self.sessions[place % len(self.sessions)]
+        standings = [await told(store, self.root, session) for store in self.stores]
+        assert standings[0] == standings[1]
         return await self.both("read", self.root, session)
 
     async def states(self) -> dict[SessionId, SessionState]:

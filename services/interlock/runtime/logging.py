@@ -41,7 +41,7 @@ SAFE_KEYS = frozenset({
     "event_type", "integrity", "breaker", "dependency", "missing", "hint", "part", "component", "setting", "settings",
     "profile", "unaware_callers", "would", "address", "host", "url", "path", "folder", "version", "model", "models", "provider", "slot",
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
-    "what", "operation", "caller", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
+    "what", "operation", "caller", "binding", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
     "port", "pid", "count", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",

@@ -24,6 +24,9 @@ CANARY = "INJECTED"
 SPLIT = f"fine\r\nX-{CANARY}: {CANARY}\r\nCRP-Agent-Safety-Budget: 1.00\r\n\r\n{CANARY}"
 TEXTS = (SPLIT, f"{CANARY}; a=b, c", f"\u010d\u010a\u2028\x00{CANARY}")
 OURS = {name.lower() for name in RESPONSE_SYNTAX}
+SESSION_COOKIE = re.compile(
+    r"set-cookie: crp_session=[0-9a-f]{32}\.[0-9a-f]{32}; Max-Age=86400; Path=/; HttpOnly; SameSite=Strict", re.ASCII
+)
 VALUE = re.compile(r"[ -~]*", re.ASCII)
 FRAMING = {
     "content-type", "content-length", "date", "server", "retry-after", "connection", "cache-control", "transfer-encoding",
@@ -61,7 +64,7 @@ def check(fields: Iterable[tuple[str, Any]], where: str) -> None:
     """Assert that every header is one of ours or the protocol's, and holds nothing of the model's."""
     for name, value in fields:
         text = value.decode("latin-1") if isinstance(value, bytes) else value
-        assert name.lower() in OURS | FRAMING, f"{where}: {name}"
+        assert name.lower() in OURS | FRAMING or SESSION_COOKIE.fullmatch(f"{name.lower()}: {text}"), f"{where}: {name}"
         if name.endswith("-bin"):
             assert CANARY.encode() not in bytes(value), where
             continue

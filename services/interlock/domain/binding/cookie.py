@@ -19,7 +19,7 @@ _FORM = re.compile(r"([0-9a-f]{32})\.([0-9a-f]{32})", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Terms:
+class CookieTerms:
     """How a deployment sets the cookie: for how long, and whether over TLS alone."""
 
     max_age_s: int
@@ -32,7 +32,7 @@ def value_of(digests: Digests, session_id: str) -> str:
     return f"{tag}.{digests.of('cookie-signature', tag)}"
 
 
-def set_cookie(value: str, terms: Terms) -> str:
+def set_cookie(value: str, terms: CookieTerms) -> str:
     """Return the Set-Cookie header. No script of a page reads the cookie, and no other site's page sends it."""
     plain = f"{NAME}={value}; Max-Age={terms.max_age_s}; Path=/; HttpOnly; SameSite=Strict"
     return f"{plain}; Secure" if terms.secure else plain

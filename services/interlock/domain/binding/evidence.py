@@ -40,7 +40,7 @@ class Sources:
 
 
 @dataclass(frozen=True)
-class Name:
+class EvidenceName:
     """One name of a session."""
 
     rank: Rank
@@ -53,7 +53,7 @@ class Name:
 class Names:
     """What a request says about its session."""
 
-    names: tuple[Name, ...]
+    names: tuple[EvidenceName, ...]
     """The strongest first."""
     session_id: str
     """The session that ``HINT`` names by an id of ours; empty where it names none so."""
@@ -96,7 +96,7 @@ class _Reading:
 
     def __init__(self, ranks: frozenset[Rank], digests: Digests) -> None:
         self._ranks, self._digests = ranks, digests
-        self.names: list[Name] = []
+        self.names: list[EvidenceName] = []
         self.unusable: list[Rank] = []
 
     def hints(self, by_name: Mapping[str, Sequence[str]], headers: Iterable[str]) -> str:
@@ -108,7 +108,7 @@ class _Reading:
                 ours = header == HINT and _OWN_ID.fullmatch(value) is not None
                 own = value if ours else own
                 digest = session_digest(self._digests, value) if ours else self._digests.of(Rank.HINT.word, value)
-                self.names.append(Name(Rank.HINT, digest, begins=not ours))
+                self.names.append(EvidenceName(Rank.HINT, digest, begins=not ours))
         return own
 
     def cookie(self, lines: Sequence[str]) -> str | None:
@@ -120,7 +120,7 @@ class _Reading:
         if held is None:
             self.unusable.append(Rank.COOKIE)
         else:
-            self.names.append(Name(Rank.COOKIE, cookie.digest_of(self._digests, held), begins=False))
+            self.names.append(EvidenceName(Rank.COOKIE, cookie.digest_of(self._digests, held), begins=False))
         return held
 
     def trace(self, by_name: Mapping[str, Sequence[str]]) -> None:
@@ -140,7 +140,7 @@ class _Reading:
             self._add(rank, kind, value, begins=begins)
 
     def _add(self, rank: Rank, kind: str, value: str, *, begins: bool) -> None:
-        self.names.append(Name(rank, self._digests.of(rank.word, kind, value), begins=begins))
+        self.names.append(EvidenceName(rank, self._digests.of(rank.word, kind, value), begins=begins))
 
     def _one(self, rank: Rank, values: Sequence[Any]) -> str:
         """Return the only value, if it can be a name; empty where there is none, and told where there is more."""

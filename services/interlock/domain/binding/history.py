@@ -33,7 +33,7 @@ _BLANKS = b" \t\n\r\x0b\x0c\x1c\x1d\x1e\x1f"
 
 
 @dataclass(frozen=True)
-class Turn:
+class HistoryTurn:
     """One answer, together with what it answered."""
 
     digest: str
@@ -41,7 +41,7 @@ class Turn:
     """Whether so short or common an answer proves little by itself."""
 
 
-def turns(messages: Sequence[Mapping[str, Any]], digests: Digests) -> tuple[Turn, ...]:
+def turns(messages: Sequence[Mapping[str, Any]], digests: Digests) -> tuple[HistoryTurn, ...]:
     """Return the turns of a request's checked *messages* in their order, the latest ``MOST_TURNS`` of them."""
     answers = [place for place, message in enumerate(messages) if message["role"] == "assistant"]
     starts = [0, *(place + 1 for place in answers)]
@@ -55,14 +55,14 @@ def pending(messages: Sequence[Mapping[str, Any]]) -> str:
     return _asked(messages[last + 1 :])
 
 
-def turn(digests: Digests, asked: str, answer: Mapping[str, Any]) -> Turn:
+def turn(digests: Digests, asked: str, answer: Mapping[str, Any]) -> HistoryTurn:
     """Return the turn of an assistant message that answered *asked*, what ``pending`` returned for its request."""
     said = f"{_text(answer.get('content'))} {_text(answer.get('refusal'))}"
     calls = [_call(call["function"]) for call in answer.get("tool_calls") or ()]
     plain = _plain(said)
     weak = _says_little(said, plain) and not any(arguments != "{}" for _, arguments in calls)
     spelled = _PART.join([plain, *(part for call in calls for part in call)])
-    return Turn(digests.of("turn", asked, spelled), weak)
+    return HistoryTurn(digests.of("turn", asked, spelled), weak)
 
 
 def _asked(messages: Sequence[Mapping[str, Any]]) -> str:

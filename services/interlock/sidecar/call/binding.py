@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,8 +10,8 @@ from typing import Any
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.binding import cookie, evidence, history
 from interlock.domain.binding.digests import Digests
-from interlock.domain.binding.evidence import Name, Names, Sources
-from interlock.domain.binding.history import Turn
+from interlock.domain.binding.evidence import EvidenceName, Names, Sources
+from interlock.domain.binding.history import HistoryTurn
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused, unavailable
 from interlock.runtime.keys.derivation import BINDING, load_keyring
@@ -29,10 +30,10 @@ class CallBinding:
     digests: Digests | None = None
     """``None`` for a call that nothing can bind: it starts a session or has a token."""
     said: Names = evidence.NOTHING
-    turns: tuple[Turn, ...] = ()
+    turns: tuple[HistoryTurn, ...] = ()
     asked: str | None = None
     """What the answer will have answered; ``None``: no later call can carry this answer."""
-    cookies: cookie.Terms | None = None
+    cookies: cookie.CookieTerms | None = None
     """How the answer can set a cookie; ``None``: it cannot."""
 
     @property
@@ -58,13 +59,13 @@ class CallBinding:
         """
         if self.digests is None:
             return []
-        own = [Name(Rank.HINT, evidence.session_digest(self.digests, session_id), begins=False)]
+        own = [EvidenceName(Rank.HINT, evidence.session_digest(self.digests, session_id), begins=False)]
         if self.cookies and cookie_set:
             value = cookie.value_of(self.digests, session_id)
-            own.append(Name(Rank.COOKIE, cookie.digest_of(self.digests, value), begins=False))
+            own.append(EvidenceName(Rank.COOKIE, cookie.digest_of(self.digests, value), begins=False))
         if answer is not None and answer.completion:
             digest = evidence.response_digest(self.digests, str(answer.completion["id"]))
-            own.append(Name(Rank.RESPONSE, digest, begins=False))
+            own.append(EvidenceName(Rank.RESPONSE, digest, begins=False))
         known = {name.digest for name in own}
         given = self.names(without={Rank.COOKIE, Rank.RESPONSE})
         if self.said.session_id and self.said.session_id != session_id:
@@ -86,7 +87,7 @@ class CallBinding:
         if self.digests is None or self.cookies is None or not session_id:
             return ""
         value = cookie.value_of(self.digests, session_id)
-        return "" if value == self.said.cookie else cookie.set_cookie(value, self.cookies)
+        return "" if hmac.compare_digest(value, self.said.cookie or "") else cookie.set_cookie(value, self.cookies)
 
     def unasked(self) -> CallBinding:
         """Return the same for a window whose answer the caller does not receive: no later call can carry it."""
@@ -103,7 +104,7 @@ class BindingReader:
 
     key: bytes
     sources: Sources
-    cookies: cookie.Terms | None
+    cookies: cookie.CookieTerms | None
     """How cookies are set; ``None``: none is set or read."""
 
     def read(
@@ -124,7 +125,7 @@ def binding_reader(settings: Settings) -> BindingReader:
     """Return the reader of a deployment. Refused with BINDING_KEY_WEAK, or as ``load_keyring`` refuses a master key."""
     sources = _sources(settings)
     secure = settings.front_cert_file is not None or settings.public_base_url.startswith("https://")
-    terms = cookie.Terms(settings.binding_ttl_s, secure)
+    terms = cookie.CookieTerms(settings.binding_ttl_s, secure)
     return BindingReader(_key(settings), sources, terms if Rank.COOKIE in sources.ranks else None)
 
 
@@ -160,6 +161,6 @@ def _listed(text: str) -> tuple[str, ...]:
     return tuple(part for part in text.split(",") if part)
 
 
-def _bound(name: Name) -> session_pb2.BoundName:
+def _bound(name: EvidenceName) -> session_pb2.BoundName:
     rank = session_pb2.BindingRank.ValueType(name.rank.value)
     return session_pb2.BoundName(rank=rank, digest=name.digest, begins=name.begins)

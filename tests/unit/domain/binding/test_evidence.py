@@ -141,11 +141,11 @@ def test_fields_of_one_value_are_told_apart():
 @pytest.mark.req("ATT-3")
 def test_the_cookie_holds_no_id_and_is_bound_to_its_caller():
     """It is one value for each session and caller, and it is set for our paths alone, unread by scripts."""
-    header = cookie.set_cookie(COOKIE, cookie.Terms(60, secure=True))
+    header = cookie.set_cookie(COOKIE, cookie.CookieTerms(60, secure=True))
 
     assert OWN.removeprefix("crp_sess_") not in header
     assert cookie.genuine(MINE, [COOKIE]) == COOKIE
     assert cookie.genuine(THEIRS, [COOKIE]) is None
     assert cookie.value_of(MINE, OWN) == COOKIE != cookie.value_of(MINE, OWN[:-1] + "b")
     assert header == f"crp_session={COOKIE}; Max-Age=60; Path=/; HttpOnly; SameSite=Strict; Secure"
-    assert "Secure" not in cookie.set_cookie(COOKIE, cookie.Terms(60, secure=False))
+    assert "Secure" not in cookie.set_cookie(COOKIE, cookie.CookieTerms(60, secure=False))
