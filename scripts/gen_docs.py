@@ -33,8 +33,10 @@ CONFIGURATION = """# Configuration
 `scripts/gen_docs.py` generates this page from the settings model. Do not edit it.
 
 Each setting is an environment variable (`INTERLOCK_` and its name in capitals) or a key in a YAML file. The file is named by
-`interlock --config FILE` or by `INTERLOCK_CONFIG_FILE`. A variable overrides the file, and the file overrides the default. No
-setting is required to start. With a value out of range, or an unknown key, a process refuses to start with
+`interlock --config FILE` or by `INTERLOCK_CONFIG_FILE`. A flag such as `serve --profile` overrides a variable, a variable overrides
+the file, the file overrides the profile ([profiles.md](profiles.md)), and the profile overrides the default. The defaults below are
+those of a setting that nothing else sets. `interlock config show` prints every value in force and where it came from. No setting is
+required to start, except by the profile `regulated`. With a value out of range, or an unknown key, a process refuses to start with
 `SETTINGS_INVALID`. For an unknown variable, `interlock serve` and `interlock check` print a warning.
 """
 

@@ -115,7 +115,9 @@ class _Process:
         self._catch_signals(asyncio.current_task())
         self._say(f"interlock {version('interlock')}, state in {self.settings.state_dir}")
         self._say(f"  {profile_line(self.settings)}")
-        _log_profile(self.settings)
+        log.info("serve.profile", profile=self.settings.profile, unaware_callers=self.settings.unaware_callers)
+        if self.name in {None, ServedProcess.POLICY}:
+            _warn_of_no_reviewers(self.settings)
         for variable in unknown_variables(os.environ):
             log.warning("setting.unknown", setting=variable, hint="no setting has this name; see docs/configuration.md")
         for name, hint in deprecated(self.settings).items():
@@ -358,8 +360,7 @@ def profile_line(settings: Settings) -> str:
     return f"profile {settings.profile}: every caller is held to the policy and the budget"
 
 
-def _log_profile(settings: Settings) -> None:
-    log.info("serve.profile", profile=settings.profile, unaware_callers=settings.unaware_callers)
+def _warn_of_no_reviewers(settings: Settings) -> None:
     if settings.reviewers_file is None and not settings.reviewers_by_rpc:
         log.warning("serve.no_reviewers", hint=NO_REVIEWERS_HINT)
 

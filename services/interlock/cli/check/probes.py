@@ -23,6 +23,7 @@ from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.rpc.server import address
 from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
 from interlock.runtime.tls.fronts import open_front_tls
 from interlock.runtime.tls.mutual import channel_to, open_tls, require_private
@@ -58,7 +59,8 @@ class ProbeFinding:
 def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterator[ProbeFinding]:
     """Check the files and folders that the settings name. The settings themselves are already valid."""
     line = partial(ProbeFinding, "configuration")
-    yield line("settings", ProbeStatus.OK, f"{len(settings.model_fields_set)} set, the rest are defaults")
+    own = settings.model_fields_set - profile_values(settings.profile).keys()
+    yield line("settings", ProbeStatus.OK, f"{len(own)} set, the rest are the profile's and defaults")
     for name in unknown_variables(environment):
         yield line(name, ProbeStatus.WARN, "no setting has this name", "see docs/configuration.md for all names")
     for name, hint in deprecated(settings).items():
