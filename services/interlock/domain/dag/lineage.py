@@ -101,7 +101,9 @@ def _line(steps: Sequence[Step], above: set[int]) -> History:
     """Return the history of a path without parallels. Its length is the number of its last window."""
     ordered = [steps[at] for at in sorted(above)]
     return history_of_line(
-        [step.window_id for step in ordered[-LINEAGE_KEPT:]], [step.tier for step in ordered[-TIERS_KEPT:]], len(ordered)
+        [step.window_id for step in ordered[-LINEAGE_KEPT:]],
+        [step.tier for step in ordered[-TIERS_KEPT:]],
+        len(ordered),
     )
 
 
