@@ -10,7 +10,7 @@ import structlog
 from prometheus_client import Counter
 
 from interlock.audit.sealing.appender import Appender
-from interlock.audit.sealing.prefixes import Prefixes, Verified
+from interlock.audit.sealing.prefixes import Prefixes, VerifiedChain
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken, require_valid_chain
@@ -39,7 +39,7 @@ class VerifiedChains:
 
     def verified(
         self, session_id: str, *, excluding: str = "", window_ids: Sequence[str] = (), scrub: bool = False
-    ) -> Verified:
+    ) -> VerifiedChain:
         """Return what a session's chain says, verified as far as it is new to this process. Raises ``ChainBroken``.
 
         It blocks: call it in a reader thread. The other names are those of ``Prefixes.verified``.

@@ -54,7 +54,7 @@ class Records(Protocol):
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedChain:
     """What a chain that verifies says. Of the sets there is what concerns the windows that were asked for."""
 
     head: tuple[int, str]
@@ -107,7 +107,7 @@ class Prefixes:
         excluding: str = "",
         window_ids: Sequence[str] = (),
         scrub: bool = False,
-    ) -> Verified:
+    ) -> VerifiedChain:
         """Return what a session's chain says, or raise ``ChainBroken``. It blocks.
 
         The window *excluding* is left out of the state. With *scrub* the next part of what was verified is read again;
@@ -123,7 +123,7 @@ class Prefixes:
             self.forget(session_id)
         return self._whole(records, session_id, excluding, window_ids)
 
-    def recheck(self, records: Records, session_id: str) -> Verified:
+    def recheck(self, records: Records, session_id: str) -> VerifiedChain:
         """Return what the chain says inside a transaction, whose records may yet be undone: nothing of them is kept."""
         known = self._find(session_id)
         if known is not None:
@@ -171,7 +171,7 @@ class Prefixes:
     def _continued(
         self, known: _Known, records: Records, session_id: str, excluding: str, window_ids: Sequence[str], *,
         scrub: bool,
-    ) -> Verified | None:  # fmt: skip
+    ) -> VerifiedChain | None:  # fmt: skip
         prefix = known.prefix
         places = prefix.due(self._within, only_short=not scrub)
         since = self._since(known, records, session_id, places=places)
@@ -180,7 +180,7 @@ class Prefixes:
         prefix.add(since.sealed, since.events[1:])
         VERIFICATIONS.labels("continued").inc()
         wanted = frozenset(window_ids)
-        return Verified(
+        return VerifiedChain(
             head=(prefix.sequence, prefix.hmac),
             state=prefix.state(excluding=excluding),
             kept=True,
@@ -190,7 +190,7 @@ class Prefixes:
             released=wanted & prefix.released,
         )
 
-    def _whole(self, records: Records, session_id: str, excluding: str, window_ids: Sequence[str]) -> Verified:
+    def _whole(self, records: Records, session_id: str, excluding: str, window_ids: Sequence[str]) -> VerifiedChain:
         """Verify the whole chain, and keep it if it may be continued."""
         basis = self._basis()
         chain = records.chain(session_id)
@@ -226,16 +226,18 @@ class Prefixes:
         PREFIX_WINDOWS.set(self.weight)
 
 
-def _inside(prefix: Prefix, since: Since) -> Verified:
+def _inside(prefix: Prefix, since: Since) -> VerifiedChain:
     """Return what a prefix and its clean continuation say, where only head, marks and failures count."""
     failed = {event.window_id for event in since.events[1:] if event.event_type == WINDOW_FAILED}
     last = since.events[-1]
-    return Verified((last.sequence, last.hmac), prefix.state(), kept=True, failed=frozenset(prefix.failed | failed))
+    return VerifiedChain(
+        (last.sequence, last.hmac), prefix.state(), kept=True, failed=frozenset(prefix.failed | failed)
+    )
 
 
-def _of_chain(chain: Chain, excluding: str, window_ids: Sequence[str]) -> Verified:
+def _of_chain(chain: Chain, excluding: str, window_ids: Sequence[str]) -> VerifiedChain:
     wanted = frozenset(window_ids)
-    return Verified(
+    return VerifiedChain(
         head=chain.head,
         state=ChainState.from_events(chain.events, excluding=excluding),
         kept=not any(event.event_type in {CONTENT_ERASED, TRUNCATED} for event in chain.events),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from interlock.api.audit.v1 import audit_pb2
 from interlock.api.common.v1 import common_pb2
 from interlock.audit.requests import Draft, Hold, Note
-from interlock.audit.sealing.prefixes import Verified
+from interlock.audit.sealing.prefixes import VerifiedChain
 from interlock.audit.sealing.verify import ChainBroken
 from interlock.audit.store.contents import HELD, Vault
 from interlock.audit.store.log import Writing
@@ -85,7 +85,7 @@ class Sealer:
         return Vault(self.keyring, self.entropy)
 
     def seal(
-        self, writing: Writing, draft: Draft, *, verified: Verified, recheck: Callable[[Writing], Verified]
+        self, writing: Writing, draft: Draft, *, verified: VerifiedChain, recheck: Callable[[Writing], VerifiedChain]
     ) -> Sealed:
         """Seal a window on a chain that was *verified*, once per window id.
 
@@ -233,7 +233,7 @@ def _integrity(window: WindowRecord, *, kept: bool) -> Integrity:
     return Integrity.VALID if window.parent_ids else Integrity.UNVERIFIED
 
 
-def _check_usable(verified: Verified, draft: Draft) -> None:
+def _check_usable(verified: VerifiedChain, draft: Draft) -> None:
     """Refuse to continue a session whose contents or events are gone: no answer could be compared with them.
 
     Refuse a part of a fan-out that is recorded as failed: its fan-in may have continued without it.

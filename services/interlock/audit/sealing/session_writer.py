@@ -12,7 +12,7 @@ from interlock.audit import requests
 from interlock.audit.requests import Draft, Note
 from interlock.audit.sealing.appender import Appender
 from interlock.audit.sealing.chains import VerifiedChains
-from interlock.audit.sealing.prefixes import Verified
+from interlock.audit.sealing.prefixes import VerifiedChain
 from interlock.audit.sealing.readers import Readers
 from interlock.audit.sealing.seal import Sealed, Sealer
 from interlock.audit.store.log import Writing
@@ -45,7 +45,7 @@ class SessionWriter:
                 sealed: Sealed = await self._appender.submit(seal, size=request.ByteSize())
                 return sealed.message(found.state)
 
-    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, Verified]:
+    def _prepare(self, request: audit_pb2.AppendRequest) -> tuple[Draft, VerifiedChain]:
         draft = requests.draft(request)
         self._admit(draft.notes)
         return draft, self._chains.verified(draft.session_id, excluding=draft.window_id, scrub=True)

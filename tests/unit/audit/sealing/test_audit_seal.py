@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from interlock.audit import requests
-from interlock.audit.sealing.prefixes import Prefixes, Verified
+from interlock.audit.sealing.prefixes import Prefixes, VerifiedChain
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.sealing.verify import ChainBroken
 from interlock.audit.store.log_sql import SqliteLog
@@ -37,7 +37,7 @@ def log() -> Iterator[SqliteLog]:
         yield made
 
 
-def seal(log: SqliteLog, number: int, parent: str, *, prefixes: Prefixes, verified: Verified):
+def seal(log: SqliteLog, number: int, parent: str, *, prefixes: Prefixes, verified: VerifiedChain):
     draft = requests.draft(window(number, parent))
     recheck = partial(prefixes.recheck, session_id=draft.session_id)
     [outcome] = log.commit([partial(SEALER.seal, draft=draft, verified=verified, recheck=recheck)])
