@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interlock.dpe.text.patterns import pattern, span_of, spaced
+from interlock.dpe.text.patterns import pattern, spaced, span_of
 from interlock.dpe.text.text import Text
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
