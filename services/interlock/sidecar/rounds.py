@@ -1,8 +1,7 @@
 """The rounds of a governed call: dispatch, analyse, decide, and again while a remedy is left (SPEC-005 §18.5, §19).
 
-What a round produces is not charged, sealed or released before the last round is decided (BUD-5). Policy says whether and
-how there is another round; the bounds on their number, and on the provider calls of one answer, are kept here too. What a
-remedy brings takes the place of the draft only where it is better (ATT-10, docs/adr/0019).
+What a round produces is not charged, sealed or released before the last one is decided (BUD-5). Policy says whether there is another;
+the bounds on rounds and provider calls are kept here. A remedy replaces its draft only where it is better (ATT-10, docs/adr/0019).
 """
 
 from __future__ import annotations
@@ -52,7 +51,6 @@ from interlock.sidecar.verdict import checked_report
 log = structlog.get_logger()
 
 REDISPATCHES = Counter("interlock_redispatch", "Remedies begun, by remedy.", ["remedy"])
-
 DISCARDED = Counter("interlock_remedy_discarded", "Remedies whose answer was not better than the draft.", ["remedy"])
 
 _NOTHING_TO_CHARGE = frozenset({events.GENERATE, SUMMARISE})
@@ -187,7 +185,7 @@ class Rounds:
         request = requests.to_analyse(
             self._admitted, self._context, produced.answer.outputs, prior=self._prior,
             domain=self._settings.ai_domain, flow_remediation=flow_remediation,
-            grounding_mode=self._call.asked.grounding_mode or "",
+            grounding_mode=self._call.asked.grounding_mode or self._settings.grounding_mode,
         )  # fmt: skip
         with span("crp.analyse"):
             report = await self._peers.dpe.analyze(request, self._run.deadline)

@@ -11,20 +11,14 @@ import orjson
 
 from interlock.domain.breaker import BreakerState
 from interlock.domain.budget import Micros
-from interlock.domain.dag.dag import BRANCH, FAILED, FAN_IN, FAN_OUT, LINEAR, NO_SEAL, Edge, Node, Seal
+from interlock.domain.dag.dag import FAN_OUT, NO_SEAL, Edge, Node, Seal
 from interlock.domain.dag.lineage import (
-    LINEAGE_KEPT,
-    TIERS_KEPT,
-    History,
     Step,
-    history_of_line,
-    trace_history,
 )
 from interlock.domain.ids import ContinuationId, SessionId, WindowId
 from interlock.domain.risk.risk import RiskLevel
 from interlock.domain.session.caller import CallerAsk
 from interlock.domain.session.state import (
-    VOID,
     CommitOutcome,
     Committed,
     CommitWindow,
@@ -40,18 +34,18 @@ from interlock.domain.session.state import (
     Status,
 )
 from interlock.session.store import caller_records
+from interlock.session.store.dag_text import (
+    LETTERS,
+    NONE,
+    PATTERN_OF,
+    STATUS_LETTERS,
+    STATUS_OF,
+    dag_text,
+    entry_at,
+    history_of,
+    steps_from,
+)
 from interlock.session.terms import hash_fields, terms_from_json
-
-NONE = "-"
-"""How an absent value is spelled among words that are parted by spaces."""
-
-LETTERS = {LINEAR: "L", FAN_OUT: "O", FAN_IN: "I", BRANCH: "B", VOID: "V"}
-PATTERN_OF = {letter: pattern for pattern, letter in LETTERS.items()}
-STATUS_LETTERS = {"COMPLETED": "C", "HALTED": "H", "HELD": "E", FAILED: "F"}
-STATUS_OF = {letter: status for status, letter in STATUS_LETTERS.items()}
-
-_WINDOW = "crp_win_"
-
 
 _SETTLED = tuple(
     each.name for each in fields(CommitWindow) if each.name not in {"session_id", "root_session_id", "seal", "edges"}
@@ -117,83 +111,6 @@ def _effects(text: str, ancestors: Sequence[SessionId]) -> list[Effect]:
     ]
 
 
-def steps_from(dag: bytes, nodes: int) -> list[Step]:
-    """Return the windows of a session from its ``dag`` field, which must hold as many as *nodes*."""
-    steps: list[Step] = []
-    for entry in dag.decode().split(";")[:nodes]:
-        place = len(steps)
-        # 32 hex digits, a blank, tier, status, pattern, places of the parents
-        parents = (
-            tuple(int(at) - 1 for at in entry[36:].split(".")) if len(entry) > 36 else (place - 1,) if place else ()
-        )
-        steps.append(
-            Step(
-                window_id=WindowId(_WINDOW + entry[:32]),
-                number=1 + max([steps[at].number for at in parents], default=0),
-                tier=entry[33],
-                status=STATUS_OF[entry[34]],
-                pattern=PATTERN_OF[entry[35]],
-                parents=parents,
-            )
-        )
-    if len(steps) != nodes:
-        raise ValueError("the windows of a session are not all there")
-    return steps
-
-
-_ENTRY = 37
-"""Length of an entry in ``dag`` that continues the one before it, with its semicolon; others name their parents."""
-
-
-def _entry(dag: bytes, index: int) -> str:
-    """Return the entry of a window; in a line every entry has the same length."""
-    if len(dag) == _ENTRY * dag.count(b";"):
-        return dag[_ENTRY * (index - 1) : _ENTRY * index].decode()
-    return dag.split(b";")[index - 1].decode()
-
-
-def line_from(dag: bytes) -> list[WindowId] | None:
-    """Return the windows of a session in which each continues the one before it; ``None`` for any other."""
-    if len(dag) != _ENTRY * dag.count(b";"):
-        return None
-    text = dag.decode()
-    return [WindowId(_WINDOW + text[at : at + 32]) for at in range(0, len(text), _ENTRY)]
-
-
-def ends_failed(dag: bytes) -> bool:
-    """Tell whether the last window of a line was given up."""
-    return dag[34 - _ENTRY : 35 - _ENTRY] == b"F"
-
-
-def _history(dag: bytes, nodes: int, places: Sequence[int]) -> History:
-    """Return what led to the windows at *places*. A path without parallels is cut out of the text: most are one."""
-    if len(places) != 1:
-        return trace_history(steps_from(dag, nodes), places)
-    if len(dag) == _ENTRY * dag.count(b";"):
-        text = dag.decode()[: _ENTRY * (places[0] + 1)]
-        latest = range(max(0, len(text) - _ENTRY * LINEAGE_KEPT), len(text), _ENTRY)
-        lineage = [WindowId(_WINDOW + text[at : at + 32]) for at in latest]
-        return history_of_line(lineage, text[33::_ENTRY][-TIERS_KEPT:], places[0] + 1)
-    entries = dag.decode().split(";")[:nodes]
-    path = _path(entries, places[0])
-    if path is None:
-        return trace_history(steps_from(dag, nodes), places)
-    lineage = [WindowId(_WINDOW + entries[at][:32]) for at in path[-LINEAGE_KEPT:]]
-    return history_of_line(lineage, [entries[at][33] for at in path[-TIERS_KEPT:]], len(path))
-
-
-def _path(entries: Sequence[str], place: int) -> list[int] | None:
-    """Return the places from the root to *place*; ``None`` where one of them has several parents."""
-    path = []
-    while place >= 0:
-        path.append(place)
-        from_ = entries[place][36:]
-        if "." in from_:
-            return None
-        place = int(from_) - 1 if from_ else place - 1
-    return path[::-1]
-
-
 def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
     """Return the lease in a reply of ``open.lua``."""
     terms_data, text, digest, nodes, dag, facts, path, budget, lapsed, told, left_out, untold, caller = reply
@@ -206,7 +123,7 @@ def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
         policy=PolicyText(text.decode(), digest.decode()),
         pattern=ask.pattern,
         parents=tuple(
-            _parent(window, outcome, _entry(dag, outcome.index))
+            _parent(window, outcome, entry_at(dag, outcome.index))
             for window, outcome in zip(told[::2], found, strict=True)
         ),
         path_budget=Micros(path),
@@ -214,7 +131,7 @@ def opened_from(reply: Sequence[Any], ask: OpenWindow) -> OpenedWindow:
         lapsed=next(iter(_leases(lapsed)), None),
         left_out=tuple(WindowId(each.decode()) for each in left_out),
         facts=_words(facts),
-        history=_history(dag, nodes, [outcome.index - 1 for outcome in found]),
+        history=history_of(dag, nodes, [outcome.index - 1 for outcome in found]),
         untold=tuple(WindowId(each) for each in _words(untold)),
         caller=caller_records.view_from(ask.caller.caller_id, caller) if ask.caller else None,
     )
@@ -245,8 +162,8 @@ def committed_from(reply: Sequence[Any], ask: CommitWindow) -> Committed:
         policy_hash=policy_hash.decode(),
         outcome=outcome,
         duplicate=bool(duplicate),
-        pattern=PATTERN_OF[_entry(dag, outcome.index)[35]],
-        history=_history(dag, outcome.index, [outcome.index - 1]),
+        pattern=PATTERN_OF[entry_at(dag, outcome.index)[35]],
+        history=history_of(dag, outcome.index, [outcome.index - 1]),
         caller=caller_records.view_from(SessionId(ask.caller_id), caller) if ask.caller_id else None,
     )
 
@@ -317,7 +234,7 @@ def fields_of(state: SessionState) -> dict[str, str]:
         "top": str(state.tip_number),
         "nodes": str(len(nodes)),
         "open": str(sum(node.continuation_id is not None and node.window_id not in continued for node in sealed)),
-        "dag": _dag(nodes),
+        "dag": dag_text(nodes),
         "lease": _leases_text(state.leases),
         "unsettled": _leases_text(state.expired),
         "facts": ",".join(state.facts),
@@ -339,17 +256,6 @@ def fields_of(state: SessionState) -> dict[str, str]:
     found |= {f"g:{grant}": child for grant, child in state.grants}
     found |= {f"a:{approval}": "" for approval in state.approvals}
     return found | {f"o:{policy.hash}": policy.text for policy in state.replaced}
-
-
-def _dag(nodes: Sequence[Node]) -> str:
-    place = {node.window_id: at for at, node in enumerate(nodes, 1)}
-    entries = []
-    for at, node in enumerate(nodes, 1):
-        parents = ".".join(str(place[parent]) for parent in node.parent_ids)
-        tier = NONE if node.failed else node.seal.quality_tier
-        how = f"{tier}{STATUS_LETTERS[node.seal.status]}{LETTERS[node.pattern]}"
-        entries.append(f"{node.window_id.removeprefix(_WINDOW)} {how}{'' if parents == str(at - 1) else parents};")
-    return "".join(entries)
 
 
 def _outcome_text(outcome: CommitOutcome, ancestors: Sequence[SessionId]) -> str:

@@ -37,6 +37,7 @@ from interlock.session.store.batcher import Batcher, LuaScript, state_corrupt
 from interlock.session.store.bindings import BindingIndex
 from interlock.session.store.cluster import beside
 from interlock.session.store.connection import store_unavailable
+from interlock.session.store.dag_text import LETTERS
 from interlock.session.store.readiness import unready_dependencies
 from interlock.session.store.redis_bindings import RedisBindings
 from interlock.session.store.standing import standing_from
@@ -177,7 +178,7 @@ class RedisStore:
             ask.token_window,
             ask.token_tip,
             ask.token_continuation_id or "",
-            records.LETTERS[ask.pattern],
+            LETTERS[ask.pattern],
             ask.token_budget,
             ask.token_policy_hash,
             self._ttl_s,
@@ -206,7 +207,7 @@ class RedisStore:
     async def fail(self, ask: FailWindow) -> bool:
         """Give up a window."""
         key = key_of(ask.root_session_id, ask.session_id)
-        place = (records.LETTERS[ask.pattern], *ask.parent_ids) if ask.parent_ids else ()
+        place = (LETTERS[ask.pattern], *ask.parent_ids) if ask.parent_ids else ()
         (failed,) = await self._run(self._fail, (key,), ask.window_id, ask.reason, self._ttl_s, *place)
         return bool(failed)
 

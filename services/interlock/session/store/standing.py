@@ -11,7 +11,7 @@ from interlock.domain.dag.dag import FAILED
 from interlock.domain.ids import WindowId
 from interlock.domain.session.standing import Point, Standing, is_used_up
 from interlock.domain.session.state import Status
-from interlock.session.store import records
+from interlock.session.store import dag_text, records
 from interlock.session.terms import terms_from_json
 
 
@@ -40,9 +40,9 @@ def standing_from(reply: Sequence[Any], windows: Sequence[WindowId]) -> Standing
 
 def _links(dag: bytes, nodes: int) -> Links:
     """Return how the windows hang together. A line is cut out of the text: most sessions are one."""
-    line = records.line_from(dag)
+    line = dag_text.line_from(dag)
     if line is not None and len(line) == nodes:
-        return Links(line, None, {nodes - 1} if records.ends_failed(dag) else ())
-    steps = records.steps_from(dag, nodes)
+        return Links(line, None, {nodes - 1} if dag_text.ends_failed(dag) else ())
+    steps = dag_text.steps_from(dag, nodes)
     failed = {at for at, step in enumerate(steps) if step.status == FAILED}
     return Links([step.window_id for step in steps], [step.parents for step in steps], failed)
