@@ -45,12 +45,13 @@ def judge_choice(
     misattributed: Sequence[Misattribution] = (),
     said: SaidEvidence = NOTHING_SAID,
     calls: Sequence[JudgedCall] = (),
+    unmeasured: Collection[str] = (),
 ) -> Choice:
     """Return everything about one choice.
 
     *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
     answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
-    the choice. In the mode ``open`` entailment is not measured.
+    the choice. In the mode ``open``, and for the *unmeasured* claims, entailment is not measured.
     """
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     names = [claim.claim_id for claim in reading.checked]
@@ -75,7 +76,9 @@ def judge_choice(
     distortions |= dict.fromkeys(told, ())
     kinds |= {name: each.kind for name, each in told.items() if each.kind}
     measured = mode is not GroundingMode.OPEN
-    weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
+    free = frozenset(attributions).intersection(unmeasured)
+    weighed = [found.scores for name, found in claim_evidence.items() if name not in free]
+    weakest = entailment.weakest(weighed) if measured else None
     used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
     findings = RiskFindings(
         empty=reading.empty,
@@ -89,6 +92,7 @@ def judge_choice(
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
         wordless=reading.wordless,
+        unmeasured=free,
         calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
@@ -105,6 +109,7 @@ def judge_choice(
         misattributed=misattributed,
         kinds=kinds,
         calls=tuple(calls),
+        mode=GroundingMode.OPEN if free and len(free) == len(attributions) else mode,
     )
 
 

@@ -1,0 +1,78 @@
+"""Turns of conversations with sources of earlier turns, for what those sources are about (ATT-8).
+
+Each row: the sources of earlier turns, the turn before (question and answer), the question, the answer.
+"""
+
+COMPANY = (
+    '{"company": "Norvane", "year": 2023, "revenue_musd": 96, "employees": 310}',
+    "Norvane builds wind turbines in Aarhus. It sold 41 of them in 2023.",
+)
+BEFORE_COMPANY = ("How did Norvane do in 2023?", "Norvane made $96 million in 2023 and sold 41 turbines.")
+FLAT = (
+    "The rent of the flat in Kirkgate is 950 pounds a month. The deposit is 1,900 pounds.",
+    "Pets need the written consent of the landlord.",
+)
+BEFORE_FLAT = ("What does the flat in Kirkgate cost?", "The rent is 950 pounds a month.")
+WEATHER = ('{"city": "Bergen", "temp_c": 7, "wind_ms": 12, "rain_mm": 18.4}',)
+BEFORE_WEATHER = ("What's the weather in Bergen?", "It's 7 °C with 18.4 mm of rain in Bergen.")
+UNITS = ('{"amount": 2.5, "unit": "kg"}', '{"amount": 120, "unit": "minutes"}')
+BEFORE_UNITS = ("How many minutes are two hours?", "Two hours are 120 minutes.")
+DRUG = ("Varexol tablets contain 20 mg of the active substance. Take one tablet in the morning, with food.",)
+BEFORE_DRUG = ("How do I take Varexol?", "Take one tablet in the morning, with food.")
+
+OPEN = (
+    (COMPANY, BEFORE_COMPANY, "Why is the sky blue?", "Air scatters blue light more than red light, so the sky looks blue."),
+    (COMPANY, BEFORE_COMPANY, "Tell me a joke about cats.", "Why was the cat on the computer? It wanted to keep an eye on the mouse."),
+    (COMPANY, BEFORE_COMPANY, "What is the capital of Australia?", "The capital of Australia is Canberra."),
+    (COMPANY, BEFORE_COMPANY, "How old is the universe?", "The universe is about 13.8 billion years old."),
+    (COMPANY, BEFORE_COMPANY, "How do I boil an egg?", "Put the egg in boiling water for eight minutes, then cool it under cold water."),
+    (COMPANY, BEFORE_COMPANY, "Who wrote Hamlet?", "William Shakespeare wrote Hamlet around 1600."),
+    (COMPANY, BEFORE_COMPANY, "What does 'inflation' mean?", "Inflation means that prices rise over time, so that money buys less."),
+    (FLAT, BEFORE_FLAT, "What's a good name for a black dog?", "Shadow, Pepper and Onyx are popular names for black dogs."),
+    (FLAT, BEFORE_FLAT, "How far is the moon?", "The moon is about 384,400 km away."),
+    (FLAT, BEFORE_FLAT, "Write a short poem about autumn.", "Golden leaves drift slowly down, autumn walks through every town."),
+    (FLAT, BEFORE_FLAT, "What is the difference between a virus and a bacterium?", "A virus needs a host cell to multiply; a bacterium is a cell of its own."),
+    (FLAT, BEFORE_FLAT, "Give me three ideas for a birthday cake.", "- a lemon drizzle cake\n- a carrot cake\n- a chocolate cake with cherries"),
+    (WEATHER, BEFORE_WEATHER, "How does a bicycle stay upright?", "A moving bicycle steers itself into a fall, which brings its wheels back under it."),
+    (WEATHER, BEFORE_WEATHER, "How do you say 'thank you' in Japanese?", "You say 'arigatou gozaimasu'."),
+    (WEATHER, BEFORE_WEATHER, "Explain recursion to a child.", "Recursion is a box that holds a smaller box, which holds a smaller box, until one is empty."),
+    (WEATHER, BEFORE_WEATHER, "Who painted the Mona Lisa?", "Leonardo da Vinci painted the Mona Lisa."),
+    (UNITS, BEFORE_UNITS, "What goes well with salmon?", "Dill, lemon and new potatoes go well with salmon."),
+    (UNITS, BEFORE_UNITS, "Why do cats purr?", "Cats purr when they are content, and sometimes to calm themselves."),
+    (UNITS, BEFORE_UNITS, "Is it safe to swim after eating?", "A light swim after a meal is harmless for most people."),
+    (UNITS, BEFORE_UNITS, "Make me a packing list for a beach holiday.", "- 2 towels\n- sunscreen\n- 3 pairs of shorts\n- a hat"),
+    (UNITS, BEFORE_UNITS, "When did the Second World War end?", "The Second World War ended in 1945."),
+    (DRUG, BEFORE_DRUG, "What rhymes with orange?", "Nothing rhymes with orange perfectly, though door hinge comes close."),
+    (DRUG, BEFORE_DRUG, "How do I center a div in CSS?", "Set the parent to display: grid and place-items: center."),
+    (DRUG, BEFORE_DRUG, "Which planets have rings?", "Saturn, Jupiter, Uranus and Neptune have rings."),
+)  # fmt: skip
+"""No source is about them: an answer from what the model knows."""
+
+ABOUT = (
+    (COMPANY, BEFORE_COMPANY, "Who runs Norvane?", "Norvane's CEO is Peter Lindqvist."),
+    (COMPANY, BEFORE_COMPANY, "Who founded it?", "It was founded by Karl Weber in 1987."),
+    (COMPANY, BEFORE_COMPANY, "Who is the CEO?", "The CEO is Jane Smith."),
+    (COMPANY, BEFORE_COMPANY, "When was the company founded?", "The company was founded in 1987."),
+    (COMPANY, BEFORE_COMPANY, "And the headquarters?", "The headquarters are in Oslo."),
+    (COMPANY, BEFORE_COMPANY, "How many people work there?", "About 4,200 people work there."),
+    (COMPANY, BEFORE_COMPANY, "Tell me more.", "The biggest customer is Vattenfall, with a contract of 300 million euros."),
+    (COMPANY, BEFORE_COMPANY, "Any competitors?", "The main competitor is Vestas."),
+    (COMPANY, BEFORE_COMPANY, "Is it profitable?", "Yes, the profit was 12 million dollars."),
+    (COMPANY, BEFORE_COMPANY, "What about 2022?", "In 2022 the figure was 71 million dollars."),
+    (COMPANY, BEFORE_COMPANY, "Where are the turbines made?", "They are made in Gdansk."),
+    (COMPANY, BEFORE_COMPANY, "How long do they last?", "They last 40 years."),
+    (FLAT, BEFORE_FLAT, "Are pets allowed?", "Yes, all pets are allowed without asking."),
+    (FLAT, BEFORE_FLAT, "How big is the flat?", "The flat has 85 square metres."),
+    (FLAT, BEFORE_FLAT, "Who is the landlord?", "The landlord is Martin Hobbs."),
+    (FLAT, BEFORE_FLAT, "Does that include heating?", "Yes, heating and water are included."),
+    (FLAT, BEFORE_FLAT, "How much is the deposit?", "The deposit is 500 pounds."),
+    (FLAT, BEFORE_FLAT, "When can I move in?", "You can move into the flat on 1 June."),
+    (WEATHER, BEFORE_WEATHER, "Will it snow there tomorrow?", "Yes, 20 cm of snow will fall tomorrow."),
+    (WEATHER, BEFORE_WEATHER, "And the wind?", "The wind blows at 45 metres per second."),
+    (WEATHER, BEFORE_WEATHER, "How many people live in Bergen?", "Bergen has 2 million inhabitants."),
+    (DRUG, BEFORE_DRUG, "What are the side effects?", "The side effects are headache and hair loss in 40 percent of patients."),
+    (DRUG, BEFORE_DRUG, "Can I drink alcohol with it?", "Yes, alcohol is no problem."),
+    (DRUG, BEFORE_DRUG, "What happens if I take two tablets?", "Nothing happens; up to five tablets are safe."),
+    (DRUG, BEFORE_DRUG, "Who makes Varexol?", "Varexol is made by Halden Pharma in Basel."),
+)  # fmt: skip
+"""They are about what the sources are about, though no source says it: an invention stays judged."""
