@@ -49,13 +49,11 @@ def judge_choice(
     distortions = {name: flaws.distortions.get(name, ()) for name in names}
     attributions = {
         claim.claim_id: attribution.attribute(
-            claim,
-            claim_evidence[claim.claim_id],
+            claim, claim_evidence[claim.claim_id], method=method,
             flawed=bool(fabrications[claim.claim_id] or distortions[claim.claim_id]),
-            method=method,
         )
         for claim in reading.checked
-    }
+    }  # fmt: skip
     measured = mode is not GroundingMode.OPEN
     weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
     used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}

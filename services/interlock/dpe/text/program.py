@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
-from interlock.dpe.text.patterns import pattern, span_of, spaced
+from interlock.dpe.text.patterns import pattern, spaced, span_of
 from interlock.dpe.text.text import Text
 
 _STATEMENT = spaced(
