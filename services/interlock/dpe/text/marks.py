@@ -209,7 +209,8 @@ def _is_mark(match: Any, before: str, after: str, labels: Sequence[str]) -> bool
     if match["named"]:
         return match["named"][0] == "[" or labels[0].isdigit() or ":" in match["named"]
     if match["sup"] or match["raise"]:
-        return _LETTERS_BEFORE.search(before[-40:]) is not None and not _before(before, _UNITS)
+        apart = before[-1:] in {" ", "\t"} and bool(before.strip())  # no exponent stands apart from its number
+        return apart or (_LETTERS_BEFORE.search(before[-40:]) is not None and not _before(before, _UNITS))
     return not match["round"] or _is_round_mark(before, after, labels)
 
 
