@@ -11,7 +11,7 @@ from interlock.dpe.claims.claims import Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
-from interlock.dpe.text.marks import Mark, placed
+from interlock.dpe.text.marks import CitationMark, placed
 from interlock.dpe.text.views import Viewed, viewed
 
 
@@ -35,7 +35,7 @@ class ChoiceReading:
     addressed: int = 0
     empty: bool = True
     wordless: bool = False
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[CitationMark] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
     calls: int = 0
     in_calls: set[str] = field(default_factory=set)
