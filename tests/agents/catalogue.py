@@ -28,17 +28,21 @@ class Agent:
     program: str
     """File below ``drivers`` or ``node``."""
     options: tuple[str, ...] = ()
+    everywhere: bool = False
+    """Whether the environment of our own tests can run it too."""
 
     @property
     def is_node(self) -> bool:
         """Whether it runs on Node."""
         return self.program.endswith(".mjs")
 
-    def command(self, python: str | None = None) -> list[str]:
+    def command(self) -> list[str]:
         """Return the command that runs it."""
         if self.is_node:
             return [shutil.which("node") or "node", str(NODE / self.program), *self.options]
-        return [python or str(VENV / "bin" / "python"), str(HERE / "drivers" / self.program), *self.options]
+        python = VENV / "bin" / "python"
+        interpreter = sys.executable if self.everywhere and not python.exists() else str(python)
+        return [interpreter, str(HERE / "drivers" / self.program), *self.options]
 
     def missing(self) -> str:
         """Return what it cannot run without, in words; empty where all is there."""
@@ -46,7 +50,7 @@ class Agent:
             return "Node is not installed"
         if self.is_node and not (NODE / "node_modules" / self.package).exists():
             return f"the npm package {self.package} is not installed"
-        if not self.is_node and not (VENV / "bin" / "python").exists():
+        if not self.is_node and not self.everywhere and not (VENV / "bin" / "python").exists():
             return f"the environment {VENV.name} is not there"
         return ""
 
@@ -61,8 +65,15 @@ class Agent:
 
 
 AGENTS = (
-    Agent("openai-python", "plain loop, openai (Python)", "openai", "plain.py"),
-    Agent("openai-python-stream", "plain loop, streamed, openai (Python)", "openai", "plain.py", ("--stream",)),
+    Agent("openai-python", "plain loop, openai (Python)", "openai", "plain.py", everywhere=True),
+    Agent(
+        "openai-python-stream",
+        "plain loop, streamed, openai (Python)",
+        "openai",
+        "plain.py",
+        ("--stream",),
+        everywhere=True,
+    ),
     Agent("openai-node", "plain loop, openai (Node)", "openai", "plain.mjs"),
     Agent("langgraph", "LangGraph", "langgraph", "langgraph_agent.py"),
     Agent("openai-agents", "OpenAI Agents SDK", "openai-agents", "openai_agents.py"),
@@ -78,8 +89,3 @@ AGENTS = (
 def agent(name: str) -> Agent:
     """Return the agent of that *name*."""
     return next(one for one in AGENTS if one.name == name)
-
-
-def here() -> str:
-    """Return the interpreter of this process, for the agents that its environment can run too."""
-    return sys.executable

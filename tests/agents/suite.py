@@ -113,27 +113,32 @@ class Suite:
     base_url: str
     sidecar: str
 
-    def run(self, agent: Agent, scenario: Scenario, fault: Fault | None = None, *, python: str | None = None) -> Run:
-        """Have one conversation with a key of its own; with a *fault*, up to its turn."""
-        key = f"sk-{agent.name}-{scenario.name}-{scenario.faults.index(fault) if fault else 'clean'}"
+    def run(self, agent: Agent, scenario: Scenario, fault: Fault | None = None) -> Run:
+        """Have one conversation; with a *fault*, up to its turn.
+
+        All clean conversations of an agent share its key, as they do where it works. A planted one has a key of its own, since what
+        it costs its caller is no matter of the others.
+        """
+        key = f"sk-{agent.name}" + (f"-{scenario.name}-{scenario.faults.index(fault)}" if fault else "")
         if fault:
             self.script.planted[key] = fault
         case = scenario.case(upto=fault.turn if fault else None)
-        told = self._have(agent, case, key, python)
-        exchanges = [one for one in self.tap.exchanges if one.key == key]
+        before = len(self.tap.exchanges)
+        told = self._have(agent, case, key)
+        exchanges = self.tap.exchanges[before:]
         made = Run(agent, scenario, fault, len(case["turns"]), exchanges, told, [], [])
         for one in exchanges:
             self._judge(made, one)
         return made
 
-    def _have(self, agent: Agent, case: Mapping[str, Any], key: str, python: str | None) -> list[Mapping[str, Any]]:
+    def _have(self, agent: Agent, case: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
         keep = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         # Frameworks that report home would wait for a network that may not be there.
         quiet = {"OTEL_SDK_DISABLED": "true", "LANGSMITH_TRACING": "false", "HF_HUB_OFFLINE": "1", "NO_PROXY": "*"}
         told_where = {"OPENAI_BASE_URL": f"{self.base_url}/v1", "OPENAI_API_KEY": key}
         with tempfile.TemporaryDirectory() as folder:
             ended = subprocess.run(
-                agent.command(python), input=json.dumps(case), capture_output=True, text=True, timeout=RUN_S,
+                agent.command(), input=json.dumps(case), capture_output=True, text=True, timeout=RUN_S,
                 env={**keep, **quiet, **told_where, "TMPDIR": folder}, cwd=folder, check=False,
             )  # fmt: skip
         rows = [json.loads(line) for line in ended.stdout.splitlines() if line.startswith('{"turn"')]

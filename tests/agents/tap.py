@@ -82,10 +82,6 @@ class Tap:
     script: Script
     exchanges: list[Exchange] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        # A transport, not a client: a client would keep cookies of its own.
-        self._transport = httpx.AsyncHTTPTransport(retries=0)
-
     def app(self) -> Starlette:
         """Return the ASGI application."""
         return Starlette(routes=[Route("/{path:path}", self._pass, methods=["GET", "POST", "DELETE"])])
@@ -101,7 +97,9 @@ class Tap:
             content=raw,
             extensions={"timeout": {"connect": 10, "read": 120, "write": 10, "pool": 10}},
         )
-        answer = await self._transport.handle_async_request(onward)
+        # A transport, not a client: a client would keep cookies of its own.
+        transport = httpx.AsyncHTTPTransport()
+        answer = await transport.handle_async_request(onward)
         headers = {name: value for name, value in answer.headers.items() if name not in HOP}
 
         async def passing() -> AsyncIterator[bytes]:
@@ -110,6 +108,7 @@ class Tap:
                 pieces.append(piece)
                 yield piece
             await answer.aclose()
+            await transport.aclose()
             provided = self.script.given[key][before:]
             sent = dict(request.headers.items())
             body = b"".join(pieces)

@@ -30,7 +30,10 @@ def base_url() -> str:
 def look_up(tools: Mapping[str, Any], name: str, arguments: Mapping[str, Any]) -> str:
     """Return what a tool finds: the result of the first row whose conditions the arguments meet."""
     for row in tools[name]["results"]:
-        if all(str(arguments.get(key, "")).casefold() == str(value).casefold() for key, value in row.get("when", {}).items()):
+        if all(
+            str(arguments.get(key, "")).casefold() == str(value).casefold()
+            for key, value in row.get("when", {}).items()
+        ):
             return row["result"] if isinstance(row["result"], str) else json.dumps(row["result"], ensure_ascii=False)
     return "No results."
 
@@ -93,7 +96,7 @@ def converse(make: Callable[[str, dict[str, Any]], Say]) -> None:
         for turn in case["turns"]:
             try:
                 told = {"text": await say(turn["user"], model_of(turn["fields"]))}
-            except Exception as error:  # noqa: BLE001 - an agent may fail in any way; which is what is measured
+            except Exception as error:  # an agent may fail in any way, which is what is measured
                 told = {"error": type(error).__name__, "detail": str(error)[:300]}
             print(json.dumps({"turn": turn["number"], **told}, ensure_ascii=False), flush=True)
 

@@ -33,12 +33,14 @@ def make(system: str, tools: dict[str, Any]) -> Say:
             message = await ask(**({"response_format": answer} if answer else {}))
             calls = message.tool_calls or []
             sent = [
-                {"id": c.id, "type": "function", "function": {"name": c.function.name, "arguments": c.function.arguments}}
+                {
+                    "id": c.id,
+                    "type": "function",
+                    "function": {"name": c.function.name, "arguments": c.function.arguments},
+                }
                 for c in calls
             ]
-            messages.append(
-                {"role": "assistant", "content": message.content, **({"tool_calls": sent} if sent else {})}
-            )
+            messages.append({"role": "assistant", "content": message.content, **({"tool_calls": sent} if sent else {})})
             if not calls:
                 return message.content or ""
             for call in calls:

@@ -1,0 +1,89 @@
+"""Run the suite of stock agents: ``python -m tests.agents [--full] [--minutes 8] [--agents a,b] [--scenarios x,y]``.
+
+Prints the figures and every cause, and writes docs/agents.md after a full run. Ends with 1 where a clean answer was harmed, a planted
+fault passed, or clean turns cost too much. What cannot run here, such as Node, is named and left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.agents.catalogue import AGENTS, ROOT, Agent
+from tests.agents.scenario import Fault, Scenario, load, names
+from tests.agents.suite import Suite, running
+from tests.agents.table import Outcome, causes, page, summary
+
+OF_THE_SHORT_SET = 4
+"""Conversations of each agent in the short set; they turn, so that every conversation is had."""
+PLANTED_OF_THE_SHORT_SET = 2
+PAGE = ROOT / "docs" / "agents.md"
+
+Planned = tuple[Agent, Scenario, Fault | None]
+
+
+def planned(agents: list[Agent], scenarios: list[Scenario], *, full: bool) -> Iterator[Planned]:
+    """Yield the runs in order: clean ones first, the faults in turn, so that each is planted in some agent."""
+    count = len(scenarios)
+    for place, agent in enumerate(agents):
+        for step in range(count if full else min(count, OF_THE_SHORT_SET)):
+            yield agent, scenarios[(place * OF_THE_SHORT_SET + step) % count], None
+    for place, agent in enumerate(agents):
+        for step in range(count if full else min(count, PLANTED_OF_THE_SHORT_SET)):
+            scenario = scenarios[(place * PLANTED_OF_THE_SHORT_SET + step) % count]
+            yield agent, scenario, scenario.faults[place % len(scenario.faults)]
+
+
+def had(suite: Suite, plan: list[Planned], outcome: Outcome, *, until: float) -> None:
+    """Have the planned conversations while there is time."""
+    for number, (agent, scenario, fault) in enumerate(plan):
+        if time.monotonic() > until:
+            outcome.skipped.append(f"{len(plan) - number} conversations, for the time is over")
+            return
+        try:
+            run = suite.run(agent, scenario, fault)
+        except (RuntimeError, OSError, TimeoutError) as error:
+            outcome.broken.append(f"{agent.name} / {scenario.name}: {str(error)[-300:]}")
+            continue
+        (outcome.planted if fault else outcome.clean).append(run)
+        if fault:
+            verdict = "stopped" if run.stopped_at_fault() else "MISSED"
+            print(f"{agent.name:22} {scenario.name:9} {fault.kind:18} {verdict}", flush=True)
+        else:
+            print(
+                f"{agent.name:22} {scenario.name:9} {run.turns} turns, {len(run.stops)} harmed, spent {run.spent:.2f}",
+                flush=True,
+            )
+
+
+def main() -> int:
+    """Run what the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m tests.agents", description=__doc__.partition("\n")[0])
+    parser.add_argument(
+        "--full", action="store_true", help="every agent with every conversation, and write docs/agents.md"
+    )
+    parser.add_argument("--minutes", type=float, default=60.0, help="start no conversation after so many minutes")
+    parser.add_argument("--agents", default="", help="names, with commas between (default: all)")
+    parser.add_argument("--scenarios", default="", help="names, with commas between (default: all)")
+    options = parser.parse_args()
+    outcome = Outcome()
+    wanted = [one for one in AGENTS if not options.agents or one.name in options.agents.split(",")]
+    outcome.skipped += [f"{one.name}: {why}" for one in wanted if (why := one.missing())]
+    agents = [one for one in wanted if not one.missing()]
+    scenarios = [load(name) for name in (options.scenarios.split(",") if options.scenarios else names())]
+    until = time.monotonic() + 60 * options.minutes
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as suite:
+        had(suite, list(planned(agents, scenarios, full=options.full)), outcome, until=until)
+        outcome.broken += [f"no scenario knows the request {text[:200]}" for text in suite.script.unknown]
+    print("", *causes(outcome), "", *summary(outcome), sep="\n")
+    if options.full and not (options.agents or options.scenarios):
+        PAGE.write_text(page(outcome, full=True), encoding="utf-8")
+        print(f"written: {PAGE.relative_to(ROOT)}")
+    return 0 if outcome.good() else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
