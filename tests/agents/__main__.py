@@ -26,15 +26,17 @@ Planned = tuple[Agent, Scenario, Fault | None]
 
 
 def planned(agents: list[Agent], scenarios: list[Scenario], *, full: bool) -> Iterator[Planned]:
-    """Yield the runs in order: clean ones first, the faults in turn, so that each is planted in some agent."""
+    """Yield the runs in rounds over all agents, so that what a lack of time leaves out is a little of each.
+
+    The faults go round too, so that each is planted in some agent.
+    """
     count = len(scenarios)
-    for place, agent in enumerate(agents):
-        for step in range(count if full else min(count, OF_THE_SHORT_SET)):
-            yield agent, scenarios[(place * OF_THE_SHORT_SET + step) % count], None
-    for place, agent in enumerate(agents):
-        for step in range(count if full else min(count, PLANTED_OF_THE_SHORT_SET)):
-            scenario = scenarios[(place * PLANTED_OF_THE_SHORT_SET + step) % count]
-            yield agent, scenario, scenario.faults[place % len(scenario.faults)]
+    for step in range(count if full else min(count, OF_THE_SHORT_SET)):
+        for place, agent in enumerate(agents):
+            scenario = scenarios[(place * OF_THE_SHORT_SET + step) % count]
+            yield agent, scenario, None
+            if full or step < PLANTED_OF_THE_SHORT_SET:
+                yield agent, scenario, scenario.faults[(place + step) % len(scenario.faults)]
 
 
 def had(suite: Suite, plan: list[Planned], outcome: Outcome, *, until: float) -> None:
