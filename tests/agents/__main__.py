@@ -1,7 +1,8 @@
 """Run the suite of stock agents: ``python -m tests.agents [--full] [--minutes 8] [--agents a,b] [--scenarios x,y]``.
 
-Prints the figures and every cause, and writes docs/agents.md after a full run. Ends with 1 where a clean answer was harmed, a planted
-fault passed, or clean turns cost too much. What cannot run here, such as Node, is named and left out.
+Prints the figures and every cause, and writes docs/agents.md after a full run. Ends with 1 where a clean answer was harmed or a
+planted fault passed that is not on the list of known gaps, where clean turns cost more than it says, and where the list is stale.
+What cannot run here, such as Node, is named and left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.agents import gaps
 from tests.agents.catalogue import AGENTS, ROOT, Agent
 from tests.agents.scenario import Fault, Scenario, load, names
 from tests.agents.suite import Suite, running
@@ -70,6 +72,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="start no conversation after so many minutes")
     parser.add_argument("--agents", default="", help="names, with commas between (default: all)")
     parser.add_argument("--scenarios", default="", help="names, with commas between (default: all)")
+    parser.add_argument("--accept", action="store_true", help="write the list of known gaps anew from this run")
     options = parser.parse_args()
     outcome = Outcome()
     wanted = [one for one in AGENTS if not options.agents or one.name in options.agents.split(",")]
@@ -81,10 +84,30 @@ def main() -> int:
         had(suite, list(planned(agents, scenarios, full=options.full)), outcome, until=until)
         outcome.broken += [f"no scenario knows the request {text[:200]}" for text in suite.script.unknown]
     print("", *causes(outcome), "", *summary(outcome), sep="\n")
-    if options.full and not (options.agents or options.scenarios):
+    whole = options.full and not (options.agents or options.scenarios or outcome.skipped or outcome.broken)
+    if options.accept:
+        gaps.write(outcome)
+    if whole:
         PAGE.write_text(page(outcome, full=True), encoding="utf-8")
         print(f"written: {PAGE.relative_to(ROOT)}")
-    return 0 if outcome.good() else 1
+    return told(outcome, whole=whole)
+
+
+def told(outcome: Outcome, *, whole: bool) -> int:
+    """Print what is wrong beyond the known gaps, and return the exit code."""
+    known = gaps.load()
+    wrong = [*known.new([*outcome.clean, *outcome.planted]), *outcome.broken]
+    if outcome.spent_by_100 > known.spent_by_100:
+        wrong.append(f"100 clean turns spent {outcome.spent_by_100:.2f}, at most {known.spent_by_100:.2f}")
+    if round(outcome.calls_by_answer, 2) != 1.00:
+        wrong.append(f"{outcome.calls_by_answer:.2f} provider calls per answer")
+    if whole:
+        wrong += [f"a known gap that is gone; take it off the list: {text}" for text in known.gone(outcome)]
+    if not outcome.clean:
+        wrong.append("no conversation was had")
+    print("", f"known gaps: {len(known.harmed)} answers, {len(known.passed)} faults", sep="\n")
+    print(*(f"WRONG: {text}" for text in wrong), sep="\n")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -30,6 +30,8 @@ class Agent:
     options: tuple[str, ...] = ()
     everywhere: bool = False
     """Whether the environment of our own tests can run it too."""
+    one_key: bool = False
+    """Whether all of its clean conversations share one key: the caller's envelope then bears them all."""
 
     @property
     def is_node(self) -> bool:
@@ -65,7 +67,7 @@ class Agent:
 
 
 AGENTS = (
-    Agent("openai-python", "plain loop, openai (Python)", "openai", "plain.py", everywhere=True),
+    Agent("openai-python", "plain loop, openai (Python)", "openai", "plain.py", everywhere=True, one_key=True),
     Agent(
         "openai-python-stream",
         "plain loop, streamed, openai (Python)",

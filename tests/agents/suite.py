@@ -40,7 +40,18 @@ class Stop:
     reason: str
     question: str
     answer: str
+    risk: str = ""
     report: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where it was: scenario and turn."""
+        return self.scenario, self.turn
+
+    @property
+    def is_consequence(self) -> bool:
+        """Whether the answer itself was free, and was stopped for what earlier ones had cost."""
+        return self.risk == "LOW"
 
 
 @dataclass
@@ -116,10 +127,12 @@ class Suite:
     def run(self, agent: Agent, scenario: Scenario, fault: Fault | None = None) -> Run:
         """Have one conversation; with a *fault*, up to its turn.
 
-        All clean conversations of an agent share its key, as they do where it works. A planted one has a key of its own, since what
-        it costs its caller is no matter of the others.
+        The clean conversations of an agent with ``one_key`` share a key, and so the envelope of their caller. Every other one has a
+        key of its own, since what it costs its caller is no matter of the others.
         """
-        key = f"sk-{agent.name}" + (f"-{scenario.name}-{scenario.faults.index(fault)}" if fault else "")
+        alone = not agent.one_key or fault
+        key = f"sk-{agent.name}" + (f"-{scenario.name}" if alone else "")
+        key += f"-{scenario.faults.index(fault)}" if fault else ""
         if fault:
             self.script.planted[key] = fault
         case = scenario.case(upto=fault.turn if fault else None)
@@ -148,14 +161,14 @@ class Suite:
 
     def _judge(self, run: Run, one: Exchange) -> None:
         what, reason = _outcome(one)
-        charge = one.headers.get("crp-safety-hallucination-risk", "LOW") != "LOW"
-        if not what and not charge:
+        risk = one.headers.get("crp-safety-hallucination-risk", "LOW")
+        if not what and risk == "LOW":
             return
         found = self.script.turn_of(one.request)
         question = found[1].user if found else ""
         answer = json.dumps(one.provided[-1], ensure_ascii=False) if one.provided else ""
         turn = found[1].number if found else 0
-        stop = Stop(run.agent.name, run.scenario.name, turn, what, reason, question, answer, self._report(one))
+        stop = Stop(run.agent.name, run.scenario.name, turn, what, reason, question, answer, risk, self._report(one))
         (run.stops if what else run.charged).append(stop)
 
     def _report(self, one: Exchange) -> Mapping[str, Any]:

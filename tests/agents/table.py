@@ -49,11 +49,6 @@ class Outcome:
         """Return the runs whose planted fault was not stopped at its turn, or not alone."""
         return [run for run in self.planted if not run.stopped_at_fault()]
 
-    def good(self) -> bool:
-        """Whether all is as issue 12 asks."""
-        whole = self.clean and self.planted and not (self.harmed() or self.missed() or self.broken)
-        return bool(whole) and self.spent_by_100 <= MOST_SPENT and round(self.calls_by_answer, 2) == 1.00
-
 
 def summary(outcome: Outcome) -> list[str]:
     """Return the figures over all runs, one line each."""
