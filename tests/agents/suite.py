@@ -14,12 +14,12 @@ from typing import Any
 
 import httpx
 
+from interlock.demo.mesh import DemoMesh
 from interlock.runtime.settings.model import Settings
 from tests.agents.catalogue import Agent
 from tests.agents.provider import Script
 from tests.agents.scenario import Fault, Scenario, load, names
 from tests.agents.tap import Exchange, Served, Tap, same
-from tests.support.sidecar.mesh import start_front
 
 POLICY = "halt-on HIGH"
 """What the deployment asks for. The agents ask for nothing."""
@@ -212,8 +212,11 @@ def running(folder: Path, scenarios: list[str] | None = None, more: Mapping[str,
     with ExitStack() as ends:
         provider = ends.enter_context(Served(script.app()))
         given = {**settings(), "upstream_base_url": f"{provider.url}/v1", **(more or {})}
-        front = start_front("local", folder, given)
-        ends.enter_context(front.processes)
-        tap = Tap(front.http, script)
+        # `interlock serve` as an operator starts it: what the settings do not name is as the profile has it.
+        named = {f"INTERLOCK_{name.upper()}": str(value) for name, value in given.items()}
+        mesh = ends.enter_context(DemoMesh(folder, named))
+        mesh.wait_ready(lambda _line: None)
+        sidecar = mesh.base_url.removesuffix("/v1")
+        tap = Tap(sidecar, script)
         served = ends.enter_context(Served(tap.app()))
-        yield Suite(script, tap, served.url, front.http)
+        yield Suite(script, tap, served.url, sidecar)
