@@ -72,6 +72,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="start no conversation after so many minutes")
     parser.add_argument("--agents", default="", help="names, with commas between (default: all)")
     parser.add_argument("--scenarios", default="", help="names, with commas between (default: all)")
+    parser.add_argument("--page", action="store_true", help="write docs/agents.md from this run, even if it is not full")
     parser.add_argument("--accept", action="store_true", help="write the list of known gaps anew from this run")
     options = parser.parse_args()
     outcome = Outcome()
@@ -87,8 +88,8 @@ def main() -> int:
     whole = options.full and not (options.agents or options.scenarios or outcome.skipped or outcome.broken)
     if options.accept:
         gaps.write(outcome)
-    if whole:
-        PAGE.write_text(page(outcome, full=True), encoding="utf-8")
+    if whole or options.page:
+        PAGE.write_text(page(outcome, full=whole), encoding="utf-8")
         print(f"written: {PAGE.relative_to(ROOT)}")
     return told(outcome, whole=whole)
 

@@ -104,7 +104,7 @@ def page(outcome: Outcome, *, full: bool) -> str:
     lines = [
         "# Stock agents",
         "",
-        "<!-- Written by `make agents FULL=1`. Do not edit. -->",
+        "<!-- Written by `make agents FULL=1`, or by a shorter run with ARGS=--page. Do not edit. -->",
         "",
         "Unmodified agents of common frameworks talk through Interlock. They get a base URL and a key and know nothing else: no CRP",
         f"header, no token. The mesh runs in `enforce` with its own models, and the deployment's policy is `{POLICY}`. The provider",
@@ -118,7 +118,7 @@ def page(outcome: Outcome, *, full: bool) -> str:
         "",
         "The OpenAI Agents SDK is set to chat completions.",
         "",
-        "## Over all" if full else "## Over all (the short set)",
+        "## Over all" if full else "## Over all, of a part of the suite",
         "",
         *(f"- {line}" for line in summary(outcome)),
         "",
