@@ -72,7 +72,9 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=60.0, help="start no conversation after so many minutes")
     parser.add_argument("--agents", default="", help="names, with commas between (default: all)")
     parser.add_argument("--scenarios", default="", help="names, with commas between (default: all)")
-    parser.add_argument("--page", action="store_true", help="write docs/agents.md from this run, even if it is not full")
+    parser.add_argument(
+        "--page", action="store_true", help="write docs/agents.md from this run, even if it is not full"
+    )
     parser.add_argument("--accept", action="store_true", help="write the list of known gaps anew from this run")
     options = parser.parse_args()
     outcome = Outcome()
