@@ -125,8 +125,9 @@ $(TRAIN_VENV)/.ready: scripts/train_requirements.txt | $(BIN)/python
 $(AGENTS_VENV)/.ready: tests/agents/requirements.txt tests/agents/node/package-lock.json | $(BIN)/python
 	@echo "==> installing the stock agents into $(AGENTS_VENV): a minute or two, once"
 	@$(PYTHON) -m venv $(AGENTS_VENV)
-	@$(AGENTS_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -q -r tests/agents/requirements.txt || \
-	  { echo "==> the Python frameworks could not be installed" >&2; rm -rf $(AGENTS_VENV); mkdir -p $(AGENTS_VENV); }
-	@if command -v npm >/dev/null; then cd tests/agents/node && npm ci --no-audit --no-fund || echo "==> the npm packages could not be installed" >&2; \
-	  else echo "==> npm is not installed: the agents on Node are left out" >&2; fi
-	@touch $@
+	@said() { echo "==> $$1: left out, and tried again the next time" >&2; whole=; }; whole=yes; \
+	  $(AGENTS_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -q -r tests/agents/requirements.txt \
+	    || { said "the Python frameworks could not be installed"; rm -rf $(AGENTS_VENV); }; \
+	  if ! command -v npm >/dev/null; then said "npm is not there"; \
+	  elif ! (cd tests/agents/node && npm ci --no-audit --no-fund); then said "the npm packages could not be installed"; fi; \
+	  if [ -n "$$whole" ]; then touch $@; fi

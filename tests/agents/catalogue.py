@@ -8,6 +8,7 @@ import re
 import shutil
 import sys
 from dataclasses import dataclass
+from importlib.metadata import version
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -57,10 +58,12 @@ class Agent:
         return ""
 
     def version(self) -> str:
-        """Return the version that is pinned, from the lock file of npm or the pinned requirements."""
+        """Return its version: of the lock file of npm, of the pinned requirements, or of our own environment where it runs there."""
         if self.is_node:
             lock = json.loads((NODE / "package-lock.json").read_text(encoding="utf-8"))
             return str(lock["packages"][f"node_modules/{self.package}"]["version"])
+        if self.command()[0] == sys.executable:
+            return version(self.package)
         pinned = (HERE / "requirements.txt").read_text(encoding="utf-8")
         found = re.search(rf"^{re.escape(self.package)}==(\S+)$", pinned, re.MULTILINE)
         return found[1] if found else "?"
