@@ -17,7 +17,7 @@ from tests.agents import gaps
 from tests.agents.catalogue import AGENTS, ROOT, Agent
 from tests.agents.scenario import Fault, Scenario, load, names
 from tests.agents.suite import Suite, running
-from tests.agents.table import Outcome, causes, page, summary
+from tests.agents.table import Outcome, causes, page, stopped_in_words, summary
 
 OF_THE_SHORT_SET = 4
 """Conversations of each agent in the short set; they turn, so that every conversation is had."""
@@ -54,8 +54,7 @@ def had(suite: Suite, plan: list[Planned], outcome: Outcome, *, until: float) ->
             continue
         (outcome.planted if fault else outcome.clean).append(run)
         if fault:
-            verdict = "stopped" if run.stopped_at_fault() else "MISSED"
-            print(f"{agent.name:22} {scenario.name:9} {fault.kind:18} {verdict}", flush=True)
+            print(f"{agent.name:22} {scenario.name:9} {fault.kind:18} stopped: {stopped_in_words(run)}", flush=True)
         else:
             print(
                 f"{agent.name:22} {scenario.name:9} {run.turns} turns, {len(run.stops)} harmed, spent {run.spent:.2f}",

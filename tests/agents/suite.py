@@ -109,10 +109,15 @@ class Run:
         """Turns at which the agent failed."""
         return [row for row in self.told if "error" in row]
 
-    def stopped_at_fault(self) -> bool:
-        """Whether the planted fault was stopped where it stood, and nothing before it."""
+    def fault_is_stopped(self) -> bool:
+        """Whether the planted fault was stopped, whatever was stopped before it."""
         assert self.fault
-        return {stop.turn for stop in self.stops if stop.what in {"halted", "held"}} == {self.fault.turn}
+        return self.fault.turn in {stop.turn for stop in self.stops if stop.what in {"halted", "held"}}
+
+    def stopped_at_fault(self) -> bool:
+        """Whether the planted fault was stopped, and nothing before it."""
+        assert self.fault
+        return self.fault_is_stopped() and {stop.turn for stop in self.stops} == {self.fault.turn}
 
 
 @dataclass

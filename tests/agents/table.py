@@ -53,7 +53,8 @@ class Outcome:
 def summary(outcome: Outcome) -> list[str]:
     """Return the figures over all runs, one line each."""
     clean = outcome.clean
-    stopped = len(outcome.planted) - len(outcome.missed())
+    planted, missed = outcome.planted, outcome.missed()
+    late = sum(run.fault_is_stopped() for run in missed)
     return [
         f"clean turns: {outcome.turns} in {len(clean)} conversations of {len({r.agent.name for r in clean})} agents",
         f"false halts: {_sum(clean, 'halted')} · held: {_sum(clean, 'held')} · refused: {_sum(clean, 'refused')}",
@@ -61,7 +62,7 @@ def summary(outcome: Outcome) -> list[str]:
         f"answers that cost budget: {sum(len(r.charged) for r in clean)} of {sum(r.calls for r in clean)}",
         f"budget spent by 100 clean turns: {outcome.spent_by_100:.2f} (at most {MOST_SPENT:.2f})",
         f"provider calls per answer: {outcome.calls_by_answer:.2f}",
-        f"planted faults stopped at their turn: {stopped} of {len(outcome.planted)}",
+        f"planted faults stopped at their turn: {len(planted) - len(missed)} of {len(planted)}, and {late} after a false halt",
         *(f"left out: {text}" for text in outcome.skipped),
         *(f"broken: {text}" for text in outcome.broken),
     ]
@@ -148,11 +149,18 @@ def _row(agent: Agent, name: str, clean: Sequence[Run], planted: Sequence[Run]) 
     counts = [_sum(clean, what) for what in ("halted", "held", "refused", "rewritten")] if clean else ["–"] * 4
     bound = ", ".join(sorted({text for run in clean for text in run.bindings})) or "–"
     faults = "; ".join(f"{run.fault.kind}, turn {run.fault.turn}" for run in planted if run.fault) or "–"
-    stopped = "; ".join("yes" if run.stopped_at_fault() else "**no**" for run in planted) or "–"
+    stopped = "; ".join(map(stopped_in_words, planted)) or "–"
     turns = sum(run.turns for run in clean) or "–"
     spent = f"{sum(run.spent for run in clean):.2f}" if clean else "–"
     cells = [agent.framework, agent.version(), name, turns, *counts, spent, bound, faults, stopped]
     return f"| {' | '.join(str(cell) for cell in cells)} |"
+
+
+def stopped_in_words(run: Run) -> str:
+    """Return whether the planted fault of a run was stopped, as a cell of the table."""
+    if run.stopped_at_fault():
+        return "yes"
+    return "yes, after a false halt" if run.fault_is_stopped() else "**no**"
 
 
 def _sum(runs: Sequence[Run], what: str) -> int:
