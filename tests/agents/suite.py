@@ -50,8 +50,8 @@ class Stop:
 
     @property
     def is_consequence(self) -> bool:
-        """Whether the answer itself was free, and was stopped for what earlier ones had cost."""
-        return self.risk == "LOW"
+        """Whether the answer itself was free, or never asked for, and was stopped for what earlier ones had cost."""
+        return self.risk == "LOW" and (self.what in {"halted", "held"} or self.reason.startswith("403"))
 
 
 @dataclass

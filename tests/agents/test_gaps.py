@@ -36,8 +36,18 @@ def run(*stops: Stop, fault=None, told=()) -> Run:
         ([stop(3)], 1),
         ([stop(3, what="rewritten")], 1),
         ([stop(2), stop(3)], 1),
+        ([stop(2), stop(5, "LOW", what="refused")], 1),
     ],
-    ids=["untouched", "known", "what a known one led to", "stopped for nothing", "new", "rewritten", "known and new"],
+    ids=[
+        "untouched",
+        "known",
+        "what a known one led to",
+        "stopped for nothing",
+        "new",
+        "rewritten",
+        "known and new",
+        "a bad request",
+    ],
 )
 def test_a_clean_run_may_show_known_gaps_alone(stops, wrong):
     """A stop that is not on the list is wrong; one for what earlier answers cost is wrong where none of them was stopped."""
