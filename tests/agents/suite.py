@@ -17,7 +17,7 @@ import httpx
 from interlock.demo.mesh import DemoMesh
 from interlock.runtime.settings.model import Settings
 from tests.agents.catalogue import Agent
-from tests.agents.provider import Script
+from tests.agents.provider import Script, text_of
 from tests.agents.scenario import Fault, Scenario, load, names
 from tests.agents.tap import Exchange, Served, Tap, same
 
@@ -147,6 +147,8 @@ class Suite:
         made = Run(agent, scenario, fault, len(case["turns"]), exchanges, told, [], [])
         for one in exchanges:
             self._judge(made, one)
+        if not made.stops and _forgot(made):
+            raise RuntimeError(f"{agent.name} keeps no history: {_forgot(made)!r} is not in its last request")
         return made
 
     def _have(self, agent: Agent, case: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
@@ -200,6 +202,13 @@ def _outcome(one: Exchange) -> tuple[str, str]:
         reason = one.body[:200].decode(errors="replace")
     held = told.get("reason") in HOLDS or "held" in reason.lower()
     return ("held" if held else "halted" if one.status == HALTED else "refused"), f"{one.status} {reason}"
+
+
+def _forgot(run: Run) -> str:
+    """Return what the user said and the last request of the conversation does not hold; empty where it holds all."""
+    sent = json.dumps([text_of(one) for one in run.exchanges[-1].request["messages"]], ensure_ascii=False)
+    said = [turn.user for turn in run.scenario.turns[: run.turns]]
+    return next((text for text in said if json.dumps(text, ensure_ascii=False).strip('"') not in sent), "")
 
 
 def settings() -> dict[str, Any]:
