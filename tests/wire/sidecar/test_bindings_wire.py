@@ -52,7 +52,7 @@ async def test_a_name_leads_back_to_its_session(sidecar, rank):
 
     assert binding(first) == ("caller" if rank == "trace" else rank)
     assert (binding(second), session(second)) == (rank, session(first))
-    assert second.headers["crp-context-window"] == "2/5"
+    assert second.headers["crp-context-window"] == "2/200"
     assert session(other) != session(first)
 
 
@@ -61,7 +61,7 @@ async def test_the_specified_header_names_a_session_by_its_id(sidecar):
     first = await sidecar.chat()
     second = await sidecar.chat(headers={"crp-context-session-id": session(first)})
 
-    assert (binding(second), session(second), second.headers["crp-context-window"]) == ("hint", session(first), "2/5")
+    assert (binding(second), session(second), second.headers["crp-context-window"]) == ("hint", session(first), "2/200")
 
 
 async def test_a_name_in_the_specified_header_begins_a_session(sidecar):
@@ -331,4 +331,4 @@ async def test_a_session_that_its_client_ended_is_not_gone_on_with(sidecar):
     second = await sidecar.chat(headers={"x-session-id": "one", "cookie": cookie_in(first)})
 
     assert session(second) != session(first)
-    assert (binding(second), second.headers["crp-context-window"]) == ("hint", "1/5")
+    assert (binding(second), second.headers["crp-context-window"]) == ("hint", "1/200")
