@@ -37,7 +37,7 @@ python -m tests.faults settles --count 1000000          # settlements by process
 
 | id | invariant |
 | --- | --- |
-| I1 | A session's remaining budget never rises, and it is what the audit log charged. |
+| I1 | A session's remaining budget never rises, and it is what the audit log charged; so is its caller's. |
 | I2 | Nothing is released once the budget is 0.10 or less. |
 | I3 | Every answer and every halt has exactly one settlement; what was sealed is settled, once. |
 | I4 | Every released answer is in the audit log, by the hash of its bytes. |
