@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.claims import Checkability, split_claims
+from interlock.dpe.claims.claims import MOST_UNCHECKED_WORDS, Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
@@ -35,6 +35,12 @@ class ChoiceReading:
     wordless: bool = False
     marks: list[CitationMark] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing in it could be read: signs alone, or more words than a courtesy has, and none with content."""
+        endless = any(len(claim.text.split()) > MOST_UNCHECKED_WORDS for claim in self.claims)
+        return self.wordless or (not self.checked and endless)
 
 
 @dataclass(frozen=True)
