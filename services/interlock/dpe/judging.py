@@ -68,7 +68,7 @@ def judge_choice(
         addresses_judge=reading.addressed,
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
-        wordless=reading.wordless,
+        wordless=reading.unread,
         calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
