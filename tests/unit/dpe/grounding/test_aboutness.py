@@ -10,7 +10,7 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
 from interlock.dpe.request import ANSWERED, USER, Output, Request, SaidText
 from tests.support.dpe import pipeline
-from tests.support.texts.beside_the_point import ABOUT, COMPANY, BEFORE_COMPANY, OPEN
+from tests.support.texts.beside_the_point import ABOUT, BEFORE_COMPANY, COMPANY, OPEN
 
 pytestmark = pytest.mark.models
 
