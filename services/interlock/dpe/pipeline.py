@@ -102,7 +102,9 @@ class Pipeline:
             self._cross_window(answer, earlier, request, merged),
         )
         # What no source is about is judged as in the mode open.
-        free = await aboutness.open_claims(request, answer.readings, base, evidence, self.inference, self.language)
+        free = await aboutness.open_claims(
+            request, answer.readings, base, evidence, inference=self.inference, language=self.language
+        )
         if free:
             invented = await self._invented(answer, base, request, given)
             fabricated = {name: each for name, each in fabricated.items() if name not in free}

@@ -31,8 +31,11 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import taken_by_values
 
-NEAR = 0.40
+NEAR = 0.50
 """Cosine from which a source is about a text."""
+
+NEAR_WITH_A_WORD = 0.30
+"""Cosine from which a source that shares a content word with a text is about it."""
 
 MOST_WORDS = 0.5
 """Share of a text's content words from which sources that have them are about it."""
@@ -52,10 +55,8 @@ _REFERS_BACK = pattern(
     r"|\A\s*(?:and|or|but|so|then)\b|\bwhat\s+else\b|\bany(?:thing)?\s+(?:other|more|else)\b",
     ignore_case=True,
 )
-_DEFINITE = pattern(
-    r"\b(?:the|your|our|this|that|these|those)\s+(\p{L}+)(?:\s+(\p{L}+))?(?:\s+(\p{L}+))?", ignore_case=True
-)
-_COMPLEMENTED = frozenset({"of", "between", "in", "for", "from", "at", "on", "to", "with"})
+_DEFINITE = pattern(r"\b(?:the|your|our|this|these|those)\s+(\p{L}+)(?:\s+(\p{L}+))?(?:\s+(\p{L}+))?", ignore_case=True)
+_COMPLEMENTED = frozenset({"a", "an", "of", "between", "in", "for", "from", "at", "on", "to", "with"})
 """What follows a noun that is known by what comes after it: *the capital of Australia*."""
 
 _ASKING = word_set(
@@ -110,6 +111,10 @@ class Subject:
             KnownNames.of([reading.tokens for reading in readings]),
             frozenset(figure for text in texts for figure in _figures(text)),
         )
+
+    def shares_a_word(self, text: str) -> bool:
+        """Whether a text shares a content word with the sources."""
+        return not content_stems(text).isdisjoint(self.stems)
 
     def has(self, text: str) -> bool:
         """Whether a text shares a name, an exact figure, or most of its words with the sources."""
@@ -225,7 +230,7 @@ def is_open(asked: Turn, claims: Sequence[Claim], evidence: Mapping[str, ClaimEv
 
 
 def _about(text: str, similarity: float, subject: Subject) -> bool:
-    return similarity >= NEAR or subject.has(text)
+    return similarity >= NEAR or subject.has(text) or (similarity >= NEAR_WITH_A_WORD and subject.shares_a_word(text))
 
 
 async def open_claims(
@@ -233,6 +238,7 @@ async def open_claims(
     readings: Sequence[ChoiceReading],
     envelope: Envelope,
     evidence: Mapping[str, ClaimEvidence],
+    *,
     inference: Inference,
     language: Language,
 ) -> frozenset[str]:
