@@ -25,8 +25,9 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import aboutness, attribution, basis, citations, envelope, fabrication, fidelity
+from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding import said as grounding_said
+from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
@@ -101,15 +102,13 @@ class Pipeline:
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
         )
-        # What no source is about is judged as in the mode open.
-        free = await aboutness.open_claims(
-            request, answer.readings, base, evidence, inference=self.inference, language=self.language
-        )
-        if free:
-            invented = await self._invented(answer, base, request, given)
-            fabricated = {name: each for name, each in fabricated.items() if name not in free}
-            fabricated |= {name: each for name, each in invented.items() if name in free}
-        judged = [claim for claim in answer.checked if claim.claim_id not in free]
+        # What no source is about, and what is in another language, is judged apart.
+        beside = await apart(
+            request, answer.readings, base, evidence, fabricated,
+            method=self.method, inference=self.inference, language=self.language,
+        )  # fmt: skip
+        evidence, fabricated = beside.evidence, beside.fabrications
+        judged = [claim for claim in answer.checked if claim.claim_id not in beside.compared]
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
@@ -134,7 +133,7 @@ class Pipeline:
         choices = await self._choices(
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
-            mode=mode, misattributed=misattributed, said=said, calls=calls, free=free,
+            mode=mode, misattributed=misattributed, said=said, calls=calls, beside=beside,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -266,7 +265,7 @@ class Pipeline:
         misattributed: Sequence[Sequence[Misattribution]],
         said: SaidEvidence,
         calls: Sequence[JudgedCall],
-        free: frozenset[str],
+        beside: Apart,
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -277,7 +276,7 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
-                    misattributed=misattributed[n], said=said, unmeasured=free,
+                    misattributed=misattributed[n], said=said, beside=beside,
                     calls=[call for call in calls if call.choice_index == reading.index],
                 )
                 for n, reading in enumerate(answer.readings)

@@ -42,7 +42,9 @@ class RiskFindings:
     calls: frozenset[str] = frozenset()
     """Findings of tool calls, by the name of their floor."""
     unmeasured: frozenset[str] = frozenset()
-    """Claims that are not measured against the sources, by id: no source is about them."""
+    """Claims that are not measured against the sources, by id: none is about them, or they are in another language."""
+    unread: bool = False
+    """Most claims are in another language and have nothing that could be compared."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
+        (Floor.UNREAD_LANGUAGE, findings.unread),
         (Floor.MISATTRIBUTION_FOUND, findings.misattributions > 0),
         (Floor.PARAMETRIC_CONTENT, findings.mode is GroundingMode.STRICT and not _FROM_MEMORY.isdisjoint(kinds)),
     )

@@ -149,9 +149,8 @@ def makes_no_claim(tokens: Sequence[Any], names: Sequence[Any], *, valued: bool)
         return _asks(said)
     if valued:
         return _declines(said) and _figures_are_topics(said)
-    if _is_courtesy(said) or _declines(said) or _introduces_itself(said):
-        return True
-    if not names and offers.offers_or_refuses(tokens):
+    speaks = _is_courtesy(said) or _declines(said) or _introduces_itself(said)
+    if speaks or (not names and offers.offers_or_refuses(tokens)):
         return True
     if said.words[0].lower_ in {"have", "enjoy", "safe"} and not said.subjects and len(said.words) <= 6:
         return _wishes(said)

@@ -34,7 +34,7 @@ from interlock.dpe.values.frames import taken_by_values
 NEAR = 0.50
 """Cosine from which a source is about a text."""
 
-NEAR_WITH_A_WORD = 0.30
+NEAR_WITH_A_WORD = 0.35
 """Cosine from which a source that shares a content word with a text is about it."""
 
 MOST_WORDS = 0.5
