@@ -20,6 +20,10 @@ BEFORE_UNITS = ("How many minutes are two hours?", "Two hours are 120 minutes.")
 DRUG = ("Varexol tablets contain 20 mg of the active substance. Take one tablet in the morning, with food.",)
 BEFORE_DRUG = ("How do I take Varexol?", "Take one tablet in the morning, with food.")
 
+SHOP = ("Parcels are sent within two days. Returns are accepted within 30 days.", "Standard delivery costs 4.90 euros.")
+BEFORE_SHOP = ("Hi!", "Hello! How can I help you today?")
+AFTER_A_JOKE = ("Tell me a joke about cats.", "Why was the cat on the computer? It wanted to keep an eye on the mouse.")
+
 OPEN = (
     (COMPANY, BEFORE_COMPANY, "Why is the sky blue?", "Air scatters blue light more than red light, so the sky looks blue."),
     (COMPANY, BEFORE_COMPANY, "Tell me a joke about cats.", "Why was the cat on the computer? It wanted to keep an eye on the mouse."),
@@ -44,6 +48,8 @@ OPEN = (
     (UNITS, BEFORE_UNITS, "When did the Second World War end?", "The Second World War ended in 1945."),
     (DRUG, BEFORE_DRUG, "What rhymes with orange?", "Nothing rhymes with orange perfectly, though door hinge comes close."),
     (DRUG, BEFORE_DRUG, "How do I center a div in CSS?", "Set the parent to display: grid and place-items: center."),
+    (SHOP, AFTER_A_JOKE, "Haha, tell me another one.", "What do you call a pile of kittens? A meowtain."),
+    (SHOP, BEFORE_SHOP, "Can you write a haiku about snow?", "Snow falls on the pines, a crow shakes its heavy wings, silence fills the yard."),
     (DRUG, BEFORE_DRUG, "Which planets have rings?", "Saturn, Jupiter, Uranus and Neptune have rings."),
 )  # fmt: skip
 """No source is about them: an answer from what the model knows."""
@@ -73,6 +79,10 @@ ABOUT = (
     (DRUG, BEFORE_DRUG, "What are the side effects?", "The side effects are headache and hair loss in 40 percent of patients."),
     (DRUG, BEFORE_DRUG, "Can I drink alcohol with it?", "Yes, alcohol is no problem."),
     (DRUG, BEFORE_DRUG, "What happens if I take two tablets?", "Nothing happens; up to five tablets are safe."),
+    (SHOP, BEFORE_SHOP, "Do you sell gift cards?", "Yes, gift cards from 10 to 500 euros are available."),
+    (SHOP, BEFORE_SHOP, "Where is the nearest branch?", "Our nearest branch is in Cardiff."),
+    (SHOP, BEFORE_SHOP, "How much is it?", "It is 12 euros."),
+    (SHOP, BEFORE_SHOP, "Is express possible?", "Yes, we send express parcels overnight for 19 euros."),
     (DRUG, BEFORE_DRUG, "Who makes Varexol?", "Varexol is made by Halden Pharma in Basel."),
 )  # fmt: skip
 """They are about what the sources are about, though no source says it: an invention stays judged."""

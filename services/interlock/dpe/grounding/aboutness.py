@@ -23,7 +23,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
-from interlock.dpe.request import ANSWERED, USER, Request
+from interlock.dpe.request import ANSWERED, USER, Request, SaidText
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.names import KNOWN, find_names
 from interlock.dpe.text.patterns import pattern
@@ -41,6 +41,8 @@ MOST_WORDS = 0.5
 """Share of a text's content words from which sources that have them are about it."""
 
 _FEWEST_SHARED = 2
+_FEWEST_TOLD = 3
+_MOST_TEXTS = 8
 _EXACT_DIGITS = 3
 _EXPLETIVE = pattern(
     r"\b(?:is|was|does|do|did|will|would|can)\s+it\s+(?:\p{L}+\s+){0,2}(?:to|that|for|if)\s", ignore_case=True
@@ -55,6 +57,14 @@ _REFERS_BACK = pattern(
     r"|\A\s*(?:and|or|but|so|then)\b|\bwhat\s+else\b|\bany(?:thing)?\s+(?:other|more|else)\b",
     ignore_case=True,
 )
+_OF_THE_HOUSE = pattern(
+    r"\b(?:do|does|can|will|are|is)\s+(?:you|your\s+\p{L}+)\s+(?:\p{L}+ly\s+|also\s+|still\s+|guys\s+)?(?:have|offer|sell|ship|accept|deliver"
+    r"|provide|charge|support|stock|carry|take|rent|serve|open|closed?|allow|cover|refund|hire|match|repair|located|based|included?)\b",
+    ignore_case=True,
+)
+"""A question about whoever the agent speaks for."""
+
+_WE = pattern(r"\b(?:we|our|ours|us)\b", ignore_case=True)
 _DEFINITE = pattern(r"\b(?:the|your|our|this|these|those)\s+(\p{L}+)(?:\s+(\p{L}+))?(?:\s+(\p{L}+))?", ignore_case=True)
 _COMPLEMENTED = frozenset({"a", "an", "of", "between", "in", "for", "from", "at", "on", "to", "with"})
 """What follows a noun that is known by what comes after it: *the capital of Australia*."""
@@ -149,12 +159,20 @@ def refers_back(question: str, earlier: Sequence[str]) -> bool:
     return not nouns.isdisjoint(_KINDS_OF) or _last_with(nouns, earlier) is not None
 
 
-def antecedent(question: str, earlier: Sequence[str]) -> str:
-    """Return what a question refers back to: the last text that has its definite noun, else the last turn."""
-    nouns = _definite(question)
-    if not _points(question) and (found := _last_with(nouns, earlier)) is not None:
+def antecedent(question: str, earlier: Sequence[SaidText]) -> str:
+    """Return what a question refers back to: the last text that has its definite noun, else the last turns.
+
+    A turn that itself only refers back is read with the one before it.
+    """
+    texts = [one.text for one in earlier]
+    if not _points(question) and (found := _last_with(_definite(question), texts)) is not None:
         return found
-    return "\n".join(earlier[-2:])
+    taken: list[str] = []
+    for one in list(reversed(earlier))[:_MOST_TEXTS]:
+        taken.append(one.text)
+        if one.kind == USER and not _points(one.text) and _own_words(one.text):
+            break
+    return "\n".join(reversed(taken))
 
 
 def _points(question: str) -> bool:
@@ -181,10 +199,10 @@ def _last_with(nouns: Collection[str], earlier: Sequence[str]) -> str | None:
     )
 
 
-def _spoken(request: Request) -> list[str]:
+def _spoken(request: Request) -> list[SaidText]:
     """Return what the user and the model said before the question."""
-    said = [one.text for one in request.said if one.kind in {USER, ANSWERED}]
-    while said and said[-1].strip() and said[-1].strip() in request.query:
+    said = [one for one in request.said if one.kind in {USER, ANSWERED}]
+    while said and said[-1].kind == USER and said[-1].text.strip() in request.query:
         said.pop()
     return said
 
@@ -210,7 +228,7 @@ async def turn(request: Request, envelope: Envelope, inference: Inference) -> Tu
         return None
     question = request.query
     earlier = _spoken(request)
-    before = antecedent(question, earlier) if refers_back(question, earlier) else ""
+    before = antecedent(question, earlier) if refers_back(question, [one.text for one in earlier]) else ""
     vectors = await inference.embed([text for text in (question, before) if text.strip()])
     near = iter([_nearest(vector, envelope) for vector in vectors])
     return Turn(question, next(near) if question.strip() else 0.0, before, next(near) if before.strip() else 0.0)
@@ -222,11 +240,17 @@ def _nearest(vector: Floats, envelope: Envelope) -> float:
 
 def is_open(asked: Turn, claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], subject: Subject) -> bool:
     """Whether no source is about a turn or about any of the *claims* of its answer."""
-    if _about(asked.question, asked.question_near, subject):
+    if _OF_THE_HOUSE.search(asked.question) or _about(asked.question, asked.question_near, subject):
         return False
-    if any(_about(claim.text, evidence[claim.claim_id].similarity, subject) for claim in claims):
+    if any(
+        _WE.search(claim.text) or _about(claim.text, evidence[claim.claim_id].similarity, subject) for claim in claims
+    ):
         return False
-    return not asked.before or not _about(asked.before, asked.before_near, subject)
+    if not asked.before:
+        return True
+    # What points at nothing that was said points at the sources.
+    told = len(_own_words(asked.before)) >= _FEWEST_TOLD
+    return told and not _about(asked.before, asked.before_near, subject)
 
 
 def _about(text: str, similarity: float, subject: Subject) -> bool:

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading, claim_sentences
 from interlock.dpe.document import Claim
+from interlock.dpe.grounding import basis
 from interlock.dpe.request import Request
 from interlock.dpe.text.names import plain
 from interlock.dpe.text.patterns import pattern
@@ -128,7 +129,8 @@ def compare(claim: Claim, spoken: str, stated: Stated) -> Compared:
 
 def compared(request: Request, readings: Sequence[ChoiceReading], texts: Sequence[str]) -> dict[str, Compared]:
     """Return the comparison of each checked claim that is in another language than the sources, by claim id."""
-    if request.grounding_mode is not GroundingMode.AUTO or request.grounding_required or not texts:
+    asked = request.grounding_mode is GroundingMode.AUTO and not request.grounding_required
+    if not asked or basis.mode(request) is GroundingMode.OPEN:
         return {}
     foreign = _foreign(readings, texts)
     if not foreign:
