@@ -86,3 +86,43 @@ ABOUT = (
     (DRUG, BEFORE_DRUG, "Who makes Varexol?", "Varexol is made by Halden Pharma in Basel."),
 )  # fmt: skip
 """They are about what the sources are about, though no source says it: an invention stays judged."""
+
+FLIGHT = ('{"flight": "QR 18", "status": "delayed", "minutes": 55, "gate": "C14"}',)
+BEFORE_FLIGHT = ("Is QR 18 on time?", "QR 18 is delayed by 55 minutes and leaves from gate C14.")
+GARDEN = ("The garden centre Ashby opens at 9 am. Dogs are welcome on a lead.", "Roses are planted in October.")
+BEFORE_GARDEN = ("When should roses be planted?", "Roses are planted in October.")
+PROJECT = ('{"repo": "kestrel", "open_issues": 42, "stars": 1310, "language": "Rust"}',)
+BEFORE_PROJECT = ("How many issues does kestrel have?", "kestrel has 42 open issues and 1,310 stars.")
+
+OPEN_LATER = (
+    (FLIGHT, BEFORE_FLIGHT, "What's the tallest mountain in Africa?", "Mount Kilimanjaro, at 5,895 m."),
+    (FLIGHT, BEFORE_FLIGHT, "Recommend a novel for a long wait.", "Try 'The Remains of the Day' by Kazuo Ishiguro."),
+    (FLIGHT, BEFORE_FLIGHT, "How do noise-cancelling headphones work?", "They play the opposite sound wave, which cancels the noise."),
+    (GARDEN, BEFORE_GARDEN, "Who invented the telephone?", "Alexander Graham Bell patented the telephone in 1876."),
+    (GARDEN, BEFORE_GARDEN, "Translate 'good evening' into Italian.", "'Good evening' is 'buonasera' in Italian."),
+    (GARDEN, BEFORE_GARDEN, "Why is the sea salty?", "Rivers wash minerals from rocks into the sea, and the water evaporates."),
+    (GARDEN, BEFORE_GARDEN, "Write a birthday message for my sister.", "Happy birthday! May this year bring you joy, laughter and plenty of cake."),
+    (PROJECT, BEFORE_PROJECT, "What is a mutex?", "A mutex is a lock that lets one thread at a time enter a section."),
+    (PROJECT, BEFORE_PROJECT, "Suggest a name for a cat.", "Miso, Biscuit or Juno."),
+    (PROJECT, BEFORE_PROJECT, "How many bones does a human have?", "An adult has 206 bones."),
+    (PROJECT, BEFORE_PROJECT, "Explain photosynthesis in one sentence.", "Plants turn light, water and carbon dioxide into sugar and oxygen."),
+)  # fmt: skip
+"""As ``OPEN``, written after the rules. Of these and the next, 23 of 25 were told before any rule was changed for them."""
+
+ABOUT_LATER = (
+    (FLIGHT, BEFORE_FLIGHT, "Why is it late?", "A technical fault in the left engine."),
+    (FLIGHT, BEFORE_FLIGHT, "When does it leave then?", "It leaves at 19:40."),
+    (FLIGHT, BEFORE_FLIGHT, "Which airline operates the flight?", "The flight is operated by Iberia."),
+    (FLIGHT, BEFORE_FLIGHT, "Will I get compensation for the delay?", "Yes, you will get 600 euros for the delay."),
+    (FLIGHT, BEFORE_FLIGHT, "And the gate?", "The gate is B7."),
+    (GARDEN, BEFORE_GARDEN, "Does the centre have a café?", "Yes, the café serves lunch until 3 pm."),
+    (GARDEN, BEFORE_GARDEN, "What about tulips?", "Tulips are planted in May."),
+    (GARDEN, BEFORE_GARDEN, "How long are you open?", "We are open until 8 pm."),
+    (GARDEN, BEFORE_GARDEN, "Who owns Ashby?", "Ashby belongs to the Turner family."),
+    (PROJECT, BEFORE_PROJECT, "Who maintains it?", "It is maintained by Olga Petrova."),
+    (PROJECT, BEFORE_PROJECT, "What license does the project use?", "The project uses the MIT license."),
+    (PROJECT, BEFORE_PROJECT, "When was kestrel released?", "kestrel was released in 2016."),
+    (PROJECT, BEFORE_PROJECT, "How many forks?", "There are 250 forks."),
+    (PROJECT, BEFORE_PROJECT, "Are there any security issues?", "Yes, three critical vulnerabilities are open."),
+)  # fmt: skip
+"""As ``ABOUT``, written after the rules."""

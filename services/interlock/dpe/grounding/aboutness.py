@@ -54,7 +54,7 @@ _REFERS_BACK = pattern(
     r"|\bthe\s+(?:same|others?|former|latter|rest)\b|\bthe\s+(?:first|second|third|last)\s*(?:one\b|[?.!,]|\z)"
     r"|\b(?:this|that|these|those)\s*(?:[?.!,:;]|\z|(?:is|was|are|were|one|means?|works?|would|will|can)\b)"
     r"|\b(?:about|with|of|for|do|than|like|is|was|are|were|does|did|at|in|on|from|to|explain|use)\s+(?:this|that|these|those)\b"
-    r"|\A\s*(?:and|or|but|so|then)\b|\bwhat\s+else\b|\bany(?:thing)?\s+(?:other|more|else)\b",
+    r"|\A\s*(?:and|or|but|so|then)\b|\A\s*(?:how\s+many|how\s+much|what|which)(?:\s+\p{L}+){1,2}\s*\?\s*\z|\bwhat\s+else\b|\bany(?:thing)?\s+(?:other|more|else)\b",
     ignore_case=True,
 )
 _OF_THE_HOUSE = pattern(
@@ -66,8 +66,10 @@ _OF_THE_HOUSE = pattern(
 
 _WE = pattern(r"\b(?:we|our|ours|us)\b", ignore_case=True)
 _DEFINITE = pattern(r"\b(?:the|your|our|this|these|those)\s+(\p{L}+)(?:\s+(\p{L}+))?(?:\s+(\p{L}+))?", ignore_case=True)
-_COMPLEMENTED = frozenset({"a", "an", "of", "between", "in", "for", "from", "at", "on", "to", "with"})
+_COMPLEMENTED = frozenset({"of", "between", "in", "for", "from", "at", "on", "to", "with"})
 """What follows a noun that is known by what comes after it: *the capital of Australia*."""
+
+_ARTICLES = frozenset({"a", "an", "the"})
 
 _ASKING = word_set(
     """
@@ -188,8 +190,9 @@ def _definite(question: str) -> frozenset[str]:
     found: set[str] = set()
     for phrase in _DEFINITE.findall(question):
         words = [str(word).lower() for word in phrase if word]
-        ends = next((place for place, word in enumerate(words) if word in _COMPLEMENTED), None)
-        found.update(words if ends is None else ())
+        ends = next((place for place, word in enumerate(words) if word in _COMPLEMENTED | _ARTICLES), len(words))
+        complemented = ends < len(words) and words[ends] in _COMPLEMENTED
+        found.update(() if complemented else words[:ends])
     return frozenset(stem for word in found for stem in content_stems(word))
 
 
@@ -240,7 +243,8 @@ def _nearest(vector: Floats, envelope: Envelope) -> float:
 
 def is_open(asked: Turn, claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], subject: Subject) -> bool:
     """Whether no source is about a turn or about any of the *claims* of its answer."""
-    if _OF_THE_HOUSE.search(asked.question) or _about(asked.question, asked.question_near, subject):
+    taken_for_known = not _definite(asked.question).isdisjoint(subject.stems)
+    if taken_for_known or _OF_THE_HOUSE.search(asked.question) or _about(asked.question, asked.question_near, subject):
         return False
     if any(
         _WE.search(claim.text) or _about(claim.text, evidence[claim.claim_id].similarity, subject) for claim in claims

@@ -10,7 +10,7 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.document import Fact
 from interlock.dpe.request import ANSWERED, USER, Output, Request, SaidText
 from tests.support.dpe import pipeline
-from tests.support.texts.beside_the_point import ABOUT, BEFORE_COMPANY, COMPANY, OPEN
+from tests.support.texts.beside_the_point import ABOUT, ABOUT_LATER, BEFORE_COMPANY, COMPANY, OPEN, OPEN_LATER
 
 pytestmark = pytest.mark.models
 
@@ -34,7 +34,7 @@ async def judged(row: Row, **more: object) -> dpe_pb2.Report:
 @pytest.mark.req("ATT-8")
 async def test_what_no_source_is_about_is_open():
     """Common knowledge, jokes, lists and poems after a look-up raise nothing."""
-    reports = {row[2]: await judged(row) for row in OPEN}
+    reports = {row[2]: await judged(row) for row in (*OPEN, *OPEN_LATER)}
 
     assert [asked for asked, found in reports.items() if found.grounding_mode != GroundingMode.OPEN] == []
     assert [asked for asked, found in reports.items() if found.risk_level > common_pb2.RISK_LEVEL_LOW] == []
@@ -43,7 +43,7 @@ async def test_what_no_source_is_about_is_open():
 @pytest.mark.req("ATT-8")
 async def test_what_is_said_of_the_subject_of_a_source_is_judged():
     """A founder, a price or a size that no source gives is measured against the sources, however it is asked for."""
-    reports = {row[2]: await judged(row) for row in ABOUT}
+    reports = {row[2]: await judged(row) for row in (*ABOUT, *ABOUT_LATER)}
 
     assert [asked for asked, found in reports.items() if found.grounding_mode == GroundingMode.OPEN] == []
     assert [asked for asked, found in reports.items() if found.risk_level == common_pb2.RISK_LEVEL_LOW] == []
