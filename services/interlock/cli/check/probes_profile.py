@@ -30,7 +30,19 @@ def profile(settings: Settings) -> Iterator[ProbeFinding]:
     for name in _overridden(settings):
         hint = "`interlock config show --changed` tells where the value comes from"
         yield line(name, ProbeStatus.WARN, f"is not what the profile {settings.profile} sets", hint)
+    yield _callers(settings)
     yield _reviewers(settings)
+
+
+def _callers(settings: Settings) -> ProbeFinding:
+    line = partial(ProbeFinding, "profile", "callers")
+    if settings.caller_budget:
+        told = f"each API key has a budget of {settings.caller_budget:g} in {settings.caller_period_s} s, above all its sessions"
+        return line(ProbeStatus.OK, told)
+    if settings.unaware_callers == "observe":
+        return line(ProbeStatus.SKIP, "no budget: they are watched only")
+    hint = "set INTERLOCK_CALLER_BUDGET, such as 1.0"
+    return line(ProbeStatus.WARN, "no budget: an agent that is halted and starts anew has a full one", hint)
 
 
 def _overridden(settings: Settings) -> list[str]:
