@@ -37,8 +37,11 @@ def profile(settings: Settings) -> Iterator[ProbeFinding]:
 def _callers(settings: Settings) -> ProbeFinding:
     line = partial(ProbeFinding, "profile", "callers")
     if settings.caller_budget:
-        told = f"each API key has a budget of {settings.caller_budget:g} in {settings.caller_period_s} s, above all its sessions"
-        return line(ProbeStatus.OK, told)
+        budget = f"a budget of {settings.caller_budget:g} in {settings.caller_period_s} s, above all sessions"
+        if settings.upstream_api_key is not None and settings.api_keys_file is None and settings.agents_file is None:
+            hint = "list the keys: INTERLOCK_API_KEYS_FILE"
+            return line(ProbeStatus.WARN, f"all callers share {budget}: nobody verifies their keys", hint)
+        return line(ProbeStatus.OK, f"each API key has {budget}")
     if settings.unaware_callers == "observe":
         return line(ProbeStatus.SKIP, "no budget: they are watched only")
     hint = "set INTERLOCK_CALLER_BUDGET, such as 1.0"
