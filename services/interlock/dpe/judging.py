@@ -14,7 +14,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, entailment, omission
-from interlock.dpe.grounding.apart import Apart
+from interlock.dpe.grounding.apart import ALL_JUDGED, Apart
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
@@ -46,7 +46,7 @@ def judge_choice(
     misattributed: Sequence[Misattribution] = (),
     said: SaidEvidence = NOTHING_SAID,
     calls: Sequence[JudgedCall] = (),
-    beside: Apart | None = None,
+    beside: Apart = ALL_JUDGED,
 ) -> Choice:
     """Return everything about one choice.
 
@@ -56,11 +56,8 @@ def judge_choice(
     """
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    measured = mode is not GroundingMode.OPEN
-    beside = beside or Apart({}, {})
-    free = frozenset(found.attributions) & beside.unmeasured
-    weighed = [one.scores for name, one in found.evidence.items() if name not in free]
-    weakest = entailment.weakest(weighed) if measured else None
+    measured = {name: one.scores for name, one in found.evidence.items() if name not in beside.unmeasured}
+    weakest = entailment.weakest(list(measured.values())) if mode is not GroundingMode.OPEN else None
     used = {found.evidence[name].fact_id for name in found.kinds}
     findings = RiskFindings(
         empty=reading.empty,
@@ -74,8 +71,8 @@ def judge_choice(
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
         wordless=reading.unread,
-        unmeasured=free,
-        unread=2 * len(free & beside.unread) > len(found.attributions),
+        unmeasured=beside.unmeasured,
+        unread=beside.unread_most(found.attributions),
         calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
@@ -92,7 +89,7 @@ def judge_choice(
         misattributed=misattributed,
         kinds=found.kinds,
         calls=tuple(calls),
-        mode=GroundingMode.OPEN if free and beside.open.issuperset(found.attributions) else mode,
+        mode=GroundingMode.OPEN if beside.open_all(found.attributions) else mode,
     )
 
 
