@@ -50,15 +50,14 @@ def judge_choice(
 ) -> Choice:
     """Return everything about one choice.
 
-    *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
-    answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
-    the choice. In the mode ``open``, and for the claims *beside* the sources, entailment is not measured.
+    *vectors* has one row for each sentence and claim of it. *between* counts the contradictions among the answers that it was
+    made from. *said* is what claims rest on in the user's words. Entailment is not measured in the mode ``open``, nor for the
+    claims *beside* the sources.
     """
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
     measured = {name: one.scores for name, one in found.evidence.items() if name not in beside.unmeasured}
     weakest = entailment.weakest(list(measured.values())) if mode is not GroundingMode.OPEN else None
-    used = {found.evidence[name].fact_id for name in found.kinds}
     findings = RiskFindings(
         empty=reading.empty,
         attributions=found.attributions,
@@ -68,12 +67,12 @@ def judge_choice(
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
-        misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
+        misattributions=_misattributions(misattributed),
         mode=mode,
         wordless=reading.unread,
         unmeasured=beside.unmeasured,
         unread=beside.unread_most(found.attributions),
-        calls=frozenset(finding for call in calls for finding in call.findings),
+        calls=_findings_of(calls),
     )
     return Choice(
         index=reading.index,
@@ -83,7 +82,7 @@ def judge_choice(
         fabrications=found.fabrications,
         distortions=found.distortions,
         contradictions=contradictions,
-        omissions=omission.omissions(envelope, vectors, used),
+        omissions=omission.omissions(envelope, vectors, {found.evidence[name].fact_id for name in found.kinds}),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
         misattributed=misattributed,
@@ -91,6 +90,14 @@ def judge_choice(
         calls=tuple(calls),
         mode=GroundingMode.OPEN if beside.open_all(found.attributions) else mode,
     )
+
+
+def _misattributions(misattributed: Sequence[Misattribution]) -> int:
+    return sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed)
+
+
+def _findings_of(calls: Sequence[JudgedCall]) -> frozenset[str]:
+    return frozenset(finding for call in calls for finding in call.findings)
 
 
 @dataclass(frozen=True)

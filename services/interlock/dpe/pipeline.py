@@ -117,12 +117,7 @@ class Pipeline:
         )
         # Stage 12: classify the system, and collect what the report says about the call.
         classification = regulatory.classify(request, personal)
-        amplifiers = amplifiers_for(
-            personal_data=bool(personal),
-            loop_depth=request.loop_depth,
-            domain=classification.domain,
-            high_risk=classification.high_risk,
-        )
+        amplifiers = _amplifiers(request, classification, personal_data=bool(personal))
         context = await self._context(
             request, base, personal, query, classification, followed=earlier.last is not None, mode=mode
         )
@@ -381,6 +376,15 @@ class Pipeline:
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message
+
+
+def _amplifiers(request: Request, classification: Classification, *, personal_data: bool) -> list[Amplifier]:
+    return amplifiers_for(
+        personal_data=personal_data,
+        loop_depth=request.loop_depth,
+        domain=classification.domain,
+        high_risk=classification.high_risk,
+    )
 
 
 async def _together(*work: Awaitable[Any]) -> list[Any]:
