@@ -13,6 +13,7 @@ import numpy as np
 
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.comparison.disagreement import CONTRADICTED_ABOVE, classify, same_subject
+from interlock.dpe.comparison.distinct import distinct
 from interlock.dpe.document import Claim
 from interlock.dpe.inference.port import CONTRADICTION, Floats, Inference
 
@@ -48,12 +49,13 @@ class Contradiction:
 
 
 def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
-    """Return the pairs to compare, earlier claim first: similar claims of the same subject."""
+    """Return the pairs to compare, earlier claim first: similar claims of the same subject that state no distinct items."""
     if len(claims) < 2:
         return []
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1.0)
-    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
+    pairs = _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
+    return [(a, b) for a, b in pairs if not distinct(claims[a].text, claims[b].text)]
 
 
 def across(
