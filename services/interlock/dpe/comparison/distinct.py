@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import pairwise
 
-from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme
+from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
 
 _LABEL = re.compile(r"\s*(?P<label>[^:;.!?\n]{1,80}?)\s*(?::(?=\s)|;)\s*(?P<rest>\S.*)", re.DOTALL)
@@ -23,17 +24,23 @@ _VERB_LIKE = frozenset(
     stem(word)
     for word in "is are was were be been has have had costs takes runs needs uses gives makes goes comes will can must".split()
 )
-_STANCE = frozenset({"old", "new"})
+_GENERAL = frozenset(
+    "note notes summary overview update warning tip important remember result results answer conclusion key point points first "
+    "second third step reminder example correction in short also yes no".split()
+)
+"""Words of labels that name no thing: *Note:*, *Step 2:*."""
 
 
 def distinct(one: str, other: str) -> bool:
     """Whether two claims state different fields, rows, items or members, so that both can hold."""
     left, right = _parts(one), _parts(other)
-    if left is not None and right is not None:
-        if left[0] != right[0]:
-            return _differ(left[0], right[0])
+    if left is None or right is None:
+        return _members(one, other)
+    if left[0] == right[0]:
         return _items(left[1], right[1])  # one lead with two bare items
-    return _members(one, other)
+    if _is_general(left[0]) or _is_general(right[0]):
+        return _members(left[1], right[1])
+    return bool(_words(left[0]) ^ _words(right[0]))
 
 
 @lru_cache(maxsize=_REMEMBERED)
@@ -45,9 +52,8 @@ def _parts(text: str) -> tuple[str, str] | None:
     return " ".join(found["label"].casefold().split()), found["rest"]
 
 
-def _differ(left: str, right: str) -> bool:
-    """Whether each label has a word or figure that the other lacks, or one is more special: *income*, *net income*."""
-    return bool(_words(left) ^ _words(right))
+def _is_general(label: str) -> bool:
+    return all(word in _GENERAL or word.isdigit() for word in _words(label))
 
 
 def _words(text: str) -> frozenset[str]:
@@ -58,7 +64,7 @@ def _items(one: str, other: str) -> bool:
     """Whether two rests are bare items without a verb that share no content word: *80 g feta*, *150 g spinach*."""
     if len(one.split()) > _ITEM_WORDS or len(other.split()) > _ITEM_WORDS or _has_verb(one) or _has_verb(other):
         return False
-    left, right = content_words(one), content_words(other)
+    left, right = frame(one).bag, frame(other).bag
     return bool(left and right) and not left & right
 
 
@@ -78,16 +84,21 @@ def _members(one: str, other: str) -> bool:
 def _modified(text: str) -> dict[str, frozenset[str]]:
     """Return each head noun before the first figure with the content words right before it, of this text's first sentence."""
     framed = frame(text)
-    if not framed.sentences or not framed.values:
-        return {}
-    first = framed.values[0].first
     found: dict[str, frozenset[str]] = {}
-    tokens = framed.tokens
+    tokens, first = framed.tokens, framed.values[0].first if framed.values else 0
     for index in range(1, first):
         token, before = tokens[index], tokens[index - 1]
-        if _is_noun(token) and _modifies(before, opens=index == 1) and stem(token.low) not in found:
-            found[stem(token.low)] = frozenset({before.low})
+        if _is_noun(token) and _modifies(before, opens=index == 1):
+            found.setdefault(stem(token.low), frozenset({before.low}))
+    for token, after in pairwise(tokens[: first + 1]):
+        if token.kind == WORD and token.low not in STOP and token.low not in MONTHS and _is_mark(token, after):
+            found.setdefault(stem(token.low), frozenset({after.low}))
     return found
+
+
+def _is_mark(token: Lexeme, after: Lexeme) -> bool:
+    """Whether a letter or a figure after a noun tells its member: plan A, Room 12."""
+    return (after.capital and len(after.text) == 1) or (after.kind == NUMBER and token.capital)
 
 
 def _is_noun(token: Lexeme) -> bool:
