@@ -25,7 +25,7 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
+from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding import said as grounding_said
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
@@ -93,7 +93,7 @@ class Pipeline:
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
-            self._evidence(answer, base, request.query),
+            self._evidence(answer, base, request.query, request.own_words),
             self._invented(answer, base, request, given)
             if mode is GroundingMode.OPEN
             else self._fabrications(answer, base, request.own_words),
@@ -149,20 +149,25 @@ class Pipeline:
         distorted = await self._distortions(answer.checked, answer, evidence)
 
         def judge(_: Cancelled) -> Checked:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return check(answer.readings, evidence, flaws, inside, method=self.method)
 
         return await self.language.run(judge, stage="5")
 
     # Stages 2 and 4
 
-    async def _evidence(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, ClaimEvidence]:
+    async def _evidence(
+        self, answer: ReadAnswer, base: Envelope, query: str, own: str = ""
+    ) -> dict[str, ClaimEvidence]:
         """Return the evidence on each checked claim; its scores serve stage 4 too."""
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
-            return await attribution.evidence(
+            found = await attribution.evidence(
                 answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
+            )
+            return await self.language.run(
+                lambda _: calculated.settle(answer.checked, found, base, query=query, own=own), stage="2"
             )
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
@@ -261,7 +266,7 @@ class Pipeline:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
         def judge(_: Cancelled) -> list[Choice]:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return [
                 judge_choice(
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],

@@ -80,16 +80,44 @@ async def distortions(
         }
 
     cleared = await language.run(second_look, stage="3b")
-    return {name: found for name, found in distorted.items() if name not in cleared}
+    kept = {name: found for name, found in distorted.items() if name not in cleared}
+    return _by_calculation(claims, kept, evidence)
+
+
+def _by_calculation(
+    claims: Sequence[Claim], distorted: Mapping[str, tuple[Distortion, ...]], evidence: Mapping[str, ClaimEvidence]
+) -> dict[str, tuple[Distortion, ...]]:
+    """Return the distortions without those of values that calculation accounts for, with those of values of another record."""
+    found: dict[str, tuple[Distortion, ...]] = {}
+    for claim in claims:
+        shown = evidence[claim.claim_id]
+        left = tuple(
+            each
+            for each in distorted.get(claim.claim_id, ())
+            if each.type not in _VALUE_TYPES or each.claim_value not in shown.settled
+        )
+        if both := tuple(dict.fromkeys([*left, *shown.moved])):
+            found[claim.claim_id] = both
+    return found
 
 
 def flaws(
-    fabricated: Mapping[str, tuple[str, ...]], distorted: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
+    fabricated: Mapping[str, tuple[str, ...]],
+    distorted: Mapping[str, tuple[Distortion, ...]],
+    texts: Sequence[str],
+    shown: Mapping[str, ClaimEvidence],
 ) -> Flaws:
-    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis."""
+    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis.
+
+    So has a value that follows from the sources by calculation, as *shown* says.
+    """
     evidence = _plain("\n".join(texts))
     remaining = {
-        name: tuple(text for text in _unexplained(found, distorted.get(name, ())) if not _stands_in(evidence, text))
+        name: tuple(
+            text
+            for text in _unexplained(found, distorted.get(name, ()))
+            if not _stands_in(evidence, text) and not (name in shown and text in shown[name].settled)
+        )
         for name, found in fabricated.items()
     }
     return Flaws({name: found for name, found in remaining.items() if found}, dict(distorted))
