@@ -19,6 +19,7 @@ from rich.text import Text
 
 from interlock.demo.agent import HALTED, Agent, DemoWindow
 from interlock.demo.mesh import DemoMesh
+from interlock.demo.plain import start_anew
 from interlock.demo.promises import broken
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
@@ -73,6 +74,7 @@ def run(out: Console) -> DemoRun:
             recorded = _remedies(out, mesh, windows)
             failures += broken(windows, provider_calls=calls, recorded_calls=recorded, crp_headers=replay.crp_headers)
             failures += _verify(out, mesh, windows)
+            failures += start_anew(out, mesh, recording.passage, windows, replay)
     _attach(out)
     return DemoRun(windows, failures)
 

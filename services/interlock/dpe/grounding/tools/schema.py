@@ -22,6 +22,8 @@ class Parameter:
     """Values that the schema names itself: enum, const, default, examples."""
     has_default: bool = False
     description: str = ""
+    of_the_tool: str = ""
+    """Description of the whole function."""
 
 
 NOTHING_SAID = Parameter()
@@ -53,6 +55,7 @@ class Tools:
             choices=tuple(choices),
             has_default=any("default" in one for one in schemas),
             description=" ".join(str(one["description"]) for one in schemas if "description" in one),
+            of_the_tool=self.descriptions.get(tool, ""),
         )
 
 

@@ -111,11 +111,19 @@ def judged(argument: Argument, parameter: Parameter, shown: Sequence[Shown]) -> 
         return None
     if any(_equal(value, choice) for choice in parameter.choices):
         return DECLARATION
+    if isinstance(value, str) and _is_example(value, f"{parameter.description} {parameter.of_the_tool}"):
+        return DECLARATION
     asked = Asked(argument.key, parameter.description)
     parts = _key_parts(argument)
     if isinstance(value, float):
         return _number(value, asked, parts, parameter, shown)
     return _string(value.strip(), asked, parts, parameter, shown)
+
+
+def _is_example(value: str, description: str) -> bool:
+    """Whether the schema gives a word as an example, such as a topic. Its example of a name or a number is nobody's order."""
+    plain_word = value.islower() and not any(c.isdigit() or c in "@/" for c in value) and len(value.split()) <= 2
+    return plain_word and Shown("", (("", description),)).has_written(value)
 
 
 def _equal(value: str | float, choice: object) -> bool:
