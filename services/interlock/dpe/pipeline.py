@@ -167,7 +167,10 @@ class Pipeline:
                 answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
             )
             return await self.language.run(
-                lambda _: calculated.settle(answer.checked, found, base, query=query, own=own), stage="2"
+                lambda _: calculated.settle(
+                    answer.checked, found, base, query=query, own=own, sentences=answer.sentences
+                ),
+                stage="2",
             )
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:

@@ -71,7 +71,7 @@ class ClaimEvidence:
     ``scores`` are those of the best premise, calibrated; ``plain_scores`` are the same as the model gave them.
     ``source`` is the nearest unit, and ``source_scores`` are its uncalibrated scores. ``others`` are the next nearest
     units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
-    takes from another record (calculated.py).
+    takes from another record (calculated.py). ``tabular``: the source is a record.
     """
 
     fact_id: str
@@ -84,6 +84,7 @@ class ClaimEvidence:
     plain_scores: NliScores = NO_EVIDENCE
     settled: frozenset[str] = frozenset()
     moved: tuple[Distortion, ...] = ()
+    tabular: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""

@@ -87,14 +87,18 @@ async def distortions(
 def _by_calculation(
     claims: Sequence[Claim], distorted: Mapping[str, tuple[Distortion, ...]], evidence: Mapping[str, ClaimEvidence]
 ) -> dict[str, tuple[Distortion, ...]]:
-    """Return the distortions without those of values that calculation accounts for, with those of values of another record."""
+    """Return the distortions without those of values that calculation accounts for, with those that it finds.
+
+    The *no* of a record's field is no negation of a sentence: calculation reads it.
+    """
     found: dict[str, tuple[Distortion, ...]] = {}
     for claim in claims:
         shown = evidence[claim.claim_id]
         left = tuple(
             each
             for each in distorted.get(claim.claim_id, ())
-            if each.type not in _VALUE_TYPES or each.claim_value not in shown.settled
+            if not (each.type in _VALUE_TYPES and each.claim_value in shown.settled)
+            and not (each.type in _SENSE_TYPES and shown.tabular)
         )
         if both := tuple(dict.fromkeys([*left, *shown.moved])):
             found[claim.claim_id] = both

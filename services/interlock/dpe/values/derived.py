@@ -33,7 +33,7 @@ DOWN = word_set(
     "decrease decreased decreases decreasing fell fall falls fallen falling drop dropped drops decline declined lower less down"
     " narrowed loss lost cut reduced reduction shrank shorter cheaper younger below fewer saved saves saving savings save"
 )
-_DIFFERS = UP | DOWN | word_set("difference differ gap change changed apart between left remaining remain remains over margin faster slower")
+DIFFERS = UP | DOWN | word_set("difference differ gap change changed apart between left remaining remain remains over margin faster slower")
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
 _SUMS = word_set("total totals totalling totaling together altogether combined sum sums all overall both adds add in")
 _PRODUCTS = word_set(
@@ -84,9 +84,9 @@ def _results(
     target: Value, words: frozenset[str], operands: Sequence[Operand], counts: Sequence[float]
 ) -> Iterator[float]:
     alike = [each for each in operands if each.value.amount is not None and each.value.unit == target.unit]
-    if words & _DIFFERS:
+    if words & DIFFERS:
         yield from _differences(target, words, alike, operands)
-    if target.unit == PERCENT_UNIT and words & (_SHARES | _DIFFERS):
+    if target.unit == PERCENT_UNIT and words & (_SHARES | DIFFERS):
         yield from _shares(words, operands)
     if target.unit == TIMES or words & {"times", "twice", "double", "doubled", "half", "halved", "triple"}:
         yield from (_amount(a) / _amount(b) for a, b in _pairs(operands) if _amount(b))
@@ -123,7 +123,7 @@ def _shares(words: frozenset[str], operands: Sequence[Operand]) -> Iterator[floa
     for a, b in permutations([each for each in operands if each.value.kind in {MONEY, NUMBER, QUANTITY}], 2):
         if a.value.unit != b.value.unit or not _amount(b):
             continue
-        if words & _DIFFERS and _belong(a, b) and (change := _change(a, b, words)) is not None:
+        if words & DIFFERS and _belong(a, b) and (change := _change(a, b, words)) is not None:
             base = b if a.when is None or b.when is None or b.when < a.when else a
             yield abs(change) / abs(_amount(base)) * 100 if _amount(base) else 0.0
         if words & _SHARES and a.scope == b.scope and abs(_amount(a)) <= abs(_amount(b)):
