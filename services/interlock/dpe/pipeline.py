@@ -163,15 +163,10 @@ class Pipeline:
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
-            found = await attribution.evidence(
-                answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
-            )
-            return await self.language.run(
-                lambda _: calculated.settle(
-                    answer.checked, found, base, query=query, own=own, sentences=answer.sentences
-                ),
-                stage="2",
-            )
+            return await calculated.evidence(
+                answer.checked, vectors, base, self.inference, self.language, titles=titles, query=query, own=own,
+                sentences=answer.sentences,
+            )  # fmt: skip
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
         """Return what those claims rest on in the user's words that no source supports."""

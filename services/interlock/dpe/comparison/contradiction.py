@@ -54,8 +54,7 @@ def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
         return []
     similar = vectors @ vectors.T
     np.fill_diagonal(similar, -1.0)
-    pairs = _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
-    return [(a, b) for a, b in pairs if not distinct(claims[a].text, claims[b].text)]
+    return _same_subject_pairs(claims, ((min(a, b), max(a, b)) for a, b in _nearest(similar)))
 
 
 def across(
@@ -77,7 +76,11 @@ def _nearest(similar: Floats) -> Iterable[Pair]:
 
 
 def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
-    return sorted(pair for pair in set(pairs) if same_subject(claims[pair[0]], claims[pair[1]]))
+    return sorted(
+        (a, b)
+        for a, b in set(pairs)
+        if same_subject(claims[a], claims[b]) and not distinct(claims[a].text, claims[b].text)
+    )
 
 
 async def probabilities(claims: Sequence[Claim], pairs: Sequence[Pair], inference: Inference) -> list[float]:

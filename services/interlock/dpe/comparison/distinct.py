@@ -13,6 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
 
@@ -22,11 +23,33 @@ _ITEM_WORDS = 6
 _REMEMBERED = 1024
 _VERB_LIKE = frozenset(
     stem(word)
-    for word in "is are was were be been has have had costs takes runs needs uses gives makes goes comes will can must".split()
+    for word in [
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "costs",
+        "takes",
+        "runs",
+        "needs",
+        "uses",
+        "gives",
+        "makes",
+        "goes",
+        "comes",
+        "will",
+        "can",
+        "must",
+    ]
 )
-_GENERAL = frozenset(
+_GENERAL = word_set(
     "note notes summary overview update warning tip important remember result results answer conclusion key point points first "
-    "second third step reminder example correction in short also yes no".split()
+    "second third step reminder example correction in short also yes no"
 )
 """Words of labels that name no thing: *Note:*, *Step 2:*."""
 
@@ -69,7 +92,10 @@ def _items(one: str, other: str) -> bool:
 
 
 def _has_verb(text: str) -> bool:
-    return any(token.kind == WORD and (stem(token.low) in _VERB_LIKE or token.low in DIRECTIONS) for token in frame(text).tokens)
+    return any(
+        token.kind == WORD and (stem(token.low) in _VERB_LIKE or token.low in DIRECTIONS)
+        for token in frame(text).tokens
+    )
 
 
 def _members(one: str, other: str) -> bool:
@@ -90,9 +116,12 @@ def _modified(text: str) -> dict[str, frozenset[str]]:
         token, before = tokens[index], tokens[index - 1]
         if _is_noun(token) and _modifies(before, opens=index == 1):
             found.setdefault(stem(token.low), frozenset({before.low}))
-    for token, after in pairwise(tokens[: first + 1]):
+    last = framed.values[-1].first if framed.values else 0
+    for token, after in pairwise(
+        tokens[:last]
+    ):  # a mark is no mark where it is all that the text states: the risk is Level 3
         if token.kind == WORD and token.low not in STOP and token.low not in MONTHS and _is_mark(token, after):
-            found.setdefault(stem(token.low), frozenset({after.low}))
+            found[stem(token.low)] = found.get(stem(token.low), frozenset()) | {after.low}
     return found
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
@@ -109,7 +110,7 @@ def flaws(
     fabricated: Mapping[str, tuple[str, ...]],
     distorted: Mapping[str, tuple[Distortion, ...]],
     texts: Sequence[str],
-    shown: Mapping[str, ClaimEvidence],
+    shown: Mapping[str, ClaimEvidence] = MappingProxyType({}),
 ) -> Flaws:
     """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis.
 

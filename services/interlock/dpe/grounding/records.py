@@ -21,7 +21,9 @@ MOST_DEPTH = 12
 _LONGEST_VALUE = 160
 _INHERITED = 4
 _UNIT_KEYS = frozenset({"unit", "units", "currency", "uom"})
-_MEASURED_KEYS = frozenset({"amount", "value", "quantity", "total", "price", "result", "sum", "cost", "balance", "rate"})
+_MEASURED_KEYS = frozenset(
+    {"amount", "value", "quantity", "total", "price", "result", "sum", "cost", "balance", "rate"}
+)
 _RULE = re.compile(r"[-:|\s]*-[-:|\s]*\Z")
 _WORDY = re.compile(r"[^\W\d_]{2}")
 _DELIMITERS = (",", ";", "\t")
@@ -158,7 +160,12 @@ def _of_tables(content: str) -> Source:
     rest: list[str] = []
     number = 0
     while number < len(lines):
-        if number + 2 < len(lines) and "|" in lines[number] and "|" in lines[number + 1] and _RULE.match(lines[number + 1]):
+        if (
+            number + 2 < len(lines)
+            and "|" in lines[number]
+            and "|" in lines[number + 1]
+            and _RULE.match(lines[number + 1])
+        ):
             head = _cells(lines[number])
             number += 2
             while number < len(lines) and "|" in lines[number]:

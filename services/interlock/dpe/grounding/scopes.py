@@ -13,15 +13,18 @@ from functools import lru_cache
 
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.records import Field, Record
-from interlock.dpe.text.lexing import WORD, lex
 from interlock.dpe.text.folding import fold
+from interlock.dpe.text.lexing import WORD, lex
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.derived import Operand
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, frame, stem
 from interlock.dpe.values.quantities import Value
 
 MOST_SCOPES = 400
-_MARKING = frozenset("id name number title code year quarter month date day ref reference key label plan model sku city country".split())
+_MARKING = word_set(
+    "id name number title code year quarter month date day ref reference key label plan model sku city country"
+)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ of the last digit after *about*. Pure functions of their arguments.
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, permutations
@@ -17,8 +17,8 @@ from interlock.dpe.text.lexing import WORD, Lexeme
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import MONEY, NUMBER, ORDINAL, PERCENT, QUANTITY, Value
-from interlock.dpe.values.units import POINTS, TIME, TIMES
 from interlock.dpe.values.units import PERCENT as PERCENT_UNIT
+from interlock.dpe.values.units import POINTS, TIME, TIMES
 
 MOST_OPERANDS = 48
 MOST_COUNT = 1000
@@ -33,7 +33,13 @@ DOWN = word_set(
     "decrease decreased decreases decreasing fell fall falls fallen falling drop dropped drops decline declined lower less down"
     " narrowed loss lost cut reduced reduction shrank shorter cheaper younger below fewer saved saves saving savings save"
 )
-DIFFERS = UP | DOWN | word_set("difference differ gap change changed apart between left remaining remain remains over margin faster slower")
+DIFFERS = (
+    UP
+    | DOWN
+    | word_set(
+        "difference differ gap change changed apart between left remaining remain remains over margin faster slower"
+    )
+)
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
 _SUMS = word_set("total totals totalling totaling together altogether combined sum sums all overall both adds add in")
 _PRODUCTS = word_set(
@@ -49,7 +55,13 @@ _ENDS = word_set(
     "until till expires expire expired ends end ended runs run by due through valid from starts start before after later on arrive"
     " arrives lasts covered"
 )
-_PER = {12.0: ("month", "year"), 52.0: ("week", "year"), 7.0: ("day", "week"), 24.0: ("hour", "day"), 4.0: ("quarter", "year")}
+_PER = {
+    12.0: ("month", "year"),
+    52.0: ("week", "year"),
+    7.0: ("day", "week"),
+    24.0: ("hour", "day"),
+    4.0: ("quarter", "year"),
+}
 
 
 @dataclass(frozen=True)
@@ -151,7 +163,9 @@ def _products(words: frozenset[str], alike: Sequence[Operand], counts: Sequence[
     for each in alike:
         yield from (_amount(each) * factor for factor in factors)
         if words & {"each", "per", "apiece", "monthly", "weekly", "daily", "share", "split"}:
-            yield from (_amount(each) / factor for factor in factors | ({12.0} if words & {"month", "monthly"} else set()))
+            yield from (
+                _amount(each) / factor for factor in factors | ({12.0} if words & {"month", "monthly"} else set())
+            )
 
 
 def _durations(operands: Sequence[Operand]) -> Iterator[float]:
@@ -174,11 +188,11 @@ def _durations(operands: Sequence[Operand]) -> Iterator[float]:
             yield abs(second.years[0] - first.years[0]) * _YEAR
 
 
-def _day(moment: Moment) -> datetime.date | None:
+def _day(moment: Moment) -> dt.date | None:
     if moment.years is None or moment.months is None or moment.day is None:
         return None
     try:
-        return datetime.date(moment.years[0], moment.months[0], moment.day)
+        return dt.date(moment.years[0], moment.months[0], moment.day)
     except ValueError:
         return None
 
@@ -216,7 +230,7 @@ def _shifted(moment: Moment, seconds: float) -> Iterator[Moment]:
     day = _day(moment)
     if day is not None and abs(seconds) < 200 * _YEAR:
         try:
-            moved = day + datetime.timedelta(seconds=seconds)
+            moved = day + dt.timedelta(seconds=seconds)
         except OverflowError:
             return
         yield Moment((moved.year, moved.year), (moved.month, moved.month), moved.day, moved.weekday())

@@ -9,10 +9,12 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from interlock.dpe.text.wordlists import word_set
+
 _WORDS = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*|\d+|[$€£¥%°]")
 _NUMERAL = re.compile(r"-?(?:\d{1,15}|\d{1,3}(?:,\d{3}){1,4})(?:\.\d{1,9})?")
 _SYMBOLS = {"usd": "$", "eur": "€", "gbp": "£", "jpy": "¥", "$": "$", "€": "€", "£": "£", "¥": "¥"}
-_CODES = frozenset("chf cad aud nzd sek nok dkk pln czk inr cny krw brl mxn zar".split())
+_CODES = word_set("chf cad aud nzd sek nok dkk pln czk inr cny krw brl mxn zar")
 _SYMBOLS |= {"dollar": "$", "dollars": "$", "euro": "€", "euros": "€"}
 _SCALES = {
     **dict.fromkeys(("k", "thousand", "thousands"), "thousand"),
@@ -23,7 +25,11 @@ _JOINED = {
     f"{short}{code}": (code, _SCALES[short])
     for short in ("k", "m", "mn", "mio", "b", "bn")
     for code in ("usd", "eur", "gbp", "chf")
-} | {f"{code}{short}": (code, _SCALES[short]) for short in ("k", "m", "mn", "bn") for code in ("usd", "eur", "gbp", "chf")}
+} | {
+    f"{code}{short}": (code, _SCALES[short])
+    for short in ("k", "m", "mn", "bn")
+    for code in ("usd", "eur", "gbp", "chf")
+}
 _MEASURES = {
     written: unit
     for unit, spellings in {
@@ -36,9 +42,9 @@ _MEASURES = {
     }.items()
     for written in spellings.split()
 }  # fmt: skip
-_COUNTED_ALONE = frozenset("year month day hour week second minute".split())
+_COUNTED_ALONE = word_set("year month day hour week second minute")
 """Words that end a key as its noun: ``fiscal_year`` is no number of years."""
-_NOT_GROUPED = frozenset("year date id number no code ref reference version zip postcode phone account isbn sku port".split())
+_NOT_GROUPED = word_set("year date id number no code ref reference version zip postcode phone account isbn sku port")
 _GROUPED_FROM = 1000
 
 
