@@ -24,6 +24,7 @@ from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
 from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
+from interlock.dpe.values.extraction import extract
 
 NEAR = 0.40
 """Cosine from which a source is about what a claim says, so that it can deny it."""
@@ -52,6 +53,7 @@ def judge_choice(
     answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
     the choice. In the mode ``open`` entailment is not measured.
     """
+    contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
     measured = mode is not GroundingMode.OPEN
@@ -133,6 +135,17 @@ def _judged(
         found.fabrications[name], found.distortions[name] = each.fabricated, ()
         found.kinds.update({name: each.kind} if each.kind else {})
     return found
+
+
+def _borne_out(found: Contradiction, evidence: Mapping[str, ClaimEvidence]) -> bool:
+    """Whether calculation bears out the claims of a contradiction that only the model sees, or that a limit alone makes.
+
+    Every figure of such a claim is a source's, or follows from it. A limit (*above 20,000*) is no measurement.
+    """
+    own = [evidence[name] for name in (found.claim_id, found.other_claim_id) if name in evidence]
+    if not own or not all(each.calculated for each in own):
+        return False
+    return found.method == "nli" or any(value.bound for value in extract(found.other_text))
 
 
 def _on_words(

@@ -72,6 +72,7 @@ class ClaimEvidence:
     ``source`` is the nearest unit, and ``source_scores`` are its uncalibrated scores. ``others`` are the next nearest
     units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
     takes from another record (calculated.py). ``tabular``: the source is a record.
+    ``calculated``: a record or a calculation bears out every value of the claim.
     """
 
     fact_id: str
@@ -85,6 +86,7 @@ class ClaimEvidence:
     settled: frozenset[str] = frozenset()
     moved: tuple[Distortion, ...] = ()
     tabular: bool = False
+    calculated: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""

@@ -127,7 +127,7 @@ def _with(evidence: ClaimEvidence, settled: Settled) -> ClaimEvidence:
         return replace(added, scores=REFUTED, plain_scores=REFUTED)
     if not settled.supported:
         return added
-    return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise)
+    return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
 
 
 def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str) -> Settled | None:
@@ -148,7 +148,8 @@ def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Voc
     covered = stated | made
     shown = made | bound if not moved else made
     texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
-    complete = len(covered) == len(values) and bool(made or (bound and named))
+    nouned = all(_has_noun(reading, values[n], pool) for n in bound)
+    complete = len(covered) == len(values) and bool(made or (bound and (named or nouned)))
     unknown = vocabulary.strange(_without_operations(claim.text))
     sure = (
         complete
@@ -243,6 +244,14 @@ def _joined(parts: Sequence[Value]) -> Value:
     return replace(
         last, amount=sum(part.amount or 0.0 for part in parts), approximate=any(p.approximate for p in parts)
     )
+
+
+def _has_noun(reading: ValuesRead, value: Value, pool: Sequence[Scope]) -> bool:
+    """Whether a claim has the noun of a field that states a value, and no other record of that kind could be meant."""
+    bag = frame(reading.text).bag
+    slots = [(slot, scope) for scope in pool for slot in scope.slots if slot.noun and slot.noun <= bag]
+    of_value = [(slot, scope) for slot, scope in slots if any(same(value, each) for each in slot.values)]
+    return bool(of_value) and len({scope.number for _, scope in slots if scope.group == of_value[0][1].group}) == 1
 
 
 def _without_operations(text: str) -> str:
