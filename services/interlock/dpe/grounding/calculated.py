@@ -36,6 +36,7 @@ REFUTED = NliScores(0.02, 0.08, 0.90)
 MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
+MOST_IN_WORDS = 5
 _ROUNDS = 2
 _FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
 _OPERATING = frozenset(
@@ -184,8 +185,8 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
-    if value.kind == ORDINAL and value.words:
-        return True
+    if value.words and (value.kind == ORDINAL or (value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS)):
+        return True  # second; two of them
     return any(holds(value, scope) for scope in pool)
 
 

@@ -64,9 +64,11 @@ def findings(
 def _of_another(reading: ValuesRead, values: Sequence[Value], record: Scope, known: Scopes) -> Iterator[Distortion]:
     siblings = known.siblings(record)
     for value in values:
-        if holds(value, record) or value.kind == ORDINAL:
+        if holds(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
             continue
         for place, slot in enumerate(record.slots):
+            if slot.written in record.marks:
+                continue
             own = next((each for each in slot.values if comparable(value, each)), None)
             others = [each for s in siblings if place < len(s.slots) for each in s.slots[place].values]
             if own is not None and any(same(value, each) for each in others) and _about(reading, value, slot, record):

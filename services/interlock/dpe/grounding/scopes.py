@@ -35,6 +35,11 @@ class Slot:
     noun: frozenset[str]
     values: tuple[Value, ...]
 
+    @property
+    def written(self) -> str:
+        """The value as marks are compared."""
+        return _plain(self.field.value)
+
 
 @dataclass(frozen=True)
 class Scope:
