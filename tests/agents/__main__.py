@@ -74,6 +74,11 @@ def main() -> int:
     parser.add_argument(
         "--page", action="store_true", help="write docs/agents.md from this run, even if it is not full"
     )
+    parser.add_argument(
+        "--report",
+        action="store_true",
+        help="end with 1 only where an agent could not run or an answer was asked for twice",
+    )
     parser.add_argument("--accept", action="store_true", help="write the list of known gaps anew from this run")
     options = parser.parse_args()
     outcome = Outcome()
@@ -92,24 +97,26 @@ def main() -> int:
     if whole or options.page:
         PAGE.write_text(page(outcome, full=whole), encoding="utf-8")
         print(f"written: {PAGE.relative_to(ROOT)}")
-    return told(outcome, whole=whole)
+    return told(outcome, whole=whole, report=options.report)
 
 
-def told(outcome: Outcome, *, whole: bool) -> int:
-    """Print what is wrong beyond the known gaps, and return the exit code."""
-    known = gaps.load()
-    wrong = [*known.new([*outcome.clean, *outcome.planted]), *outcome.broken]
+def told(outcome: Outcome, *, whole: bool, report: bool = False) -> int:
+    """Print what is wrong beyond the known gaps, and return the exit code; with *report* the judge's gaps do not count for it."""
+    known, judged = gaps.load(), list[str]()
+    judged += known.new([*outcome.clean, *outcome.planted])
     if outcome.spent_by_100 > known.spent_by_100:
-        wrong.append(f"100 clean turns spent {outcome.spent_by_100:.2f}, at most {known.spent_by_100:.2f}")
+        judged.append(f"100 clean turns spent {outcome.spent_by_100:.2f}, at most {known.spent_by_100:.2f}")
+    if whole:
+        judged += [f"a known gap that is gone; take it off the list: {text}" for text in known.gone(outcome)]
+    wrong = list(outcome.broken)
     if round(outcome.calls_by_answer, 2) != 1.00:
         wrong.append(f"{outcome.calls_by_answer:.2f} provider calls per answer")
-    if whole:
-        wrong += [f"a known gap that is gone; take it off the list: {text}" for text in known.gone(outcome)]
     if not outcome.clean:
         wrong.append("no conversation was had")
     print("", f"known gaps: {len(known.harmed)} answers, {len(known.passed)} faults", sep="\n")
+    print(*(f"{'TOLD' if report else 'WRONG'}: {text}" for text in judged), sep="\n")
     print(*(f"WRONG: {text}" for text in wrong), sep="\n")
-    return 1 if wrong else 0
+    return 1 if wrong or (judged and not report) else 0
 
 
 if __name__ == "__main__":
