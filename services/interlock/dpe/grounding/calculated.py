@@ -18,7 +18,7 @@ from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.cells import label_of, restated
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.misplaced import findings, holds, row_findings
+from interlock.dpe.grounding.misplaced import findings, holds, in_place, row_findings
 from interlock.dpe.grounding.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.inference.language import Language
@@ -265,7 +265,8 @@ def _doubtful(
     reading: ValuesRead, words: frozenset[str], values: Sequence[Value], pool: Sequence[Scope], named: Sequence[Scope]
 ) -> bool:
     """Whether the words of a claim may say something else than its values: a negation, a direction that nothing shows."""
-    if any(is_negator(token.low) for token in reading.tokens):
+    negated = any(is_negator(token.low) for token in reading.tokens)
+    if negated or not in_place(reading, values, named or pool):
         return True
     up, down = bool(words & UP), bool(words & DOWN)
     if up == down:

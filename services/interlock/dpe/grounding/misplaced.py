@@ -15,7 +15,7 @@ from interlock.dpe.grounding.cells import cells_of
 from interlock.dpe.grounding.scopes import Scope, Scopes, Slot, stems_of
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
-from interlock.dpe.values.frames import frame
+from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.keys import read_key
 from interlock.dpe.values.moments import covers
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
@@ -144,3 +144,34 @@ def _bare(value: Value, other: Value) -> bool:
     ):
         return False
     return abs(value.amount / value.factor / value.scale - other.amount / other.factor / other.scale) < 1e-9
+
+
+def in_place(reading: ValuesRead, values: Sequence[Value], records: Sequence[Scope]) -> bool:
+    """Whether the values of a claim stand with the nouns of the fields that state them.
+
+    A value beside the noun of another field may be that field's. Of several nouns and values the order must be the same.
+    """
+    stems = [stem(token.low) for token in reading.tokens]
+    placed: list[int] = []
+    for value in values:
+        alike = [
+            slot for scope in records for slot in scope.slots if any(comparable(value, each) for each in slot.values)
+        ]
+        named = [(place, slot) for slot in alike if (place := _place(slot, stems)) is not None]
+        if not named:
+            continue
+        own = [place for place, slot in named if any(same(value, each) for each in slot.values)]
+        if not own and any(same(value, each) for slot in alike for each in slot.values):
+            return False
+        placed += own[:1]
+    first = list(dict.fromkeys(placed))  # the second pair of a comparison begins anew
+    return first == sorted(first)
+
+
+def _place(slot: Slot, stems: Sequence[str]) -> int | None:
+    """Return where a claim has the noun of a slot, its words close together, or ``None``."""
+    width = len(slot.noun) + 1
+    for first, word in enumerate(stems):
+        if word in slot.noun and slot.noun <= set(stems[first : first + width]):
+            return first
+    return None

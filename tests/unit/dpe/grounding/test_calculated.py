@@ -77,6 +77,8 @@ def test_borne_out(claim, sources, own):
         ("Lockers do not cost $4 each, so $12 for three.", (GYM,), ""),
         ("Surgeons in Geneva bought submarine lockers at $4 each, so $12 for three.", (GYM,), ""),
         ("The gym has 40 trainers.", (GYM,), ""),
+        ("Aurora 7 lands at 08:15.", (BOATS,), ""),
+        ("Aurora 7 sails at 11:45 and lands at 08:15.", (BOATS,), ""),
     ],
 )
 def test_not_borne_out(claim, sources, own):
