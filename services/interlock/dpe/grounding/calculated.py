@@ -74,7 +74,7 @@ async def evidence(
 
 
 @dataclass(frozen=True)
-class Settled:
+class Reckoning:
     """What calculation shows of a claim: the values accounted for, what it takes from another row, whether it is supported."""
 
     values: frozenset[str]
@@ -122,7 +122,7 @@ def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _with(evidence: ClaimEvidence, settled: Settled) -> ClaimEvidence:
+def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
     added = replace(evidence, settled=settled.values, moved=settled.moved)
     if settled.moved:
         return replace(added, scores=REFUTED, plain_scores=REFUTED)
@@ -131,7 +131,7 @@ def _with(evidence: ClaimEvidence, settled: Settled) -> ClaimEvidence:
     return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
 
 
-def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str) -> Settled | None:
+def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str) -> Reckoning | None:
     if not known.all or not read(claim.text).values:
         return None
     text = restated(claim.text)
@@ -159,7 +159,7 @@ def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Voc
         and not _doubtful(reading, words, [values[n] for n in sorted(stated)], pool, named)
     )
     used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in covered)]
-    return Settled(texts, moved, sure, " ".join(used[:4]))
+    return Reckoning(texts, moved, sure, " ".join(used[:4]))
 
 
 def _pool(text: str, known: Scopes, named: Sequence[Scope], *, siblings: bool) -> list[Scope]:

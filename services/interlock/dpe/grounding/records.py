@@ -56,22 +56,22 @@ class Record:
 
 
 @dataclass(frozen=True)
-class Source:
+class ReadSource:
     """A source as its records and the text around them. ``rest`` is the whole text where it has no record."""
 
     records: tuple[Record, ...]
     rest: str
 
 
-def read(content: str) -> Source:
+def read(content: str) -> ReadSource:
     """Return the records of a source. What is neither JSON nor a table is left as it is."""
     if content.lstrip()[:1] in {"{", "["}:
         found = _of_json(content)
-        return Source(found, "") if found else Source((), content)
+        return ReadSource(found, "") if found else ReadSource((), content)
     if "|" in content:
         return _of_tables(content)
     rows = _of_csv(content)
-    return Source(rows, "") if rows else Source((), content)
+    return ReadSource(rows, "") if rows else ReadSource((), content)
 
 
 def _of_json(content: str) -> tuple[Record, ...]:
@@ -154,7 +154,7 @@ def _measures(field: Field) -> bool:
     return bool(field.key.before or field.key.after)
 
 
-def _of_tables(content: str) -> Source:
+def _of_tables(content: str) -> ReadSource:
     lines = content.splitlines()
     records: list[Record] = []
     rest: list[str] = []
@@ -175,8 +175,8 @@ def _of_tables(content: str) -> Source:
             rest.append(lines[number])
             number += 1
     if not 0 < len(records) <= MOST_RECORDS:
-        return Source((), content)
-    return Source(tuple(record for record in records if record.fields), "\n".join(rest))
+        return ReadSource((), content)
+    return ReadSource(tuple(record for record in records if record.fields), "\n".join(rest))
 
 
 def _cells(line: str) -> list[str]:
