@@ -131,7 +131,9 @@ def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
     return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
 
 
-def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str) -> Reckoning | None:
+def _settled(
+    claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str
+) -> Reckoning | None:
     if not known.all or not read(claim.text).values:
         return None
     text = restated(claim.text)
@@ -142,11 +144,12 @@ def _settled(claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Voc
     if not named and around != claim.text:
         named = [group[0] for group in known.named(around).values() if len(group) == 1]
     pool = _pool(f"{text} {around}", known, named, siblings=bool(words & DIFFERS))
-    moved = (*row_findings(claim, known), *findings(reading, values, named, known, words))
     stated = {n for n, value in enumerate(values) if _is_stated(value, [*pool, *said])}
     made = _derived(values, stated, words, pool, said)
     bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
     covered = stated | made
+    untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
+    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known))
     shown = made | bound if not moved else made
     texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
     nouned = all(_has_noun(reading, values[n], pool) for n in bound)

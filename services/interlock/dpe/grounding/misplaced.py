@@ -18,12 +18,15 @@ from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.keys import read_key
 from interlock.dpe.values.moments import covers
-from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
+from interlock.dpe.values.quantities import MONEY, ORDINAL, Value, comparable, same
 
 _LEAST = word_set("cheapest lowest smallest least shortest earliest fewest youngest lightest slowest minimum")
 _MOST = word_set(
     "highest largest biggest most longest latest dearest greatest oldest heaviest fastest maximum priciest"
 )
+_OF_MONEY = word_set("cheapest dearest priciest")
+_AFTER_EXTREME = word_set("is was are were one option choice at of would")
+_COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
 
 def row_findings(claim: Claim, known: Scopes) -> Iterator[Distortion]:
@@ -52,16 +55,22 @@ def _alike(value: Value, other: Value) -> bool:
 
 
 def findings(
-    reading: ValuesRead, values: Sequence[Value], named: Sequence[Scope], known: Scopes, words: frozenset[str]
+    reading: ValuesRead, values: Sequence[Value], untold: Sequence[Value], named: Sequence[Scope], known: Scopes
 ) -> Iterator[Distortion]:
-    """Yield each value that a claim on one record takes from another, and each that is not the extreme it is said to be."""
-    if len(named) == 1:
-        yield from _of_another(reading, values, named[0], known)
-        yield from _denied_field(reading, named[0])
-    yield from _not_extreme(values, words, named, known)
+    """Yield each value that a claim on one record takes from another, and each that is not the extreme it is said to be.
+
+    *untold* are the values that nothing states and that follow from nothing.
+    """
+    if len(named) != 1 or {token.low for token in reading.tokens} & _COMPARES:
+        return
+    yield from _of_another(reading, values, untold, named[0], known)
+    yield from _denied_field(reading, named[0])
+    yield from _not_extreme(reading, named[0], known)
 
 
-def _of_another(reading: ValuesRead, values: Sequence[Value], record: Scope, known: Scopes) -> Iterator[Distortion]:
+def _of_another(
+    reading: ValuesRead, values: Sequence[Value], untold: Sequence[Value], record: Scope, known: Scopes
+) -> Iterator[Distortion]:
     siblings = known.siblings(record)
     for value in values:
         if holds(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
@@ -71,7 +80,10 @@ def _of_another(reading: ValuesRead, values: Sequence[Value], record: Scope, kno
                 continue
             own = next((each for each in slot.values if comparable(value, each)), None)
             others = [each for s in siblings if place < len(s.slots) for each in s.slots[place].values]
-            if own is not None and any(same(value, each) for each in others) and _about(reading, value, slot, record):
+            if own is None or any(same(own, each) for each in values):
+                continue  # a claim that states the record's own value compares it
+            taken = any(same(value, each) for each in others) or (value in untold and own.unit and not value.vague)
+            if taken and _about(reading, value, slot, record):
                 kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
                 yield Distortion(kind, own.text, value.text, record.fact_id)
                 break
@@ -96,27 +108,34 @@ def _about(reading: ValuesRead, value: Value, slot: Slot, record: Scope) -> bool
     )
 
 
-def _not_extreme(
-    values: Sequence[Value], words: frozenset[str], named: Sequence[Scope], known: Scopes
-) -> Iterator[Distortion]:
-    least, most = bool(words & _LEAST), bool(words & _MOST)
-    if least == most or len(named) != 1:
+def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[Distortion]:
+    """Yield the value of a record that a claim calls the least or the most of its kind, and that is not.
+
+    Only where nothing narrows the kind: *the cheapest is*, not *the cheapest with a cabin is*.
+    """
+    words = [token.low for token in reading.tokens]
+    place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
+    if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or "one" in words[:place]:
         return
-    record = named[0]
-    siblings = known.siblings(record)
-    for place, slot in enumerate(record.slots):
+    following = words[place + 1] if place + 1 < len(words) else ""
+    least, bag = words[place] in _LEAST, frame(reading.text).bag
+    for number, slot in enumerate(record.slots):
         own = slot.values[0] if len(slot.values) == 1 else None
-        if own is None or own.amount is None or not own.unit or not any(same(own, value) for value in values):
+        if own is None or own.amount is None or slot.written in record.marks:
             continue
+        meant = own.kind == MONEY if words[place] in _OF_MONEY else bool(slot.noun) and slot.noun <= bag
+        plain = following in _AFTER_EXTREME or not following.isalpha() or stem(following) in slot.noun
         others = [
-            s.slots[place].values[0] for s in siblings if place < len(s.slots) and len(s.slots[place].values) == 1
+            s.slots[number].values[0]
+            for s in known.siblings(record)
+            if number < len(s.slots) and s.slots[number].values
         ]
         better = [
             each
             for each in others
             if each.amount is not None and (each.amount < own.amount if least else each.amount > own.amount)
         ]
-        if better and all(comparable(own, each) for each in others):
+        if meant and plain and better and all(comparable(own, each) for each in others):
             extreme = (min if least else max)(better, key=lambda each: each.amount or 0.0)
             yield Distortion(NUMBER_CHANGED, extreme.text, own.text, record.fact_id)
 

@@ -95,6 +95,7 @@ def test_not_borne_out(claim, sources, own):
         ("Aurora 7 sails at 13:00.", (BOATS,), "08:15", "13:00"),
         ("The Borealis 3 fare is €24.50.", (BOATS,), "€31", "€24.50"),
         ("The cheapest is Borealis 3 at €31.", (BOATS,), "€18.50", "€31"),
+        ("The cheapest is Borealis 3 at €29.", (BOATS,), "€31", "€29"),
         ("Borealis 3 takes dogs for €31.", (BOATS,), "no", "dogs"),
         ("In 2022 Hill Road had 640 pupils.", YEARS, "560", "640"),
         ("Budget (€k); 2021: 990; 2022: 900", YEARS, "€900 thousand", "990"),
@@ -106,6 +107,24 @@ def test_the_value_of_another_record_is_a_finding(claim, sources, source_value, 
     assert not found.calculated
     assert (source_value, claim_value) in [(each.source_value, each.claim_value) for each in found.moved]
     assert found.plain_scores.contradiction > 0.75
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("claim", "sources"),
+    [
+        ("In 2022 the budget rose from €900,000 to €990,000.", YEARS),
+        ("In 2022 there were 560 pupils, in the year before 640.", YEARS),
+        ("The cheapest before noon is Aurora 7 at €24.50.", (BOATS,)),
+        ("One of the cheapest is Aurora 7 at €24.50.", (BOATS,)),
+        ("The second cheapest is Aurora 7 at €24.50.", (BOATS,)),
+        ("The shortest is Borealis 3 at €31.", (BOATS,)),
+        ("Borealis 3 takes no dogs.", (BOATS,)),
+    ],
+)
+def test_what_compares_or_narrows_takes_nothing_from_another_record(claim, sources):
+    """A value of a sibling may stand beside the record's own."""
+    assert _settled(claim, *sources).moved == ()
 
 
 @pytest.mark.req("ATT-5")
