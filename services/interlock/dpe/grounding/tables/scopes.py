@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.records import Field, Record
+from interlock.dpe.grounding.tables.records import Field, Record
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, lex
 from interlock.dpe.text.wordlists import word_set
