@@ -51,15 +51,14 @@ def judge_choice(
 ) -> Choice:
     """Return everything about one choice.
 
-    *vectors* has one row for each sentence and claim of it. *between* counts the contradictions among the answers that it was
-    made from. *said* is what claims rest on in the user's words. Entailment is not measured in the mode ``open``, nor for the
-    claims *beside* the sources.
+    *vectors* has one row for each sentence and claim of it, *between* counts contradictions among the answers it was made from,
+    *said* is what claims rest on in the user's words. Of claims *beside* the sources, and in ``open``, entailment is not measured.
     """
     contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    measured = {name: one.scores for name, one in found.evidence.items() if name not in beside.unmeasured}
-    weakest = entailment.weakest(list(measured.values())) if mode is not GroundingMode.OPEN else None
+    measured = [one.scores for name, one in found.evidence.items() if name not in beside.unmeasured]
+    weakest = entailment.weakest(measured) if mode is not GroundingMode.OPEN else None
     findings = RiskFindings(
         empty=reading.empty,
         attributions=found.attributions,
