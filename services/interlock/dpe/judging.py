@@ -25,6 +25,7 @@ from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
 from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
+from interlock.dpe.values.extraction import extract
 
 NEAR = 0.40
 """Cosine from which a source is about what a claim says, so that it can deny it."""
@@ -54,6 +55,7 @@ def judge_choice(
     made from. *said* is what claims rest on in the user's words. Entailment is not measured in the mode ``open``, nor for the
     claims *beside* the sources.
     """
+    contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
     measured = {name: one.scores for name, one in found.evidence.items() if name not in beside.unmeasured}
@@ -145,6 +147,17 @@ def _judged(
         found.fabrications[name], found.distortions[name] = each.fabricated, ()
         found.kinds.update({name: each.kind} if each.kind else {})
     return found
+
+
+def _borne_out(found: Contradiction, evidence: Mapping[str, ClaimEvidence]) -> bool:
+    """Whether calculation bears out the claims of a contradiction that only the model sees, or that a limit alone makes.
+
+    Every figure of such a claim is a source's, or follows from it. A limit (*above 20,000*) is no measurement.
+    """
+    own = [evidence[name] for name in (found.claim_id, found.other_claim_id) if name in evidence]
+    if not own or not all(each.calculated for each in own):
+        return False
+    return found.method == "nli" or any(value.bound for value in extract(found.other_text))
 
 
 def _on_words(

@@ -24,7 +24,7 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity
+from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding import said as grounding_said
 from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
@@ -92,7 +92,7 @@ class Pipeline:
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
-            self._evidence(answer, base, request.query),
+            self._evidence(answer, base, request.query, request.own_words),
             self._fabrications(answer, basis.shown(request, base.cut.texts), request.query, fabrication.invented)
             if mode is GroundingMode.OPEN
             else self._fabrications(answer, base.cut.texts, request.own_words),
@@ -149,21 +149,24 @@ class Pipeline:
         distorted = await self._distortions(answer.checked, answer, evidence)
 
         def judge(_: Cancelled) -> Checked:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return check(answer.readings, evidence, flaws, inside, method=self.method)
 
         return await self.language.run(judge, stage="5")
 
     # Stages 2 and 4
 
-    async def _evidence(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, ClaimEvidence]:
+    async def _evidence(
+        self, answer: ReadAnswer, base: Envelope, query: str, own: str = ""
+    ) -> dict[str, ClaimEvidence]:
         """Return the evidence on each checked claim; its scores serve stage 4 too."""
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
-            return await attribution.evidence(
-                answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
-            )
+            return await calculated.evidence(
+                answer.checked, vectors, base, self.inference, self.language, titles=titles, query=query, own=own,
+                sentences=answer.sentences,
+            )  # fmt: skip
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
         """Return what those claims rest on in the user's words that no source supports."""
@@ -250,7 +253,7 @@ class Pipeline:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
         def judge(_: Cancelled) -> list[Choice]:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return [
                 judge_choice(
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
