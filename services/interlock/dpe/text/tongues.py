@@ -60,6 +60,12 @@ _FUNCTION_WORDS: Mapping[str, frozenset[str]] = {
         " heeft hebben kan maar of deze dit die"
     ),
 }
+_ALSO_ENGLISH = word_set(
+    "a as at do on in is was die son has he come per con par van over door were me so if or an am as us war will also in all more"
+    " no our we be by it die noon ten to up hat list man not plus pour bout but que de of l d o"
+)
+"""Words that English has too, or that stand in names: they tell English alone."""
+
 _MONTHS = (
     "january januar janvier enero gennaio janeiro januari", "february februar février febrero febbraio fevereiro februari",
     "march märz mars marzo março maart", "april avril abril aprile", "may mai mayo maggio maio mei",
@@ -85,15 +91,16 @@ NUMBER_WORDS = {
 """Language → number word → number. One is left out: it is an article in most."""
 
 
+_TOLD_BY = {name: words if name == ENGLISH else words - _ALSO_ENGLISH for name, words in _FUNCTION_WORDS.items()}
+
+
 def tongue(text: str) -> str | None:
     """Return the language of a text, or ``None`` when its words do not tell."""
     words = [word.lower() for word in _WORD.findall(text)]
     scripts = Counter(script for char in text if char.isalpha() and (script := _script(char)))
     if scripts and 2 * scripts.total() > sum(map(str.isalpha, text)):
         return scripts.most_common(1)[0][0].lower()
-    counts = sorted(
-        ((sum(word in known for word in words), name) for name, known in _FUNCTION_WORDS.items()), reverse=True
-    )
+    counts = sorted(((sum(word in known for word in words), name) for name, known in _TOLD_BY.items()), reverse=True)
     (most, name), (next_most, _) = counts[:2]
     return name if most >= _FEWEST_WORDS and most >= _CLEARLY * next_most else None
 

@@ -89,6 +89,8 @@ async def test_a_stricter_mode_measures_every_language(more: dict[str, object]):
         ("Il treno parte a mezzogiorno e arriva nella sera.", "it"),
         ("Поезд отправляется в полдень.", "cyrillic"),
         ("Revenue 2024: 480", None),
+        ("Callers without a key count as one, as no name is set.", "en"),
+        ("A summary costs tokens but no safety budget", None),
     ],
 )
 def test_function_words_and_script_tell_the_language(text: str, expected: str | None):
