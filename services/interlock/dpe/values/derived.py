@@ -159,6 +159,7 @@ def _sums(alike: Sequence[Operand]) -> Iterator[float]:
 def _products(words: frozenset[str], alike: Sequence[Operand], counts: Sequence[float]) -> Iterator[float]:
     factors = {each for each in counts if 1 < each <= MOST_COUNT}
     factors |= {2.0} if words & {"both", "two", "couple"} else set()
+    alike = [each for each in alike if each.value.unit != TIME or words & {"×", "*", "each"}]  # 4 hours are not 4 days
     factors |= {n for n, (_, whole) in _PER.items() if words & {whole, f"{whole}s", f"{whole}ly", "annual", "annually"}}
     for each in alike:
         yield from (_amount(each) * factor for factor in factors)

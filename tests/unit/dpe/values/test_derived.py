@@ -45,6 +45,12 @@ def test_an_operation_needs_its_word():
 
 
 @pytest.mark.req("ATT-5")
+def test_another_unit_of_time_is_no_product():
+    """Four hours times 24 are four days, and no claim means that."""
+    assert not follows("fire was traded for four days", "four days", "four hours")
+
+
+@pytest.mark.req("ATT-5")
 def test_years_give_a_change_its_direction():
     """What rose did not fall, though the difference is the same."""
     values = read("$412 million and $480 million").values
