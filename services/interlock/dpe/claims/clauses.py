@@ -147,7 +147,15 @@ def _contrast(child: Any) -> Any:
     """Return the while or although of a clause that makes an assertion of its own, or ``None``."""
     if child.dep_ != "advcl" or not has_subject(child) or not is_finite(child):
         return None
-    return next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
+    mark = next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
+    return None if mark is not None and _is_condition(mark, child) else mark
+
+
+def _is_condition(mark: Any, clause: Any) -> bool:
+    """Whether a while tells only when its head holds: *deploys are only frozen while the lag is high* asserts no high lag."""
+    if mark.lower_ != "while" or clause.head.i > clause.i or clause.doc[max(0, clause.left_edge.i - 1)].is_punct:
+        return False
+    return any(t.lower_ == "only" for t in clause.doc[clause.head.left_edge.i : clause.left_edge.i])
 
 
 def _affirms(verb: Any, reported: Any) -> bool:

@@ -43,6 +43,8 @@ def claims(text: str) -> list[str]:
             "Although the hotel has no pool, guests praised the spa.",
             ["the hotel has no pool", "guests praised the spa"],
         ),
+        ("Deploys are only frozen while the lag is high.", ["Deploys are only frozen while the lag is high."]),
+        ("Sales rose while profits fell.", ["Sales rose", "profits fell"]),
         ("The scale is enormous, and the task is daunting.", ["The scale is enormous", "the task is daunting"]),
         ("The market opened, the shops closed; the crowd left.", None),
     ],
