@@ -136,11 +136,13 @@ def _in_order(tokens: Sequence[Any]) -> list[Any]:
 
 
 def _is_beside(child: Any, head: Any) -> bool:
-    """Whether a clause is juxtaposed to its head's clause by a semicolon or a dash."""
+    """Whether a clause is juxtaposed to its head's clause by a semicolon or a dash, or drawn from it with "so"."""
     if child.dep_ not in {"ccomp", "parataxis"} or not is_verb(child) or not has_subject(child):
         return False
     low, high = sorted((child.i, head.i))
-    return any(token.text in {";", "—", "–"} for token in child.doc[low:high])
+    between = child.doc[low:high]
+    drawn = any(t.lower_ == "so" and t.head == head and t.nbor(-1).text == "," for t in between) and has_subject(head)
+    return drawn or any(token.text in {";", "—", "–"} for token in between)
 
 
 def _contrast(child: Any) -> Any:

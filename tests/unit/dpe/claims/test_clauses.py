@@ -44,6 +44,11 @@ def claims(text: str) -> list[str]:
             ["the hotel has no pool", "guests praised the spa"],
         ),
         ("Deploys are only frozen while the lag is high.", ["Deploys are only frozen while the lag is high."]),
+        (
+            "All schedules are deleted in a reset, so you have to set them up again.",
+            ["All schedules are deleted in a reset", "so you have to set them up again"],
+        ),
+        ("The gate was so wide that two cars passed.", ["The gate was so wide that two cars passed."]),
         ("Sales rose while profits fell.", ["Sales rose", "profits fell"]),
         ("The scale is enormous, and the task is daunting.", ["The scale is enormous", "the task is daunting"]),
         ("The market opened, the shops closed; the crowd left.", None),
