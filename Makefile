@@ -11,11 +11,12 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --disable-pip-version-check --no-input
 STAMPS := $(VENV)/.stamps
 TRAIN_VENV ?= .venv-train
+AGENTS_VENV ?= .venv-agents
 PYTEST := $(BIN)/python -m pytest
 # Processes of the default suite. A file's tests stay together: they share servers.
 JOBS ?= 2
 
-.PHONY: help demo demo-tree serve test test-quick test-long fix train-smoke fault fuzz coverage mutation quality check bench clean
+.PHONY: help demo demo-tree serve test test-quick test-long agents fix train-smoke fault fuzz coverage mutation quality check bench clean
 
 help: ## show this
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +44,9 @@ test-quick: $(STAMPS)/dev ## under a minute: unit, property and repo tests of wh
 
 test-long: $(STAMPS)/dev ## the long tests: the wheel in a fresh environment, faults
 	$(PYTEST) -m long --timeout 900 $(ARGS)
+
+agents: $(STAMPS)/dev $(AGENTS_VENV)/.ready ## stock agents of many frameworks through a mesh in enforce (FULL=1: all, and writes docs/agents.md)
+	AGENTS_VENV=$(abspath $(AGENTS_VENV)) $(BIN)/python -m tests.agents $(if $(FULL),--full,--minutes $(or $(MINUTES),6)) $(ARGS)
 
 check: $(STAMPS)/dev ## lint, format, types, protos, import contracts, generated files
 	$(BIN)/ruff check .
@@ -85,7 +89,7 @@ bench: $(STAMPS)/dev ## what is measured, beside its floor or a peer
 	$(BIN)/python -m bench
 
 clean: ## remove the virtual environment, caches and embedded state
-	rm -rf $(VENV) $(TRAIN_VENV) .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out fuzz/out .coverage .coverage.*
+	rm -rf $(VENV) $(TRAIN_VENV) $(AGENTS_VENV) tests/agents/node/node_modules .interlock build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache bench/out fuzz/out .coverage .coverage.*
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(BIN)/python:
@@ -115,3 +119,15 @@ $(TRAIN_VENV)/.ready: scripts/train_requirements.txt | $(BIN)/python
 	$(TRAIN_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -r scripts/train_requirements.txt
 	$(TRAIN_VENV)/bin/python scripts/base_weights.py --out $(TRAIN_VENV)/base
 	@touch $@
+
+# The frameworks are no dependency of the product, and some want older packages: they have an environment of their own. What cannot be
+# installed here is said; the suite then names the agents that it leaves out.
+$(AGENTS_VENV)/.ready: tests/agents/requirements.txt tests/agents/node/package-lock.json | $(BIN)/python
+	@echo "==> installing the stock agents into $(AGENTS_VENV): a minute or two, once"
+	@$(PYTHON) -m venv $(AGENTS_VENV)
+	@said() { echo "==> $$1: left out, and tried again the next time" >&2; whole=; }; whole=yes; \
+	  $(AGENTS_VENV)/bin/python -m pip install --disable-pip-version-check --no-input -q -r tests/agents/requirements.txt \
+	    || { said "the Python frameworks could not be installed"; rm -rf $(AGENTS_VENV); }; \
+	  if ! command -v npm >/dev/null; then said "npm is not there"; \
+	  elif ! (cd tests/agents/node && npm ci --no-audit --no-fund); then said "the npm packages could not be installed"; fi; \
+	  if [ -n "$$whole" ]; then touch $@; fi

@@ -37,7 +37,7 @@ python -m tests.faults settles --count 1000000          # settlements by process
 
 | id | invariant |
 | --- | --- |
-| I1 | A session's remaining budget never rises, and it is what the audit log charged. |
+| I1 | A session's remaining budget never rises, and it is what the audit log charged; so is its caller's. |
 | I2 | Nothing is released once the budget is 0.10 or less. |
 | I3 | Every answer and every halt has exactly one settlement; what was sealed is settled, once. |
 | I4 | Every released answer is in the audit log, by the hash of its bytes. |
@@ -51,6 +51,7 @@ python -m tests.faults settles --count 1000000          # settlements by process
 | I12 | An approval releases one held answer, once. |
 | I13 | A policy that only reports changes no outcome. |
 | I14 | The outcome of an answer does not depend on the transport: HTTP, a stream, gRPC, or the spelling of a header. |
+| I15 | No call ends in a session that another key began, whatever it names. |
 
 Promises: **FC** fails closed (refused with a stable reason, in time), **ND** nothing acknowledged is lost, **BM** the budget is
 monotone, **AR n** recovers automatically within n seconds, **DG** degraded and safe. "Back" is the time from the end of the fault

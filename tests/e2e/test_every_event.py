@@ -207,9 +207,10 @@ async def test_every_producible_type_is_produced_with_its_fields(tmp_path, redis
             await receiver.until(lambda: seen_in(database).keys() >= {"COMPLY_EXPORT", "REPORT_DELIVERED"})
             await _broken(sidecar, database)
             found = seen_in(database)
-    watched = {"profile": "observe", "default_policy": "halt-on CRITICAL"}
+    watched = {"profile": "observe", "default_policy": "halt-on CRITICAL", "caller_budget": 1.0}
     async with running_sidecar(tmp_path / "watched", upstream=upstream, dpe=Finder(), **watched) as sidecar:
-        assert (await sidecar.chat("Grave?")).status_code == 200
+        for _ in range(2):
+            assert (await sidecar.chat("Grave?", headers={"x-session-id": "chat"})).status_code == 200
     for kind, events in seen_in(tmp_path / "watched" / "state" / "audit.db").items():
         found[kind].extend(events)
 

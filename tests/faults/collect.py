@@ -15,9 +15,9 @@ from interlock.api.common.v1 import common_pb2
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.errors import Kind, Refused
 from interlock.domain.merkle.note import checkpoint_in
-from tests.faults.facts import Checkpoint, Event, Facts, Limits, Seal, Session, Window
+from tests.faults.facts import Caller, Checkpoint, Event, Facts, Limits, Seal, Session, Window
 from tests.faults.parts.cluster import Cluster
-from tests.faults.workload import STUCK, History
+from tests.faults.workload import STUCK, History, key_of
 
 SEALED = "WINDOW_SEALED"
 ASK_S = 20
@@ -29,17 +29,43 @@ async def collect(cluster: Cluster, history: History, *, since: int = 0, **more:
     """Return the facts of a run whose provider had had *since* requests before."""
     settings = cluster.shape.with_()
     limits = Limits(settings["max_windows"], settings["max_dag_nodes"], settings["max_fan_out"], 5)
-    roots = {agent.root for agent in history.agents if agent.root}
+    roots = {agent.root for agent in history.agents if agent.root}.union(*(agent.bound for agent in history.agents))
     session, audit = cluster.session_stub(), cluster.audit_stub()
     trees = await asyncio.gather(*(tree(session, audit, root, history) for root in sorted(roots)))
     checkpoints = await _checkpoints(cluster, audit)
     sessions = tuple(one for each in trees for one in each)
+    callers = [await _caller(session, audit, key, agents, sessions) for key, agents in _by_key(history).items()]
     return Facts(
-        calls=tuple(history.calls), sessions=sessions, limits=limits, checkpoints=checkpoints,
+        calls=tuple(history.calls), sessions=sessions, callers=tuple(one for one in callers if one), limits=limits, checkpoints=checkpoints,
         received=tuple(cluster.provider.seen(since)), log_entries=tuple(cluster.defects()),
         secrets=frozenset(history.secrets),
         stuck=_stuck(history, sessions), **more,
     )  # fmt: skip
+
+
+def _by_key(history: History) -> dict[str, set[str]]:
+    """Return the roots that the agents of each key began, by the key."""
+    found: dict[str, set[str]] = {}
+    for agent in history.agents:
+        if agent.parent is None:
+            found.setdefault(key_of(agent.name), set()).update({agent.session_id, *agent.bound} - {""})
+    return found
+
+
+async def _caller(session: Any, audit: Any, key: str, roots: set[str], sessions: Sequence[Session]) -> Caller | None:
+    """Return what is known of a caller; ``None`` for one whose budget is not in the store: nothing refers to it any more."""
+    scope = f"key_{hashlib.sha256(key.encode()).hexdigest()[:24]}"
+    answer = await session.GetCaller(session_pb2.GetCallerRequest(scope=scope), timeout=ASK_S)
+    if not answer.HasField("budget"):
+        return None
+    asked = audit_pb2.GetCallerRecordRequest(caller_id=answer.budget.caller_id, since="1970-01-01T00:00:00.000000Z")
+    record = await audit.GetCallerRecord(asked, timeout=ASK_S)
+    below = set(roots)
+    for one in sessions:  # each after its parent
+        below |= {one.session_id} if one.parent in below else set()
+    settled = sum(window.charge for one in sessions if one.session_id in below for window in one.windows if window.hmac)
+    logged = sum(charge.charged_micros for charge in record.charges if charge.period == answer.budget.period)
+    return Caller(scope, answer.budget.budget_micros - answer.budget.left_micros, logged, settled)
 
 
 async def look_at_checkpoint(cluster: Cluster) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-CHAT, LOOK, DELEGATE = "chat", "look", "delegate"
-"""Kinds of calls."""
+CHAT, LOOK, DELEGATE, PLAIN = "chat", "look", "delegate", "plain"
+"""Kinds of calls; a plain one has no token and is bound by a name."""
 
 HTTP, STREAM, GRPC = "http", "stream", "grpc"
 """Ways in."""
@@ -125,6 +125,19 @@ class Session:
 
 
 @dataclass(frozen=True)
+class Caller:
+    """A caller at the end of a run: what the store counted in its period, what the audit log did, and what its known windows cost."""
+
+    scope: str
+    spent: int
+    """By the session store."""
+    logged: int
+    """By the audit log, windows that nobody settled included."""
+    settled: int
+    """The charges of all windows that the store holds as settled, of the sessions that a client was told of."""
+
+
+@dataclass(frozen=True)
 class Received:
     """One request as the provider got it."""
 
@@ -149,6 +162,7 @@ class Facts:
     sessions: tuple[Session, ...] = ()
     received: tuple[Received, ...] = ()
     checkpoints: tuple[Checkpoint, ...] = ()
+    callers: tuple[Caller, ...] = ()
     limits: Limits = Limits(50, 100, 10, 5)
     charges: frozenset[int] = frozenset({0, 50_000, 150_000, 350_000})
     """What one answer may cost."""

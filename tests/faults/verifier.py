@@ -458,12 +458,31 @@ def everything_is_back(facts: Facts) -> Iterator[str]:
             yield f"{session.session_id} is not in the session store"
 
 
+def callers_are_charged_exactly(facts: Facts) -> Iterator[str]:
+    """What a caller has spent is what its windows cost: nothing that was settled is forgotten, nothing counts twice (ATT-2)."""
+    for caller in facts.callers:
+        if caller.spent < caller.settled:
+            yield f"{caller.scope} has spent {caller.spent}; its settled windows cost {caller.settled}"
+        if caller.spent > caller.logged:
+            yield f"{caller.scope} has spent {caller.spent}; all its sealed windows cost {caller.logged}"
+
+
+def bound_calls_stay_with_their_key(facts: Facts) -> Iterator[str]:
+    """No call ends in a session that another key began (ATT-3)."""
+    owner: dict[str, str] = {}
+    for call in facts.calls:
+        key = call.client.split(".")[0]
+        if call.status == RELEASED and call.session_id and owner.setdefault(call.session_id, key) != key:
+            yield f"call {call.number} of {key} is in {call.session_id}, which {owner[call.session_id]} began"
+
+
 RULES: Mapping[str, Sequence[Rule]] = {
     "I1": (
         reads_never_rise,
         paths_never_rise,
         budget_is_what_the_log_charged,
         told_budgets_are_the_stores,
+        callers_are_charged_exactly,
         everything_is_back,
     ),
     "I2": (nothing_after_the_end,),
@@ -475,6 +494,7 @@ RULES: Mapping[str, Sequence[Rule]] = {
     "I8": (one_winner_per_tip, tips_are_linearisable),
     "I9": (graphs_are_sound,),
     "I10": (nothing_passes_silently,),
+    "I15": (bound_calls_stay_with_their_key,),
     "I11": (nothing_of_ours_reaches_a_provider,),
     "I12": (approvals_release_once,),
     "I13": (decisions_follow_from_risk_and_budget,),

@@ -18,7 +18,7 @@ from interlock.api.audit.v1 import audit_pb2
 from interlock.api.sidecar.v1 import sidecar_pb2, sidecar_pb2_grpc
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.errors import HTTP_CODES, from_rpc_error
-from tests.faults.facts import CHAT, DELEGATE, GRPC, HTTP, LOOK, RELEASED, STREAM, Call
+from tests.faults.facts import CHAT, DELEGATE, GRPC, HTTP, LOOK, PLAIN, RELEASED, STREAM, Call
 from tests.faults.parts.cluster import Cluster
 from tests.faults.verifier import token_in
 from tests.support.sidecar.oversight import decision, token_for
@@ -43,6 +43,11 @@ REVIEW_S = 3.0
 
 STUCK = frozenset({"TOKEN_EXPIRED", "TOKEN_FROM_FUTURE"})
 """Reasons that say nothing of the session itself: its token is of another time."""
+
+
+def key_of(name: str) -> str:
+    """Return the API key of an agent; those below it have the same."""
+    return f"key-of-{name.split('.', maxsplit=1)[0]}"
 
 
 @dataclass
@@ -89,6 +94,8 @@ class Agent:
     """Tokens and pointers that it was given, the latest last."""
     ended: str = ""
     """Why its session is over."""
+    bound: set[str] = field(default_factory=set)
+    """Sessions that its calls without a token ended in."""
 
     def __post_init__(self) -> None:
         self.history.agents.append(self)
@@ -201,6 +208,19 @@ class Agent:
         place = self.place + self.rng.randrange(2)
         return Agent(self.cluster, self.history, f"{self.name}.{call.number}", self.rng, place, self, first=headers)
 
+    async def plain(self) -> None:
+        """Ask twice as a program that knows nothing of CRP, under a name of its own that other keys use as well."""
+        body: dict[str, Any] = {
+            "model": "m",
+            "messages": [{"role": "user", "content": f"Say: {self.rng.choice(RISKS)}"}],
+        }
+        named = {"x-session-id": f"chat-{self._manner.randrange(2)}"}
+        for _ in range(2):
+            call = await self.ask(
+                PLAIN, "POST", "/v1/chat/completions", json=body, headers=named, token="", pattern="LINEAR"
+            )
+            self.bound |= {call.session_id} - {""}
+
     async def look(self) -> Call | None:
         """Look at the session."""
         if not (self.token and self.session_id):
@@ -225,7 +245,7 @@ class Agent:
         """Send one request and note what came of it."""
         place = self.place % len(self.cluster.fronts)
         started, left = time.monotonic(), False
-        sent = {"authorization": f"Bearer key-of-{self.name.split('.')[0]}", **headers}
+        sent = {"authorization": f"Bearer {key_of(self.name)}", **headers}
         try:
             async with asyncio.timeout(leave_after_s):
                 if entry == GRPC:
@@ -280,6 +300,8 @@ class Agent:
                 await child.chat(self.rng.choice(RISKS))
         elif chance < 0.90 and len(self.points) > 1:
             await self.chat("LOW", token=self.rng.choice(self.points[:-1])[0])  # a token that is used up
+        elif chance < 0.92:
+            await self.plain()
         elif chance < 0.95:
             await self.chat(self.rng.choice(RISKS), leave_after_s=self.rng.choice((0.01, 0.05, 0.3)))
         else:

@@ -176,7 +176,7 @@ class Caller:
         return found.window_id, found.opened
 
     async def begun(self, scope: str, names: Any) -> Any:
-        wanted = NewSession(scope, PolicyText("", ""), "push", ANY_AGENT, "", "", FULL)
+        wanted = NewSession(scope, PolicyText("", ""), "push", ANY_AGENT, "", "", FULL, aware=False)
         presented = OpenCommand("", scope, None, "", 0, LINEAR, (), False)
         try:
             over = await self.naming.replaceable(scope, names, None)

@@ -21,6 +21,9 @@ from interlock.runtime.settings.model import Settings
 SCOPE = typer.Option("", "--scope", help="Caller: the name of its API key, or the beginning of its hash. Default: all.")
 LIMIT = typer.Option(20, "--limit", help="How many sessions.", min=1, max=1000)
 
+SHARED = "unverified"
+"""Stands for all callers whose keys nobody verifies: they share one budget."""
+
 _SESSIONS = ("session", "caller", "agent", "began", "windows", "budget", "breaker", "status")
 _CALLERS = ("caller", "left", "of", "period ends")
 
@@ -34,7 +37,7 @@ def list_sessions(scope: str = SCOPE, limit: int = LIMIT, output: Output = Forma
     try:
         listed = _listed(settings, scope, limit)
         sessions = [_session(settings, one) for one in listed]
-        scopes = dict.fromkeys([*([scope] if scope else []), *(one.scope for one in listed)])
+        scopes = dict.fromkeys([*([scope] if scope else [SHARED]), *(one.scope for one in listed)])
         callers = {name: _caller(settings, name) for name in scopes}
     except Refused as refused:
         raise typer.Exit(print_refusal(refused, as_json=output is Format.JSON)) from None

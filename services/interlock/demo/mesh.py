@@ -165,6 +165,7 @@ class DemoMesh:
 
     def command(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an ``interlock`` command on the state of this mesh and return its result."""
+        places = {f"INTERLOCK_{name.upper()}_ADDRESS": self.address(name) for name in ("session", "audit")}
         return subprocess.run(  # noqa: S603 - our own command
-            [*COMMAND, *arguments], env=self.env, capture_output=True, text=True, timeout=60, check=False
+            [*COMMAND, *arguments], env={**self.env, **places}, capture_output=True, text=True, timeout=60, check=False
         )

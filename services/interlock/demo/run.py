@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import secrets
@@ -19,6 +20,8 @@ from rich.text import Text
 
 from interlock.demo.agent import HALTED, Agent, DemoWindow
 from interlock.demo.mesh import DemoMesh
+from interlock.demo.plain import KEY as PLAIN_KEY
+from interlock.demo.plain import start_anew
 from interlock.demo.promises import broken
 from interlock.demo.provider import Replay, RunningProvider
 from interlock.demo.recording import Recording, load
@@ -49,6 +52,7 @@ def run(out: Console) -> DemoRun:
         settings = {
             "INTERLOCK_UPSTREAM_BASE_URL": provider.base_url,
             "INTERLOCK_UPSTREAM_API_KEY": key,
+            "INTERLOCK_API_KEYS_FILE": str(_keys_file(Path(folder))),
             "INTERLOCK_DEFAULT_POLICY": POLICY,
             # Remedies are off by default. A re-dispatch is reviewed, so it takes two calls besides the draft's.
             "INTERLOCK_REMEDIES": "redispatch",
@@ -73,8 +77,18 @@ def run(out: Console) -> DemoRun:
             recorded = _remedies(out, mesh, windows)
             failures += broken(windows, provider_calls=calls, recorded_calls=recorded, crp_headers=replay.crp_headers)
             failures += _verify(out, mesh, windows)
+            failures += start_anew(out, mesh, recording.passage, windows, replay)
     _attach(out)
     return DemoRun(windows, failures)
+
+
+def _keys_file(folder: Path) -> Path:
+    """List the keys of the two agents, so that each has a budget of its own."""
+    path = folder / "api-keys.yaml"
+    hashes = {name: hashlib.sha256(name.encode()).hexdigest() for name in ("demo-agent", PLAIN_KEY)}
+    path.write_text("".join(f"{name}: {digest}\n" for name, digest in hashes.items()), encoding="utf-8")
+    path.chmod(0o600)
+    return path
 
 
 def _introduce(out: Console, recording: Recording, provider: RunningProvider) -> None:

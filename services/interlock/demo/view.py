@@ -23,7 +23,7 @@ BREAKER_COLOURS = {"CLOSED": "green", "HALF_OPEN": "yellow", "OPEN": "bold red"}
 
 
 @dataclass(frozen=True)
-class Mark:
+class Highlight:
     """A stretch of an answer that its sources do not support, and why."""
 
     start: int
@@ -36,14 +36,14 @@ def console(*, stderr: bool = False) -> Console:
     return Console(width=min(WIDTH, Console().width), highlight=False, emoji=False, stderr=stderr)
 
 
-def marks(report: dpe_pb2.Report) -> list[Mark]:
+def marks(report: dpe_pb2.Report) -> list[Highlight]:
     """Return the unsupported stretches of the answer, in order; the claims of one sentence are one stretch."""
     reasons: dict[tuple[int, int], list[str]] = {}
     for claim in report.claims:
         why = list(_why(claim))
         if why:
             reasons.setdefault((claim.start, claim.end), []).extend(why)
-    return [Mark(start, end, "; ".join(dict.fromkeys(why))) for (start, end), why in sorted(reasons.items())]
+    return [Highlight(start, end, "; ".join(dict.fromkeys(why))) for (start, end), why in sorted(reasons.items())]
 
 
 def _why(claim: dpe_pb2.Claim) -> Iterator[str]:
@@ -62,7 +62,7 @@ def _short(text: str, limit: int = 60) -> str:
     return repr(text if len(text) <= limit else text[: limit - 1].rstrip() + "…")
 
 
-def marked(answer: str, found: Iterable[Mark]) -> Text:
+def marked(answer: str, found: Iterable[Highlight]) -> Text:
     """Return *answer* with every mark between double brackets, numbered."""
     text, at = Text(), 0
     for number, mark in enumerate(found, 1):

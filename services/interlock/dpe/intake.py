@@ -12,7 +12,8 @@ from interlock.dpe.quality.flow import REMEDIES
 from interlock.dpe.quality.queries import MAX_NEEDS
 from interlock.dpe.request import SAID_KINDS, Request
 
-KINDS = ("content", "refusal", "tool_call")
+KINDS = ("content", "refusal", "tool_call", "answer")
+"""Kinds of outputs; answer: the arguments of a function that returns the answer in a structure."""
 MAX_WINDOW_ID_CHARS = 256
 MAX_TOOLS = 512
 MAX_TOOL_NAME_CHARS = 128

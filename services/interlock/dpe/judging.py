@@ -6,13 +6,13 @@ No model runs here.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
-from interlock.dpe.document import Claim
+from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
@@ -53,59 +53,86 @@ def judge_choice(
     the choice. In the mode ``open`` entailment is not measured.
     """
     reading = _without_compositions(reading, evidence, flaws, contradictions)
-    names = [claim.claim_id for claim in reading.checked]
-    claim_evidence = {name: evidence[name] if method == "nli" else evidence[name].plain() for name in names}
-    fabrications = {name: flaws.fabrications.get(name, ()) for name in names}
-    distortions = {name: flaws.distortions.get(name, ()) for name in names}
-    attributions = {
-        claim.claim_id: attribution.attribute(
-            claim, claim_evidence[claim.claim_id], method=method,
-            flawed=bool(fabrications[claim.claim_id] or distortions[claim.claim_id]),
-        )
-        for claim in reading.checked
-    }  # fmt: skip
-    kinds = dict.fromkeys((name for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED), SOURCE)
-    for name in _on_words(reading.checked, evidence, said, flaws, grounded=kinds.keys(), method=method):
-        claim_evidence[name] = said.by_claim[name] if method == "nli" else said.by_claim[name].plain()
-        attributions[name], kinds[name] = Attribution.CONTEXT_GROUNDED, said.kinds[said.by_claim[name].fact_id]
-    told = {each.claim.claim_id: each for call in calls for each in call.claims}
-    claim_evidence |= {name: each.evidence for name, each in told.items()}
-    attributions |= {name: each.attribution for name, each in told.items()}
-    fabrications |= {name: each.fabricated for name, each in told.items()}
-    distortions |= dict.fromkeys(told, ())
-    kinds |= {name: each.kind for name, each in told.items() if each.kind}
+    found = _judged(reading, evidence, flaws, said, calls, method=method)
     measured = mode is not GroundingMode.OPEN
-    weakest = entailment.weakest([found.scores for found in claim_evidence.values()]) if measured else None
-    used = {claim_evidence[name].fact_id for name, kind in attributions.items() if kind is Attribution.CONTEXT_GROUNDED}
+    weakest = entailment.weakest([one.scores for one in found.evidence.values()]) if measured else None
+    used = {found.evidence[name].fact_id for name in found.kinds}
     findings = RiskFindings(
         empty=reading.empty,
-        attributions=attributions,
-        fabrications=len({text for texts in fabrications.values() for text in texts}),
-        distortions=sum(map(bool, distortions.values())),
+        attributions=found.attributions,
+        fabrications=len({text for texts in found.fabrications.values() for text in texts}),
+        distortions=sum(map(bool, found.distortions.values())),
         contradictions=len(counted(contradictions)) + between,
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
-        wordless=reading.wordless,
+        wordless=reading.unread,
         calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
         index=reading.index,
-        claims=[*reading.claims, *(each.claim for each in told.values())],
-        evidence=claim_evidence,
-        attributions=attributions,
-        fabrications=fabrications,
-        distortions=distortions,
+        claims=[*reading.claims, *(each.claim for call in calls for each in call.claims)],
+        evidence=found.evidence,
+        attributions=found.attributions,
+        fabrications=found.fabrications,
+        distortions=found.distortions,
         contradictions=contradictions,
         omissions=omission.omissions(envelope, vectors, used),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
         misattributed=misattributed,
-        kinds=kinds,
+        kinds=found.kinds,
         calls=tuple(calls),
     )
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The checked claims of a choice, those of its tool calls among them, by claim id."""
+
+    evidence: dict[str, ClaimEvidence]
+    attributions: dict[str, Attribution]
+    fabrications: dict[str, tuple[str, ...]]
+    distortions: dict[str, tuple[Distortion, ...]]
+    kinds: dict[str, str]
+    """What each grounded claim rests on."""
+
+
+def _judged(
+    reading: ChoiceReading,
+    evidence: Mapping[str, ClaimEvidence],
+    flaws: Flaws,
+    said: SaidEvidence,
+    calls: Sequence[JudgedCall],
+    *,
+    method: attribution.Method,
+) -> _Judged:
+    names = [claim.claim_id for claim in reading.checked]
+    found = _Judged(
+        evidence={name: evidence[name] if method == "nli" else evidence[name].plain() for name in names},
+        attributions={},
+        fabrications={name: flaws.fabrications.get(name, ()) for name in names},
+        distortions={name: flaws.distortions.get(name, ()) for name in names},
+        kinds={},
+    )
+    for claim in reading.checked:
+        name = claim.claim_id
+        flawed = bool(found.fabrications[name] or found.distortions[name])
+        found.attributions[name] = attribution.attribute(claim, found.evidence[name], flawed=flawed, method=method)
+        if found.attributions[name] is Attribution.CONTEXT_GROUNDED:
+            found.kinds[name] = SOURCE
+    for name in _on_words(reading.checked, evidence, said, flaws, grounded=found.kinds.keys(), method=method):
+        words = said.by_claim[name]
+        found.evidence[name] = words if method == "nli" else words.plain()
+        found.attributions[name], found.kinds[name] = Attribution.CONTEXT_GROUNDED, said.kinds[words.fact_id]
+    for each in (each for call in calls for each in call.claims):
+        name = each.claim.claim_id
+        found.evidence[name], found.attributions[name] = each.evidence, each.attribution
+        found.fabrications[name], found.distortions[name] = each.fabricated, ()
+        found.kinds.update({name: each.kind} if each.kind else {})
+    return found
 
 
 def _on_words(

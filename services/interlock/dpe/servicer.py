@@ -244,7 +244,7 @@ def _output(message: dpe_pb2.Output, answers: frozenset[str]) -> Output:
     """Return an output. The arguments of a function that returns the answer are the answer."""
     kind = message.kind or "content"
     is_answer = kind == "tool_call" and message.tool_name in answers
-    return Output(message.choice_index, message.text, "content" if is_answer else kind, message.tool_name)
+    return Output(message.choice_index, message.text, "answer" if is_answer else kind, message.tool_name)
 
 
 def _out_of_time() -> NoReturn:

@@ -43,7 +43,7 @@ SAFE_KEYS = frozenset({
     "signal", "topology", "faults", "outcome", "duplicate", "mode", "script", "phase", "ready", "revision",
     "what", "operation", "caller", "binding", "severity", "choice", "shape", "journal_mode", "engine", "route", "lifespan", "http_method",
     # numbers
-    "port", "pid", "count", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
+    "port", "pid", "count", "entries", "period", "ends_at", "window_number", "sequence", "attempt", "attempts", "retries", "index", "rows", "size",
     "status_code", "exit_code", "claims", "facts", "windows", "events", "depth", "epoch", "batch", "composite", "flawed", "score",
     "quality", "threads", "sentences", "choices", "connections", "left_behind", "limit", "remaining", "number", "released",
 })  # fmt: skip

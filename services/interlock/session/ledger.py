@@ -84,7 +84,7 @@ class Ledger:
         if wanted.ceiling <= OPEN_AT:
             raise refusal("BUDGET_DEPLETED", wanted.ceiling)
         await roots.admit(self.store, wanted.scope, most=self.rules.max_roots_per_minute, now_us=self.clock())
-        caller = self.callers.of_scope(wanted.scope)
+        caller = self.callers.of_scope(wanted.caller_scope or wanted.scope)
         session = SessionId(self.mint("crp_sess_"))
         if caller:
             session = await self.store.placed(session, caller.caller_id)

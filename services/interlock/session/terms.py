@@ -49,6 +49,8 @@ class NewSession:
     safety_mode: str
     ceiling: Micros
     aware: bool
+    caller_scope: str = ""
+    """Whose budget stands above it; empty: the scope's own."""
     continues: SessionId | None = None
     """Session whose windows were used up, which this one goes on from."""
 

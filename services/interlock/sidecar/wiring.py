@@ -76,7 +76,7 @@ async def open_sidecar(
     upstream = Upstream(settings)
     front = Front(
         settings=settings,
-        keys=load_api_keys(settings.api_keys_file),
+        keys=load_api_keys(settings.api_keys_file, passed_on=settings.upstream_api_key is None),
         guard=guard,
         sessions=Sessions(settings, peers, recovery, agents, starter, delegations),
         upstream=upstream,

@@ -61,7 +61,7 @@ async def test_a37_the_same_evidence_of_two_keys_is_two_sessions(sidecar, provid
         return
     assert session(his) == session(again) != session(first)
     assert [his.headers["crp-session-binding"]] == begun
-    assert his.headers["crp-context-window"] == "1/5"
+    assert his.headers["crp-context-window"] == "1/200"
     assert his.headers["crp-agent-safety-budget"] == "1.00"
     assert "31415" not in his.text
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.faults.facts import Call, Checkpoint, Event, Facts, Limits, Received, Seal, Session, Window
+from tests.faults.facts import Call, Caller, Checkpoint, Event, Facts, Limits, Received, Seal, Session, Window
 from tests.faults.verifier import NEEDED, RULES, claims_of, verify
 
 SESSION, CHILD = "crp_sess_" + "1" * 32, "crp_sess_" + "2" * 32
@@ -67,7 +67,8 @@ def session(*windows: Window, **changed: Any) -> Session:
     return Session(**{**given, **changed})
 
 
-GOOD = Facts(calls=CHARGED, sessions=(session(FIRST, SECOND),), received=(Received((("host", "x"),), "{}"),))
+GOOD = Facts(calls=CHARGED, sessions=(session(FIRST, SECOND),), received=(Received((("host", "x"),), "{}"),),
+             callers=(Caller("key", 200_000, 200_000, 200_000),))  # fmt: skip
 
 
 def one(**changed: Any) -> Facts:
@@ -107,6 +108,9 @@ BENT: tuple[tuple[str, str, Facts], ...] = (
     ("I1", "a token that says less", with_calls(replace(
         CHARGED[1], number=3, headers={**CHARGED[1].headers, "crp-set-session": f"token={token(SECOND.hmac, '0.750000')}"}))),
     ("I1", "a session that is gone", one(budget=None)),
+    ("I1", "a caller whose charge was forgotten", replace(GOOD, callers=(Caller("key", 150_000, 200_000, 200_000),))),
+    ("I1", "a caller that was charged twice", replace(GOOD, callers=(Caller("key", 250_000, 200_000, 200_000),))),
+    ("I15", "a call in another key's session", with_calls(replace(CHARGED[1], number=3, client="other", kind="plain"))),
     ("I2", "an answer that leaves nothing", replace(
         GOOD, calls=(*CHARGED, call(3, DEPLETED, sent=token(SECOND.hmac))), sessions=(session(FIRST, SECOND, DEPLETED),))),
     ("I2", "an answer after the end was told", with_calls(look(3, 90_000), replace(

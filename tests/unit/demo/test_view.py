@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.api.dpe.v1 import dpe_pb2
-from interlock.demo.view import Mark, bar, marked, marks, stages
+from interlock.demo.view import Highlight, bar, marked, marks, stages
 
 
 def claim(start: int, end: int, attribution: int, **rest: object) -> dpe_pb2.Claim:
@@ -29,7 +29,7 @@ def test_a_grounded_claim_is_not_marked():
 )
 def test_an_unsupported_claim_is_marked_with_the_reason(attribution, why):
     """Each attribution that is not grounded has its words."""
-    assert marks(dpe_pb2.Report(claims=[claim(3, 9, attribution)])) == [Mark(3, 9, why)]
+    assert marks(dpe_pb2.Report(claims=[claim(3, 9, attribution)])) == [Highlight(3, 9, why)]
 
 
 def test_a_claim_that_is_part_of_its_sentence_is_quoted():
@@ -44,7 +44,7 @@ def test_a_distortion_shows_both_values():
     changed = dpe_pb2.Distortion(type="NUMERIC", source_value="$630", claim_value="$900")
     report = dpe_pb2.Report(claims=[claim(0, 5, dpe_pb2.ATTRIBUTION_CONTEXT_GROUNDED, distortions=[changed])])
 
-    assert marks(report) == [Mark(0, 5, "NUMERIC: the source says '$630', the answer '$900'")]
+    assert marks(report) == [Highlight(0, 5, "NUMERIC: the source says '$630', the answer '$900'")]
 
 
 def test_claims_of_one_sentence_are_one_mark():
@@ -58,7 +58,9 @@ def test_claims_of_one_sentence_are_one_mark():
 
 def test_marks_read_without_colour():
     """Brackets and numbers stand in the text itself, and nothing of the answer is lost."""
-    assert marked("One. Two. Three.", [Mark(0, 4, "a"), Mark(10, 16, "b")]).plain == "[[One.]]1 Two. [[Three.]]2"
+    assert (
+        marked("One. Two. Three.", [Highlight(0, 4, "a"), Highlight(10, 16, "b")]).plain == "[[One.]]1 Two. [[Three.]]2"
+    )
 
 
 @pytest.mark.parametrize(

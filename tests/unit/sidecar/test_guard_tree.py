@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -27,7 +28,7 @@ from interlock.sidecar.fronts.hierarchy import token_in
 from interlock.sidecar.openai.completion import Completion
 from interlock.sidecar.provider import strategies
 from interlock.sidecar.requests import DecidedAnswer
-from interlock.sidecar.trail import events
+from interlock.sidecar.trail import events, response_headers
 from interlock.sidecar.trail.response_headers import ResponseHeaders
 from tests.support.sidecar.sidecar import a_report
 
@@ -280,3 +281,26 @@ def test_a_token_is_read_from_the_header_that_carries_it():
     known = ResponseHeaders(headers={"CRP-Set-Session": "token=abc.def; Path=/; Signed"})
 
     assert (token_in(known), token_in(ResponseHeaders())) == ("abc.def", "")
+
+
+@pytest.mark.req("ATT-8")
+@pytest.mark.parametrize(
+    ("policy", "required"), [("", False), ("halt-on CRITICAL", False), ("require-grounding 0.75", True)]
+)
+def test_the_analysis_gets_the_mode_and_what_the_policy_requires(policy, required):
+    """Of the request's header and of the policy that applies."""
+    admitted = replace(an_admitted(), policy=policy_pb2.ResolveResponse(policy_text=policy))
+    asked = requests.to_analyse(
+        admitted, Packed({}, CallEvidence((), "", "")), ANSWER.outputs, grounding_mode="open", prior=(), domain="",
+        flow_remediation="",
+    )  # fmt: skip
+
+    assert (asked.grounding_mode, asked.grounding_required) == ("open", required)
+
+
+@pytest.mark.req("ATT-8")
+def test_the_answer_says_what_its_risk_rests_on():
+    """A LOW without sources is told from one that was judged."""
+    told = response_headers.of_report(dpe_pb2.Report(basis="no-sources"))
+
+    assert headers.admissible(told)["CRP-Safety-Grounding-Basis"] == "no-sources"

@@ -107,6 +107,19 @@ async def test_check_names_what_differs_from_the_profile(bare):
     assert (finding.status, "profile enforce" in finding.detail) == ("WARN", True)
 
 
+@pytest.mark.req("ATT-2")
+async def test_check_tells_the_budget_of_callers(bare):
+    """What each key has; that it has none is a warning where callers are stopped."""
+    seen = [await found("callers")]
+    bare.setenv("INTERLOCK_PROFILE", "enforce")
+    seen.append(await found("callers"))
+    bare.setenv("INTERLOCK_CALLER_BUDGET", "0")
+    seen.append(await found("callers"))
+
+    assert [one.status for one in seen] == ["SKIP", "OK", "WARN"]
+    assert "a budget of 1 in 3600 s" in seen[1].detail
+
+
 async def test_check_names_what_regulated_lacks(bare):
     """The refusal of a start is the finding."""
     bare.setenv("INTERLOCK_PROFILE", "regulated")

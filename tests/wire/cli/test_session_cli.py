@@ -58,7 +58,7 @@ async def test_the_command_line_shows_a_session(client, served):
     assert result.returncode == 0
     for expected in (
         "0.35 of 1.00 (caution), breaker HALF_OPEN",
-        "3 of 5",
+        "3 of 200",
         f"{first} -> {second} -> {third}",
         "dag      sound",
         POLICY,

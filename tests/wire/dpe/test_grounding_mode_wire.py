@@ -13,6 +13,7 @@ from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.dpe.wiring import open_service
 from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.settings.model import Settings
+from tests.support.texts.courtesies import CLAIMLESS, CLAIMLESS_LATER
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
@@ -175,3 +176,37 @@ async def test_an_unknown_mode_is_refused(stub):
     answer = await answered(stub, "Yes.", grounding_mode="lenient")
 
     assert answer.refusal.reason == "GROUNDING_MODE_UNKNOWN"
+
+
+CLEAN = (
+    "Rome was founded, according to legend, in 753 BC.",
+    "A cache keeps what was computed, so that it need not be computed again.",
+    "To boil an egg, put it into hot water for eight minutes.",
+    "| Language | Year |\n|---|---|\n| Python | 1991 |\n| Go | 2009 |",
+    '{"city": "Paris", "unit": "celsius"}',
+    "1. Open the settings.\n2. Choose a language.\n3. Save.",
+    "The word is spelled with two letters s.",
+    "In 2024 it was 15 percent, and in 2023 it was 12 percent.",
+    "Photosynthesis turns light, water and carbon dioxide into sugar and oxygen.",
+    "El agua hierve a 100 grados al nivel del mar.",
+)
+TOLD = (
+    ("The lease runs for five years.", "The lease runs for five years [1]."),
+    ("Orders over 50 euros ship free.", "Orders over 50 euros ship free.¹"),
+    ("The clinic is closed on Sundays.", "The clinic is closed on Sundays (source 1)."),
+    ("The train to Graz leaves at 10:10.", "Yes! The train to Graz leaves at 10:10."),
+    ("The warranty covers parts and labour.", "Sure. The warranty covers parts and labour. Anything else?"),
+)
+
+
+@pytest.mark.req("ATT-6", "ATT-8")
+async def test_a_hundred_clean_turns_cost_next_to_nothing(stub):
+    """Small talk beside a source, knowledge without one, and cited answers: at most 0.10 of the budget in all."""
+    turns = [(text, ("The building opened in 1931.",)) for text in [*CLAIMLESS[:30], *CLAIMLESS_LATER[:30]]]
+    turns += [(text, ()) for text in (*SOURCELESS, *CLEAN, *SOURCELESS[:7])]
+    turns += [(text, (fact,)) for fact, text in TOLD * 3]
+    cost = {LOW: 0.0, MEDIUM: 0.05, HIGH: 0.15, common_pb2.RISK_LEVEL_CRITICAL: 0.35}
+    found = {text: (await report(stub, text, *facts)).risk_level for text, facts in turns}
+
+    assert len(turns) == 100
+    assert sum(cost[found[text]] for text, _ in turns) <= 0.10, {t: r for t, r in found.items() if r != LOW}

@@ -52,7 +52,7 @@ async def test_a_name_leads_back_to_its_session(sidecar, rank):
 
     assert binding(first) == ("caller" if rank == "trace" else rank)
     assert (binding(second), session(second)) == (rank, session(first))
-    assert second.headers["crp-context-window"] == "2/5"
+    assert second.headers["crp-context-window"] == "2/200"
     assert session(other) != session(first)
 
 
@@ -61,7 +61,7 @@ async def test_the_specified_header_names_a_session_by_its_id(sidecar):
     first = await sidecar.chat()
     second = await sidecar.chat(headers={"crp-context-session-id": session(first)})
 
-    assert (binding(second), session(second), second.headers["crp-context-window"]) == ("hint", session(first), "2/5")
+    assert (binding(second), session(second), second.headers["crp-context-window"]) == ("hint", session(first), "2/200")
 
 
 async def test_a_name_in_the_specified_header_begins_a_session(sidecar):
@@ -198,6 +198,42 @@ async def test_used_up_windows_lead_on_into_a_linked_session(tmp_path, upstream,
     assert linked[0]["continues_session_id"] == sessions[0]
 
 
+class SetBack:
+    """A session service whose store shows, for two looks, a session as it was before its first window."""
+
+    def __init__(self, service):
+        self._inner, self.looks = service.servicer, 0
+
+    def __getattr__(self, name):
+        return getattr(self._inner, name)
+
+    async def GetSession(self, request, context):
+        answer = await self._inner.GetSession(request, context)
+        self.looks += 1
+        if self.looks <= 2:
+            answer.session.safety_budget_micros = 1_000_000
+            del answer.session.windows[:]
+        return answer
+
+
+@pytest.mark.req("BUD-4")
+async def test_a_store_that_was_set_back_refills_no_linked_session(tmp_path, upstream, provider):
+    """What is left of the earlier session is what its chain bears out."""
+    provider.answers("MEDIUM, which is what this answer says in so many words.")
+    parts = {}
+
+    def wrap(services):
+        parts["session"] = SetBack(services["session"])
+        return {**services, **parts}
+
+    async with running_sidecar(tmp_path, upstream=upstream, max_windows=2, wrap=wrap) as sidecar:
+        answers = [await sidecar.chat(f"Turn {number}?", headers={"x-session-id": "long"}) for number in range(3)]
+
+    assert parts["session"].looks == 3
+    assert session(answers[2]) != session(answers[1])
+    assert [answer.headers["crp-agent-safety-budget"] for answer in answers] == ["0.95", "0.90", "0.85"]
+
+
 async def test_a_session_without_budget_leads_nowhere(tmp_path, upstream, provider):
     """Its last window spent it: there is no linked session, for a linked one has what is left."""
     provider.answers("CRITICAL nonsense")
@@ -295,4 +331,4 @@ async def test_a_session_that_its_client_ended_is_not_gone_on_with(sidecar):
     second = await sidecar.chat(headers={"x-session-id": "one", "cookie": cookie_in(first)})
 
     assert session(second) != session(first)
-    assert (binding(second), second.headers["crp-context-window"]) == ("hint", "1/5")
+    assert (binding(second), second.headers["crp-context-window"]) == ("hint", "1/200")

@@ -228,6 +228,17 @@ async def test_only_time_renews_it(sidecars, provider, tmp_path):
     assert [(one["period"], one["previous_period"]) for one in periods] == [(3_000_000, 0), (3_000_001, 3_000_000)]
 
 
+@pytest.mark.req("ATT-2", "ATT-3")
+async def test_a_made_up_key_brings_no_budget(sidecars, provider):
+    """The provider's key is the sidecar's, and no list says whose the callers' are: whatever they send, they share one budget."""
+    sidecar = await sidecars(upstream_api_key="sk-of-the-sidecar")
+    provider.by_question = {"Q?": CRITICAL}
+    answers = [await sidecar.chat("Q?", headers={"authorization": f"Bearer made-up-{n}"}) for n in range(5)]
+
+    assert [reason_of(one) for one in answers[3:]] == ["CALLER_BUDGET_DEPLETED"] * 2
+    assert len({one.headers["crp-context-session-id"] for one in answers[:3]}) == 3
+
+
 @pytest.mark.req("ATT-2")
 async def test_without_the_setting_callers_have_no_budget(sidecars, provider):
     """Each session is bounded by its own budget alone."""

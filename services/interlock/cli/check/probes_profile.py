@@ -30,7 +30,22 @@ def profile(settings: Settings) -> Iterator[ProbeFinding]:
     for name in _overridden(settings):
         hint = "`interlock config show --changed` tells where the value comes from"
         yield line(name, ProbeStatus.WARN, f"is not what the profile {settings.profile} sets", hint)
+    yield _callers(settings)
     yield _reviewers(settings)
+
+
+def _callers(settings: Settings) -> ProbeFinding:
+    line = partial(ProbeFinding, "profile", "callers")
+    if settings.caller_budget:
+        budget = f"a budget of {settings.caller_budget:g} in {settings.caller_period_s} s, above all sessions"
+        if settings.upstream_api_key is not None and settings.api_keys_file is None and settings.agents_file is None:
+            hint = "list the keys: INTERLOCK_API_KEYS_FILE"
+            return line(ProbeStatus.WARN, f"all callers share {budget}: nobody verifies their keys", hint)
+        return line(ProbeStatus.OK, f"each API key has {budget}")
+    if settings.unaware_callers == "observe":
+        return line(ProbeStatus.SKIP, "no budget: they are watched only")
+    hint = "set INTERLOCK_CALLER_BUDGET, such as 1.0"
+    return line(ProbeStatus.WARN, "no budget: an agent that is halted and starts anew has a full one", hint)
 
 
 def _overridden(settings: Settings) -> list[str]:

@@ -29,7 +29,7 @@ _TRACE = re.compile(r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f
 
 
 @dataclass(frozen=True)
-class Sources:
+class EvidenceSources:
     """Which evidence a deployment reads."""
 
     ranks: frozenset[Rank]
@@ -67,7 +67,12 @@ NOTHING = Names((), "", None, ())
 
 
 def read(
-    sources: Sources, digests: Digests, lines: Iterable[tuple[str, str]], body: Mapping[str, Any], *, cookies: bool
+    sources: EvidenceSources,
+    digests: Digests,
+    lines: Iterable[tuple[str, str]],
+    body: Mapping[str, Any],
+    *,
+    cookies: bool,
 ) -> Names:
     """Return the names in the header *lines* and in the chat *body*. Only a front that sets *cookies* reads them."""
     by_name = _wanted(sources, lines)
@@ -153,7 +158,7 @@ class _Reading:
         return value
 
 
-def _wanted(sources: Sources, lines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def _wanted(sources: EvidenceSources, lines: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Return the values of the headers that are read, by their name in lower case."""
     wanted = {HINT, "cookie", "traceparent", "baggage", *sources.headers}
     by_name: dict[str, list[str]] = {}

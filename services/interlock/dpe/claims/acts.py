@@ -43,7 +43,7 @@ _COURTESY = word_set(
     really reach regard remember reply rest right safe say shame sincerely soon sound speak start stay step still stop story stuff
     suggestion super support surely sweet take talk team thing think thought thrilled time together tomorrow tonight touch
     there at all through around walk understood
-    unsure other unclear meet break closer figure down of course sense whenever shortly gentle heart heartfelt proceed chosen
+    lots decide tough fair confirm unsure other unclear meet break closer figure down of course sense whenever shortly gentle heart heartfelt proceed chosen
     tricky trip trouble true trust understandable unfortunately very wait warm week weekend welcome well while wise wonderful
     work worry worth wow wrong yeah yep yes yet yours yup
     """
@@ -51,7 +51,7 @@ _COURTESY = word_set(
 _EVALUATIVE = word_set(
     """
     great good nice lovely wonderful excellent fantastic interesting question choice idea point news sound understandable shame
-    okay ok fine cool amazing awesome thoughtful fun worry matter make sense right correct alright perfect really very so
+    okay ok fine cool tough difficult tricky situation amazing awesome thoughtful fun worry matter make sense right correct alright perfect really very so
     absolutely completely totally sorry unfortunate frustrate frustrating awful sad fair thing yes no oh well indeed of course
     """
 )
@@ -268,7 +268,8 @@ def _declines(said: Wording) -> bool:
 
 def _speaker_declines(said: Wording, *, by_me: bool) -> bool:
     """Whether the speaker has no information or cannot find, tell or help; "we have no record of it" is a claim."""
-    lemmas = {t.lemma_.lower() for t in said.verbs} - BARE_VERBS
+    asked = {t.i for verb in said.tokens if _is_indirect(verb) for t in verb.subtree}
+    lemmas = {t.lemma_.lower() for t in said.verbs if t.i not in asked} - BARE_VERBS
     lacking = _INFORMATION | {"sure", "certain", "able", "unable", "aware"} if by_me else _NOTHING_KNOWN
     return (by_me and lemmas <= _FINDING | _TELLING) or any(t.lemma_.lower() in lacking for t in said.words)
 

@@ -65,8 +65,7 @@ def _claim(parsed: Parsed, text: Text, number: int, *, borrowed: bool) -> tuple[
     entities = [_entity(parsed, e) for e in named]
     entities += [Entity(v.text, str(v.kind), *text.span(v.start, v.end)) for v in values]
     content = {t.lemma_.lower() for t in tokens if is_content_word(t)} - META_WORDS - BARE_VERBS
-    long = len(tokens) > MOST_UNCHECKED_WORDS  # no courtesy is that long
-    checked = bool(entities or not tokens or long or (content and not is_about_itself(tokens)))
+    checked = bool(entities or not tokens or (content and not is_about_itself(tokens)))
     checked = checked and not is_source_reference(own.chars) and _may_claim(parsed, tokens, named, values)
     specificity = min(1.0, 0.10 + 0.25 * len(named) + 0.25 * len(values) + 0.02 * min(5, len(content)))
     claim = Claim(

@@ -47,7 +47,7 @@ class Phrasing:
 GERMAN = Phrasing(
     courtesy=word_set(
         """
-        aber alles also am an auch auf aus bei beim bereit bin bis bist bitte bitteschön brauche brauchen brauchst da dabei dafür danke
+        aber alles also am an auch auf aus bei beim bereit bin bis bist bitte bitteschön brauche brauchen brauchst da dabei dafür dank danke
         dankeschön dann darf das dass dazu dein deine deinen dem den der des details dich die dies diese dieser dieses dir doch du ein
         eine einem einen einer einfach entschuldigen entschuldigung erklären er es etwas euch euer falls finden folgende folgenden frage
         fragen freue freut fröhlichen für geduld geschehen ganz geben geht gemacht gerade gern gerne genau gut gute guten guter gutes grüße grüß gott hab
@@ -63,7 +63,7 @@ GERMAN = Phrasing(
     ),
     marked=word_set(
         """
-        danke dankeschön bitte hallo helfen helfe hilfe gern gerne entschuldigung leid leider tag morgen abend grüße geschehen willkommen fragen frage
+        dank danke dankeschön bitte hallo helfen helfe hilfe gern gerne entschuldigung leid leider tag morgen abend grüße geschehen willkommen fragen frage
         natürlich ja nein klar verstanden verstehe zusammenfassung wünsche glück erfolg wiedersehen tschüss servus moin selbstverständlich
         prima super genau richtig glückwunsch überblick verfügung antwort weiterhelfen freue freut wochenende
         """

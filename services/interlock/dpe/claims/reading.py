@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from interlock.domain.errors import exhausted
-from interlock.dpe.claims.claims import Checkability, split_claims
+from interlock.dpe.claims.claims import MOST_UNCHECKED_WORDS, Checkability, split_claims
 from interlock.dpe.document import Claim, Sentence
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.request import Output
-from interlock.dpe.text.marks import Mark, placed
+from interlock.dpe.text.marks import CitationMark, placed
 from interlock.dpe.text.views import Viewed, viewed
 
 
@@ -35,10 +35,16 @@ class ChoiceReading:
     addressed: int = 0
     empty: bool = True
     wordless: bool = False
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[CitationMark] = field(default_factory=list)
     defined: set[str] = field(default_factory=set)
     calls: int = 0
     in_calls: set[str] = field(default_factory=set)
+
+    @property
+    def unread(self) -> bool:
+        """Whether nothing in it could be read: signs alone, or more words than a courtesy has, and none with content."""
+        endless = any(len(claim.text.split()) > MOST_UNCHECKED_WORDS for claim in self.claims)
+        return self.wordless or (not self.checked and endless)
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.marks import Mark, is_article_code
+from interlock.dpe.text.marks import CitationMark, is_article_code
 from interlock.dpe.values.extraction import read
 
 WRONG_SOURCE, NO_SOURCE = "WRONG_SOURCE", "NO_SOURCE"
@@ -44,7 +44,7 @@ _SURE = 0.50  # P(entailment), as the model gives it, of a claim that another so
 class Misattribution:
     """A mark that points to the wrong source or to none, and the claim that it stands at."""
 
-    mark: Mark
+    mark: CitationMark
     kind: str
     claim_id: str = ""
     cited: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Cited:
     """A claim with the marks that vouch for it and the passages that they point to."""
 
     claim: Claim
-    marks: tuple[Mark, ...]
+    marks: tuple[CitationMark, ...]
     passages: tuple[Passage, ...]
     alone: bool
     """Whether the marks vouch for this claim only, and not for other claims of its sentence too."""
@@ -78,7 +78,7 @@ class Sources:
         given = [*(fact.content for fact in facts), *texts]
         return Sources(envelope, Numbering.of(facts), basis, EnvelopeIndex.of(given, ""))
 
-    def missing(self, mark: Mark, defined: frozenset[str]) -> bool:
+    def missing(self, mark: CitationMark, defined: frozenset[str]) -> bool:
         """Whether a mark points to nothing that there is; *defined* are the labels of the answer's own notes."""
         if mark.url:
             known = self.basis is Basis.NO_SOURCES and not is_reference(mark.url)
@@ -101,7 +101,7 @@ class Sources:
             return label not in self.numbering.passages
         return int(label) > len(self.numbering.passages or self.envelope.facts if self.basis is Basis.SOURCES else ())
 
-    def pointed_to(self, mark: Mark) -> tuple[Passage, ...]:
+    def pointed_to(self, mark: CitationMark) -> tuple[Passage, ...]:
         """Return the passages that a mark points to; none where that is not known."""
         found: list[Passage] = []
         for label in mark.labels:
@@ -167,7 +167,7 @@ def with_missing(
 def vouched(reading: ChoiceReading, sources: Sources) -> list[Cited]:
     """Return the checked claims that marks with known sources stand behind."""
     found: list[Cited] = []
-    groups: dict[int, list[list[Mark]]] = {}
+    groups: dict[int, list[list[CitationMark]]] = {}
     for mark in reading.marks:
         if (sentence := _sentence_of(reading, mark)) is None or not sources.pointed_to(mark):
             continue
@@ -285,7 +285,7 @@ def _stands_in(unit: str, passages: Sequence[str], content: str) -> bool:
     return any(tail in " ".join(passage.split()).casefold() for passage in passages)
 
 
-def _sentence_of(reading: ChoiceReading, mark: Mark) -> int | None:
+def _sentence_of(reading: ChoiceReading, mark: CitationMark) -> int | None:
     """Return the sentence that a mark stands in or behind; ``None`` for one that opens a line or the output."""
     if mark.opens:
         return None
@@ -294,17 +294,17 @@ def _sentence_of(reading: ChoiceReading, mark: Mark) -> int | None:
     return max(before, key=lambda index: places[index].start, default=None)
 
 
-def _claim_at(reading: ChoiceReading, mark: Mark) -> str:
+def _claim_at(reading: ChoiceReading, mark: CitationMark) -> str:
     sentence = _sentence_of(reading, mark)
     checked = [claim for claim in reading.checked if claim.sentence_index == sentence]
     return checked[-1].claim_id if checked else ""
 
 
-def _nearest_group(claim: Claim, groups: Sequence[list[Mark]], reading: ChoiceReading) -> list[Mark]:
+def _nearest_group(claim: Claim, groups: Sequence[list[CitationMark]], reading: ChoiceReading) -> list[CitationMark]:
     """Return the marks that stand behind the part of the sentence that a claim shares most words with."""
     sentence = reading.sentences[claim.sentence_index]
     words = content_words(claim.text)
-    best: list[Mark] = []
+    best: list[CitationMark] = []
     most = 0
     at = 0
     for group in [*groups, []]:

@@ -70,6 +70,14 @@ def prose(text: str) -> Text:
     return joined(parts, "\n\n") if parts else plain("")
 
 
+def only_text(text: str) -> Text:
+    """Return the one string of arguments that hold nothing else, with its places; the arguments as they are otherwise."""
+    found = arguments(text)
+    if len(found) == 1 and found[0].path and isinstance(found[0].value, str):
+        return _unescaped(text, found[0])
+    return plain(text)
+
+
 def is_prose(argument: Argument) -> bool:
     """Whether a value says something: some words that end as a sentence does."""
     value = argument.value

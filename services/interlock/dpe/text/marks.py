@@ -81,7 +81,7 @@ _BLANKS = " \t"
 
 
 @dataclass(frozen=True)
-class Mark:
+class CitationMark:
     """A citation mark as written, with its span in the output.
 
     ``labels`` are the numbers or names of the sources that it points to. ``sure`` is false for a form that is also used
@@ -102,7 +102,7 @@ class Mark:
 class Marks:
     """The marks of an output, the spans to cut with what takes their place, and the labels of its own list of notes."""
 
-    found: tuple[Mark, ...] = ()
+    found: tuple[CitationMark, ...] = ()
     spans: tuple[tuple[int, int, str], ...] = ()
     defined: frozenset[str] = frozenset()
 
@@ -114,7 +114,7 @@ def marks(raw: str) -> Marks:
     """Return the citation marks of an output as the model wrote it. Code and JSON have none."""
     if _is_json(raw):
         return NO_MARKS
-    found: list[Mark] = []
+    found: list[CitationMark] = []
     spans: list[tuple[int, int, str]] = []
     defined: set[str] = set()
     fenced = _fences(raw)
@@ -177,12 +177,12 @@ def unmarked(text: Text, spans: Sequence[tuple[int, int, str]]) -> Text:
     return text.replaced(edits)
 
 
-def placed(found: Sequence[Mark], output_index: int) -> list[Mark]:
+def placed(found: Sequence[CitationMark], output_index: int) -> list[CitationMark]:
     """Return marks with the place of their output."""
     return [replace(mark, output_index=output_index) for mark in found]
 
 
-def _mark(raw: str, match: Any) -> Mark | None:
+def _mark(raw: str, match: Any) -> CitationMark | None:
     """Return the mark of a match, or ``None`` for code and for what only looks like one."""
     before, after = raw[: match.start()], raw[match.end() :]
     url = match["url"] or match["plain"] or ""
@@ -191,7 +191,7 @@ def _mark(raw: str, match: Any) -> Mark | None:
         return None
     sure = not (match["sup"] or match["raise"] or match["round"] or (match["lens"] and labels[0].isdigit()))
     opens = not before.rpartition("\n")[2].strip() and any(map(str.isalnum, after.partition("\n")[0]))
-    return Mark(match.group().strip(), match.start(), match.end(), labels, url, sure, opens)
+    return CitationMark(match.group().strip(), match.start(), match.end(), labels, url, sure, opens)
 
 
 def _labels(match: Any) -> tuple[str, ...] | None:
@@ -222,7 +222,8 @@ def _is_mark(match: Any, before: str, after: str, labels: Sequence[str]) -> bool
     if match["named"]:
         return match["named"][0] == "[" or labels[0].isdigit() or ":" in match["named"]
     if match["sup"] or match["raise"]:
-        return _LETTERS_BEFORE.search(before[-40:]) is not None and not _before(before, _UNITS)
+        apart = before[-1:] in {" ", "\t"} and bool(before.strip())  # no exponent stands apart from its number
+        return apart or (_LETTERS_BEFORE.search(before[-40:]) is not None and not _before(before, _UNITS))
     return not match["round"] or _is_round_mark(before, after, labels)
 
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from interlock.dpe.document import PiiFinding
 from interlock.dpe.request import Output
 from interlock.dpe.text.addressing import addressed
-from interlock.dpe.text.arguments import arguments, prose
+from interlock.dpe.text.arguments import arguments, only_text, prose
 from interlock.dpe.text.disguises import undisguised
 from interlock.dpe.text.encodings import decoded, unseen
 from interlock.dpe.text.marks import NO_MARKS, Marks, marks, unmarked
@@ -23,7 +23,7 @@ Finder = Callable[[str, str], Iterable[PiiFinding]]
 
 AS_WRITTEN, UNMASKED = 0, 1
 _ROUNDS = 3
-_CALL = "tool_call"
+_CALL, _ANSWER = "tool_call", "answer"
 _DELETIONS = "\b\x7f"
 _TURNS_RIGHT, _TURNS_BACK = "\u202e", "\u202c\u2069\n"
 
@@ -51,7 +51,7 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
 
     Citation marks are cut from every reading, and kept beside it.
     """
-    sent = [prose(output.text) if output.kind == _CALL else plain(output.text) for output in outputs]
+    sent = [_written(output) for output in outputs]
     clear = [_clear(text) for text in sent]
     most: dict[int, int] = {}
     for output, found in zip(outputs, clear, strict=True):
@@ -75,6 +75,13 @@ def viewed(outputs: Sequence[Output]) -> list[Viewed]:
                 Viewed(output.choice_index, place, UNMASKED + number, shown, all_hidden, in_shown, cited, is_call)
             )
     return views
+
+
+def _written(output: Output) -> Text:
+    """Return what an output says: of a call its prose, of a structured answer its one text or all of it."""
+    if output.kind == _CALL:
+        return prose(output.text)
+    return only_text(output.text) if output.kind == _ANSWER else plain(output.text)
 
 
 def _spoken(text: str) -> str:

@@ -52,6 +52,7 @@ def wanted_of(request: session_pb2.StartSessionRequest) -> NewSession:
         ceiling=_ceiling(request),
         continues=session_of(request.continues_session_id) if request.continues_session_id else None,
         aware=request.aware,
+        caller_scope=scope_of(request.caller_scope or request.scope),
     )
 
 

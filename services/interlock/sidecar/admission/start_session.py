@@ -19,7 +19,7 @@ from interlock.runtime.settings.model import Settings
 from interlock.sidecar.admission.agents import terms_of
 from interlock.sidecar.admission.explanation import tell_caller_halt
 from interlock.sidecar.admission.policies import Policies, check_layers, stricter
-from interlock.sidecar.call.identity import Caller
+from interlock.sidecar.call.identity import UNVERIFIED, Caller
 from interlock.sidecar.settlement.recovery import Recovery
 from interlock.sidecar.trail import response_headers, tree_events
 from interlock.sidecar.trail.response_headers import ResponseHeaders
@@ -187,6 +187,7 @@ class SessionStarter:
             ceiling_micros=_ceiling(origin, asked),
             aware=aware(asked) or bool(origin.continues and origin.continues.aware),
             first_window=origin.first_window,
+            caller_scope="" if origin.caller.verified or origin.agent.agent_type else UNVERIFIED,
             names=origin.names,
             continues_session_id=origin.continues.session_id if origin.continues else "",
         )

@@ -10,7 +10,7 @@ from typing import Any
 from interlock.api.session.v1 import session_pb2
 from interlock.domain.binding import cookie, evidence, history
 from interlock.domain.binding.digests import Digests
-from interlock.domain.binding.evidence import EvidenceName, Names, Sources
+from interlock.domain.binding.evidence import EvidenceName, EvidenceSources, Names
 from interlock.domain.binding.history import HistoryTurn
 from interlock.domain.binding.rank import Rank
 from interlock.domain.errors import Refused, unavailable
@@ -103,7 +103,7 @@ class BindingReader:
     """Reads the evidence of calls, as the settings say."""
 
     key: bytes
-    sources: Sources
+    sources: EvidenceSources
     cookies: cookie.CookieTerms | None
     """How cookies are set; ``None``: none is set or read."""
 
@@ -148,9 +148,9 @@ def _key(settings: Settings) -> bytes:
     return key
 
 
-def _sources(settings: Settings) -> Sources:
+def _sources(settings: Settings) -> EvidenceSources:
     words = {rank.word: rank for rank in Rank}
-    return Sources(
+    return EvidenceSources(
         ranks=frozenset(words[word] for word in _listed(settings.bindings)),
         headers=_listed(settings.binding_headers),
         fields=_listed(settings.binding_fields),

@@ -19,6 +19,8 @@ from interlock.runtime.settings.strict_yaml import parse_yaml
 log = structlog.get_logger()
 
 ANONYMOUS = "anonymous"
+UNVERIFIED = "unverified"
+"""Stands for all callers whose keys nobody verifies where a budget is spent: a made-up key must not bring a full one (ATT-2)."""
 INVALID = "API_KEYS_FILE_INVALID"
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
@@ -32,6 +34,8 @@ class Caller:
 
     scope: str
     key: str | None = field(repr=False)
+    verified: bool = True
+    """Whether anybody vouches for the key: a list of keys here, or the provider that it is passed on to."""
 
     @property
     def key_sha256(self) -> str:
@@ -46,8 +50,8 @@ class ApiKeys:
     that changes is in force within a second: a key is added, or taken away, without a restart.
     """
 
-    def __init__(self, listed: Reread[Mapping[str, str]] | None) -> None:
-        self._listed = listed
+    def __init__(self, listed: Reread[Mapping[str, str]] | None, *, passed_on: bool = True) -> None:
+        self._listed, self._passed_on = listed, passed_on
 
     def caller(self, authorization: Sequence[str]) -> Caller:
         """Return the caller of a request with these Authorization header values.
@@ -65,21 +69,23 @@ class ApiKeys:
             raise _rejected("the Authorization header must be: Bearer <key>")
         digest = hashlib.sha256(key.encode()).hexdigest()
         if self._listed is None:
-            return Caller(f"key_{digest[:24]}", key)
+            return Caller(f"key_{digest[:24]}", key, verified=self._passed_on)
         name = self._listed.now().get(digest)
         if name is None:
             raise _rejected("this API key is not accepted")
         return Caller(name, key)
 
 
-def load_api_keys(path: Path | None) -> ApiKeys:
+def load_api_keys(path: Path | None, *, passed_on: bool = True) -> ApiKeys:
     """Return the accepted keys of a YAML file of name to SHA-256, or to several while a key is changed; without a file every key is its own scope.
+
+    *passed_on*: the provider gets the caller's key, and refuses one that is made up.
 
     Refused with API_KEYS_FILE_INVALID, naming what is wrong; nothing starts on a list that cannot be read, or that everybody
     on the machine may change. One that everybody may read is told: a weak key could be found from its hash.
     """
     if path is None:
-        return ApiKeys(None)
+        return ApiKeys(None, passed_on=passed_on)
 
     def read(contents: Sequence[bytes]) -> Mapping[str, str]:
         _check_access(path)
@@ -113,7 +119,12 @@ def _names_of(listed: Any, path: Path) -> Mapping[str, str]:
         raise _broken(path, "it must map at least one name to the SHA-256 of its key")
     names: dict[str, str] = {}
     for name, given in listed.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name) or name == ANONYMOUS or name.startswith("key_"):
+        if (
+            not isinstance(name, str)
+            or not _NAME.fullmatch(name)
+            or name in {ANONYMOUS, UNVERIFIED}
+            or name.startswith("key_")
+        ):
             raise _broken(path, "a name must be 1 to 64 letters, digits, dots, hyphens or underscores, and not key_…")
         for digest in given if isinstance(given, list) and given else [given]:
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):

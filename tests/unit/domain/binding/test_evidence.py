@@ -8,14 +8,14 @@ import pytest
 
 from interlock.domain.binding import cookie
 from interlock.domain.binding.digests import Digests
-from interlock.domain.binding.evidence import Sources, read, session_digest
+from interlock.domain.binding.evidence import EvidenceSources, read, session_digest
 from interlock.domain.binding.rank import Rank
 
 pytestmark = pytest.mark.req("ATT-1")
 
 KEY = bytes(range(32))
 MINE, THEIRS = Digests(KEY, "mine"), Digests(KEY, "theirs")
-ALL = Sources(
+ALL = EvidenceSources(
     frozenset(Rank), ("x-session-id", "x-litellm-session-id"), ("metadata.session_id", "metadata.thread_id", "user")
 )
 OWN = "crp_sess_" + "0a" * 16

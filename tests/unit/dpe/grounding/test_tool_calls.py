@@ -180,6 +180,9 @@ def test_no_form_of_the_json_hides_a_value(arguments, found):
         ({"$ref": "#/properties/x"}, "a4711", (calls.UNGROUNDED_ARGUMENT,)),
         ({"type": "string"}, "a4711", (calls.UNGROUNDED_ARGUMENT,)),
         ("no schema", "a4711", (calls.UNGROUNDED_ARGUMENT,)),
+        ({"description": "A topic, such as queue-lag."}, "queue-lag", ()),
+        ({"description": "A topic, such as queue-lag."}, "queue-loss", (calls.UNUSUAL_ARGUMENT,)),
+        ({"description": "A city, such as Paris."}, "Paris", (calls.UNGROUNDED_ARGUMENT,)),
     ],
 )
 def test_a_value_of_the_declaration_needs_no_source(schema, value, found):
@@ -265,10 +268,12 @@ async def test_a_function_that_returns_the_answer_is_judged_as_an_answer():
         return await pipeline().analyse(asked(history, calls=[("final_result", answer)], tools=declared))
 
     good, bad = await found("1790"), await found("1890")
+    start = next(claim.start for claim in good.claims)
 
     assert good.risk_level == RiskLevel.LOW
     assert bad.risk_level >= RiskLevel.MEDIUM
     assert not good.tool_calls
+    assert start == len('{"text": "'), "places are those in the arguments"
 
 
 @pytest.mark.models

@@ -107,6 +107,8 @@ def test_what_is_left_keeps_its_place():
 @pytest.mark.req("ATT-7")
 def test_arguments_of_a_tool_have_no_marks():
     """What looks like a mark in them is a value."""
-    [view] = viewed([Output(0, "the first [1].", kind="tool_call")])
+    told = '{"body": "The meeting is on Friday, see the first [1]. Bring the papers."}'
+    [view] = viewed([Output(0, told, kind="tool_call")])
 
-    assert (view.text.chars, view.marks.found) == ("the first [1].", ())
+    assert "[1]" in view.text.chars
+    assert view.marks.found == ()

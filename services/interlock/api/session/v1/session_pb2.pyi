@@ -485,6 +485,7 @@ class StartSessionRequest(_message.Message):
     NAMES_FIELD_NUMBER: _builtins.int
     CONTINUES_SESSION_ID_FIELD_NUMBER: _builtins.int
     AWARE_FIELD_NUMBER: _builtins.int
+    CALLER_SCOPE_FIELD_NUMBER: _builtins.int
     scope: _builtins.str
     """Caller's key id, at most 128 characters."""
     policy_text: _builtins.str
@@ -507,6 +508,10 @@ class StartSessionRequest(_message.Message):
     """Session that this one goes on from: its windows were used up. Empty: none."""
     aware: _builtins.bool
     """Whether the caller asked for protection when it began the session: the whole session is held to it, in every profile."""
+    caller_scope: _builtins.str
+    """Whose budget stands above a root, where that is not the scope's own: callers whose keys nobody verifies share one. Empty: the
+    scope's.
+    """
     @_builtins.property
     def agent(self) -> Global___AgentTerms:
         """What the agent may do."""
@@ -540,10 +545,11 @@ class StartSessionRequest(_message.Message):
         names: _abc.Iterable[Global___BoundName] | None = ...,
         continues_session_id: _builtins.str = ...,
         aware: _builtins.bool = ...,
+        caller_scope: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "ceiling_micros", b"ceiling_micros", "first_window", b"first_window"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "aware", b"aware", "ceiling_micros", b"ceiling_micros", "continues_session_id", b"continues_session_id", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "names", b"names", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros", "agent", b"agent", "aware", b"aware", "caller_scope", b"caller_scope", "ceiling_micros", b"ceiling_micros", "continues_session_id", b"continues_session_id", "data_residency", b"data_residency", "first_window", b"first_window", "grant", b"grant", "names", b"names", "parent_policy_hash", b"parent_policy_hash", "policy_hash", b"policy_hash", "policy_text", b"policy_text", "safety_mode", b"safety_mode", "scope", b"scope", "strategy", b"strategy"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__ceiling_micros: _TypeAlias = _typing.Literal["ceiling_micros"]  # noqa: Y015
     _WhichOneofArgType__ceiling_micros: _TypeAlias = _typing.Literal["_ceiling_micros", b"_ceiling_micros"]  # noqa: Y015

@@ -26,8 +26,8 @@ class Parameter:
     description: str = ""
     only_reads: bool = False
     """Whether its function only looks something up."""
-    of_tool: str = ""
-    """What the declaration says of its function."""
+    of_the_tool: str = ""
+    """Description of the whole function."""
 
 
 NOTHING_SAID = Parameter()
@@ -74,7 +74,7 @@ class Tools:
             has_default=any("default" in one for one in schemas),
             description=" ".join(str(one["description"]) for one in schemas if "description" in one),
             only_reads=only_reads(tool),
-            of_tool=self.descriptions.get(tool, ""),
+            of_the_tool=self.descriptions.get(tool, ""),
         )
 
 

@@ -113,6 +113,8 @@ def judged(argument: Argument, parameter: Parameter, shown: Sequence[Shown]) -> 
         return None
     if any(_equal(value, choice) for choice in parameter.choices):
         return DECLARATION
+    if isinstance(value, str) and _is_example(value, f"{parameter.description} {parameter.of_the_tool}"):
+        return DECLARATION
     asked = Asked(argument.key, parameter.description)
     parts = _key_parts(argument)
     if isinstance(value, float):
@@ -129,7 +131,7 @@ def _looked_up(value: str | float, missing: Missing, parameter: Parameter, shown
     A word that the declaration itself uses needs no other source. What stands in the place of a name or a figure that the
     user asks for reads something else than was asked, and an address or a path is kept to what was shown.
     """
-    declared = Shown("declaration", ((parameter.of_tool, f"{parameter.of_tool} {parameter.description}"),))
+    declared = Shown("declaration", ((parameter.of_the_tool, f"{parameter.of_the_tool} {parameter.description}"),))
     if isinstance(value, str) and declared.has_written(value.strip()):
         return DECLARATION
     elsewhere = isinstance(value, str) and (_addresses(value) or "/" in value or "\\" in value)
@@ -145,6 +147,12 @@ def _in_its_place(written: str, shown: Sequence[Shown]) -> bool:
         return True
     own = set(words(written))
     return not written.islower() and any(not own & set(words(name)) for name in _names(asked))
+
+
+def _is_example(value: str, description: str) -> bool:
+    """Whether the schema gives a word as an example, such as a topic. Its example of a name or a number is nobody's order."""
+    plain_word = value.islower() and not any(c.isdigit() or c in "@/" for c in value) and len(value.split()) <= 2
+    return plain_word and Shown("", (("", description),)).has_written(value)
 
 
 def _equal(value: str | float, choice: object) -> bool:
