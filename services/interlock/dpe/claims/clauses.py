@@ -142,6 +142,7 @@ def _is_beside(child: Any, head: Any) -> bool:
     low, high = sorted((child.i, head.i))
     between = child.doc[low:high]
     drawn = any(t.lower_ == "so" and t.head == head and t.nbor(-1).text == "," for t in between) and has_subject(head)
+    drawn = drawn and not any(c.dep_ in SUBJECTS and c.lower_ in {"i", "we"} for c in child.children)
     return drawn or any(token.text in {";", "—", "–"} for token in between)
 
 

@@ -48,6 +48,7 @@ def claims(text: str) -> list[str]:
             "All schedules are deleted in a reset, so you have to set them up again.",
             ["All schedules are deleted in a reset", "so you have to set them up again"],
         ),
+        ("I'm a model, so I feel nothing.", ["I'm a model, so I feel nothing."]),
         ("The gate was so wide that two cars passed.", ["The gate was so wide that two cars passed."]),
         ("Sales rose while profits fell.", ["Sales rose", "profits fell"]),
         ("The scale is enormous, and the task is daunting.", ["The scale is enormous", "the task is daunting"]),
