@@ -81,9 +81,7 @@ def seen_in(outcome: Outcome) -> Gaps:
     for stop in (stop for run in outcome.clean for stop in run.stops if not stop.is_consequence):
         harmed.setdefault(stop.place, f"{stop.what}, {stop.risk}; {next(iter(accused(stop.report)), stop.reason)}")
     missed = {
-        (run.scenario.name, run.fault.turn, run.fault.kind)
-        for run in outcome.missed()
-        if run.fault and run.fault.turn not in {stop.turn for stop in run.stops}
+        (run.scenario.name, run.fault.turn, run.fault.kind) for run in outcome.missed() if run.fault and not run.stops
     }
     return Gaps(harmed, frozenset(missed), outcome.spent_by_100)
 

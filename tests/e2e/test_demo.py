@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -44,6 +45,15 @@ def test_the_demonstration_keeps_every_promise(shown):
 
     assert code == 0, err
     assert json.loads(out)["broken"] == []
+
+
+@pytest.mark.req("ATT-2")
+def test_an_agent_that_starts_anew_is_stopped_by_its_spent_budget(shown):
+    """The second agent sends no token: its key has a budget, and the conversations after it are not even asked for."""
+    text = shown[2]
+
+    assert "451 CALLER_BUDGET_DEPLETED" in text
+    assert re.search(r"^plain-agent +0\.00 +1\.00 ", text, re.MULTILINE)
 
 
 @pytest.mark.req("BRK-3", "BUD-4")

@@ -36,8 +36,8 @@ def start_anew(out: Console, mesh: DemoMesh, passage: str, windows: Sequence[Dem
         return ["an agent that starts anew was never stopped"]
     out.print(f"Until {body.get('retry_condition')} nothing more is asked for it.", markup=False)
     said = mesh.command("session", "list", "--limit", "3")
-    out.print(Text("\n$ interlock session list --limit 3", style="bold"))
-    out.print(Text(said.stdout.rstrip()), soft_wrap=True)
+    out.print(Text("\n$ interlock session list    # its last table", style="bold"))
+    out.print(Text(said.stdout.rpartition("\n\n")[2].rstrip()))
     return [] if replay.calls == calls else ["the provider was asked for a caller that had spent its budget"]
 
 

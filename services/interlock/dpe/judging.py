@@ -14,6 +14,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, entailment, omission
+from interlock.dpe.grounding.apart import Apart
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
@@ -45,17 +46,21 @@ def judge_choice(
     misattributed: Sequence[Misattribution] = (),
     said: SaidEvidence = NOTHING_SAID,
     calls: Sequence[JudgedCall] = (),
+    beside: Apart | None = None,
 ) -> Choice:
     """Return everything about one choice.
 
     *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
     answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
-    the choice. In the mode ``open`` entailment is not measured.
+    the choice. In the mode ``open``, and for the claims *beside* the sources, entailment is not measured.
     """
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
     measured = mode is not GroundingMode.OPEN
-    weakest = entailment.weakest([one.scores for one in found.evidence.values()]) if measured else None
+    beside = beside or Apart({}, {})
+    free = frozenset(found.attributions) & beside.unmeasured
+    weighed = [one.scores for name, one in found.evidence.items() if name not in free]
+    weakest = entailment.weakest(weighed) if measured else None
     used = {found.evidence[name].fact_id for name in found.kinds}
     findings = RiskFindings(
         empty=reading.empty,
@@ -69,6 +74,8 @@ def judge_choice(
         misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
         mode=mode,
         wordless=reading.unread,
+        unmeasured=free,
+        unread=2 * len(free & beside.unread) > len(found.attributions),
         calls=frozenset(finding for call in calls for finding in call.findings),
     )
     return Choice(
@@ -85,6 +92,7 @@ def judge_choice(
         misattributed=misattributed,
         kinds=found.kinds,
         calls=tuple(calls),
+        mode=GroundingMode.OPEN if free and beside.open.issuperset(found.attributions) else mode,
     )
 
 

@@ -26,6 +26,7 @@ from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity, joined
+from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
@@ -100,11 +101,18 @@ class Pipeline:
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
         )
+        # What no source is about, and what is in another language, is judged apart.
+        beside = await apart(
+            request, answer.readings, base, evidence, fabricated,
+            method=self.method, inference=self.inference, language=self.language,
+        )  # fmt: skip
+        evidence, fabricated = beside.evidence, beside.fabrications
+        judged = [claim for claim in answer.checked if claim.claim_id not in beside.compared]
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(answer.checked if given is Basis.SOURCES else (), answer, evidence),
+            self._distortions(judged if given is Basis.SOURCES else (), answer, evidence),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
@@ -124,7 +132,7 @@ class Pipeline:
         choices = await self._choices(
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
-            mode=mode, misattributed=misattributed, said=said, calls=calls,
+            mode=mode, misattributed=misattributed, said=said, calls=calls, beside=beside,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -256,6 +264,7 @@ class Pipeline:
         misattributed: Sequence[Sequence[Misattribution]],
         said: SaidEvidence,
         calls: Sequence[JudgedCall],
+        beside: Apart,
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -266,7 +275,7 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
-                    misattributed=misattributed[n], said=said,
+                    misattributed=misattributed[n], said=said, beside=beside,
                     calls=[call for call in calls if call.choice_index == reading.index],
                 )
                 for n, reading in enumerate(answer.readings)

@@ -69,6 +69,8 @@ class Choice:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """What each grounded claim rests on: source, user, instruction, answered or declaration."""
     calls: tuple[JudgedCall, ...] = ()
+    mode: GroundingMode = GroundingMode.PREFERRED
+    """The grounding mode that the choice was judged in: ``open`` where no source is about it."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +124,8 @@ def report(
         facts_total=context.facts,
         envelope_tokens=context.envelope_tokens,
         basis=context.basis.value,
-        grounding_mode=context.mode.value,
-        meaning=meaning(worst.risk.composite.level, context.mode, context.basis),
+        grounding_mode=worst.mode.value,
+        meaning=meaning(worst.risk.composite.level, worst.mode, context.basis),
         choice_index=worst.index,
         choices=[
             dpe_pb2.ChoiceRisk(

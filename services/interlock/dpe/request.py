@@ -93,6 +93,8 @@ class Request:
     grounding_required: bool = False
     said: tuple[SaidText, ...] = ()
     tools: tuple[DeclaredTool, ...] = ()
+    earlier_facts: frozenset[str] = frozenset()
+    """Ids of the facts that stood in the conversation before the user's last words."""
 
     @property
     def own_words(self) -> str:

@@ -41,6 +41,10 @@ class RiskFindings:
     mode: GroundingMode = GroundingMode.PREFERRED
     calls: frozenset[str] = frozenset()
     """Findings of tool calls, by the name of their floor."""
+    unmeasured: frozenset[str] = frozenset()
+    """Claims that are not measured against the sources, by id: none is about them, or they are in another language."""
+    unread: bool = False
+    """Most claims are in another language and have nothing that could be compared."""
 
 
 @dataclass(frozen=True)
@@ -58,11 +62,12 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
     """Return the risk of one choice.
 
     An answer without a checked claim asserts nothing that could be wrong: its signals are 0.0. One of signs alone was not
-    read, and a floor keeps it above LOW. In the mode ``open`` content
+    read, and a floor keeps it above LOW. In the mode ``open``, and for the claims that no source is about, content
     without a source is expected (SPEC-003 §13.2), so that only the fidelity is measured. In ``context-strict`` it is a
     finding.
     """
     checked = len(findings.attributions)
+    judged = [kind for name, kind in findings.attributions.items() if name not in findings.unmeasured]
     counts = Counter(findings.attributions.values())
     fidelity = fidelity_score(
         fabrications=findings.fabrications,
@@ -70,13 +75,13 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
         contradictions=findings.contradictions,
         claims=checked,
     )
-    measured = findings.mode is not GroundingMode.OPEN
-    grounding = counts[Attribution.CONTEXT_GROUNDED] / checked if checked and measured else None
+    measured = findings.mode is not GroundingMode.OPEN and (bool(judged) or not checked)
+    grounding = judged.count(Attribution.CONTEXT_GROUNDED) / len(judged) if judged and measured else None
     signals = RiskSignals(
         attribution=(1.0 - grounding if grounding is not None else 0.0) if measured else None,
         fidelity=1.0 - fidelity,
         entailment=(1.0 - findings.weakest.entailment if findings.weakest else 0.0) if measured else None,
-        specificity=counts[Attribution.UNVERIFIABLE] / max(1, checked) if measured else None,
+        specificity=judged.count(Attribution.UNVERIFIABLE) / max(1, len(judged)) if measured else None,
     )
     composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration)
     dominant = max(Attribution, key=lambda kind: (counts[kind], kind)) if checked else None
@@ -107,6 +112,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
+        (Floor.UNREAD_LANGUAGE, findings.unread),
         (Floor.MISATTRIBUTION_FOUND, findings.misattributions > 0),
         (Floor.PARAMETRIC_CONTENT, findings.mode is GroundingMode.STRICT and not _FROM_MEMORY.isdisjoint(kinds)),
     )

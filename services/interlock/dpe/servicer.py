@@ -229,6 +229,7 @@ def read_request(message: dpe_pb2.AnalyzeRequest) -> Request:
         tools=tuple(
             DeclaredTool(one.name, one.description, one.parameters_json, one.returns_answer) for one in message.tools
         ),
+        earlier_facts=frozenset(message.earlier_facts),
     )
 
 

@@ -106,6 +106,7 @@ def to_analyse(
         grounding_required=bool(policy_text) and requires_grounding(parse(policy_text)),
         said=envelope.said,
         tools=envelope.tools,
+        earlier_facts=envelope.earlier_facts,
     )
 
 

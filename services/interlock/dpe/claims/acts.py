@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.dpe.claims import offers
 from interlock.dpe.claims.wording import BARE_VERBS, META_WORDS, SUBJECTS, is_content_word
 from interlock.dpe.text.wordlists import word_set
 
@@ -148,7 +149,8 @@ def makes_no_claim(tokens: Sequence[Any], names: Sequence[Any], *, valued: bool)
         return _asks(said)
     if valued:
         return _declines(said) and _figures_are_topics(said)
-    if _is_courtesy(said) or _declines(said) or _introduces_itself(said):
+    speaks = _is_courtesy(said) or _declines(said) or _introduces_itself(said)
+    if speaks or (not names and offers.offers_or_refuses(tokens)):
         return True
     if said.words[0].lower_ in {"have", "enjoy", "safe"} and not said.subjects and len(said.words) <= 6:
         return _wishes(said)
@@ -338,10 +340,11 @@ def _points_to_help(said: Wording) -> bool:
 
 def _wishes(said: Wording) -> bool:
     """Whether a clause only wishes something, congratulates, or says how the speaker feels about what the reader said."""
-    first = " ".join(t.lower_ for t in said.words[:2])
+    words = offers.after_courtesies(said.words, META_WORDS | _COURTESY)
+    first = " ".join(t.lower_ for t in words[:2])
     if first in _WISHES:
         return (
-            len(said.words) <= 14
+            len(words) <= 14
             and not _tells_inside(said)
             and len([t for t in said.subjects if t.lower_ not in _SPEAKERS]) == 0
         )

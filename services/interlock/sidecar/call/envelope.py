@@ -63,6 +63,8 @@ class CallEvidence:
     """Texts that are no sources but show what was asked for (ATT-5)."""
     tools: tuple[dpe_pb2.DeclaredTool, ...] = ()
     """Functions that the model may call."""
+    earlier_facts: tuple[str, ...] = ()
+    """Ids of the facts that stood in the conversation before the user's last words."""
 
 
 def of_chat(
@@ -91,6 +93,7 @@ def of_chat(
         given=bool(chosen),
         said=(*read.said, *(roles.shown(read.facts) if chosen else ())),
         tools=roles.declared(chat.body),
+        earlier_facts=() if chosen else read.earlier,
     )
 
 

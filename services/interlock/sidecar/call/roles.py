@@ -66,6 +66,8 @@ class Roles:
     said: tuple[dpe_pb2.SaidText, ...]
     question: str
     """The last user message in its own words; the whole of it where it has none."""
+    earlier: tuple[str, ...] = ()
+    """Ids of the sources that stood before the last user message. What comes before any answer was given for the first one."""
 
 
 def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
@@ -75,6 +77,7 @@ def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
     """
     facts: list[common_pb2.Fact] = []
     said: list[dpe_pb2.SaidText] = []
+    earlier: set[str] = set()
     question = ""
     asked_last = max((number for number, message in enumerate(messages) if message["role"] == "user"), default=-1)
     searched = _searched(messages)
@@ -95,7 +98,10 @@ def read(messages: Sequence[Mapping[str, Any]], *, most_facts: int) -> Roles:
             facts += _facts(number, list(_pieces(text, whole=number in searched and sources.data(text))))
         elif role == "assistant" and number < asked_last:
             said += _said(f"m{number}a", ANSWERED, _bounded([text]))
-    return Roles(tuple(_joined(facts, most_facts)), tuple(said), question)
+        if number < asked_last and any(message["role"] == "assistant" for message in messages[:asked_last]):
+            earlier = {fact.id for fact in facts}
+    kept = tuple(_joined(facts, most_facts))
+    return Roles(kept, tuple(said), question, tuple(fact.id for fact in kept if fact.id in earlier))
 
 
 def _searched(messages: Sequence[Mapping[str, Any]]) -> set[int]:

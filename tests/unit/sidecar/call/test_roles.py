@@ -144,3 +144,21 @@ def test_a_function_may_be_the_form_of_the_answer(name, description, forced, ret
         body["tool_choice"] = {"type": "function", "function": {"name": forced}}
 
     assert [one.returns_answer for one in roles.declared(body)] == [returns]
+
+
+@pytest.mark.req("ATT-8")
+def test_sources_from_before_the_last_words_are_told_apart():
+    """What a tool found for the question is new; what it found for an earlier one, and the context of the system, is not."""
+    looked_up = [
+        {"role": "system", "content": "The depot in Leeds opens at eight."},
+        {"role": "user", "content": "When does the ferry leave?"},
+        {"role": "assistant", "content": None},
+        {"role": "tool", "content": "The ferry leaves at nine."},
+    ]
+    first = roles.read(looked_up, most_facts=100)
+    asked = [*looked_up, {"role": "assistant", "content": "At nine."}, {"role": "user", "content": "And the bus?"}]
+    second = roles.read([*asked, {"role": "tool", "content": "The bus leaves at ten."}], most_facts=100)
+
+    assert first.earlier == ()
+    assert second.earlier == ("m0s0", "m3s0")
+    assert [fact.id for fact in second.facts] == ["m0s0", "m3s0", "m6s0"]

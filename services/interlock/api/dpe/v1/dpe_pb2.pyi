@@ -574,6 +574,7 @@ class AnalyzeRequest(_message.Message):
     GROUNDING_REQUIRED_FIELD_NUMBER: _builtins.int
     SAID_FIELD_NUMBER: _builtins.int
     TOOLS_FIELD_NUMBER: _builtins.int
+    EARLIER_FACTS_FIELD_NUMBER: _builtins.int
     session_id: _builtins.str
     """Session of the window; for logs."""
     window_id: _builtins.str
@@ -628,6 +629,12 @@ class AnalyzeRequest(_message.Message):
     def tools(self) -> _containers.RepeatedCompositeFieldContainer[Global___DeclaredTool]:
         """Functions that the model may call."""
 
+    @_builtins.property
+    def earlier_facts(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Ids of the facts that stood in the conversation before the user's last words. They stay sources; in the mode auto, an answer that
+        none of them is about may rest on what the model knows. Empty: every fact was given for this answer.
+        """
+
     def __init__(
         self,
         *,
@@ -649,10 +656,11 @@ class AnalyzeRequest(_message.Message):
         grounding_required: _builtins.bool = ...,
         said: _abc.Iterable[Global___SaidText] | None = ...,
         tools: _abc.Iterable[Global___DeclaredTool] | None = ...,
+        earlier_facts: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["domain", b"domain", "earlier_facts", b"earlier_facts", "facts", b"facts", "flow_remediation", b"flow_remediation", "grounding_mode", b"grounding_mode", "grounding_required", b"grounding_required", "linked_results", b"linked_results", "loop_depth", b"loop_depth", "merged", b"merged", "outputs", b"outputs", "prior", b"prior", "prompt", b"prompt", "query", b"query", "said", b"said", "session_id", b"session_id", "sub_queries", b"sub_queries", "tools", b"tools", "window_id", b"window_id", "window_number", b"window_number"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
