@@ -24,8 +24,7 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity
-from interlock.dpe.grounding import said as grounding_said
+from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity, joined
 from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
@@ -174,9 +173,9 @@ class Pipeline:
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             asserted = await self._inputs.asserted(request)
-            return await grounding_said.evidence(
-                left, asserted, request.said, self.inference, titles=titles, sentences=answer.sentences
-            )
+            return await joined.said(
+                left, evidence, asserted, request, self.inference, method=self.method, titles=titles, sentences=answer.sentences
+            )  # fmt: skip
 
     async def _calls(self, request: Request) -> list[JudgedCall]:
         """Return what was found in each tool call."""

@@ -19,6 +19,7 @@ TUNNEL = "The Mirren tunnel was finished in 2004 at a cost of 90 million euros."
 FERRY = "Ferries on the Skerry line run every 40 minutes from May to September."
 THREE = (BRIDGE, TUNNEL, FERRY)
 NUMBERED = tuple(f"[{number}] {text}" for number, text in enumerate(THREE, 1))
+CODED = (f"[KB-1] {TUNNEL}", f"[KB-2] {BRIDGE}")
 UNNUMBERED = [Fact(f"m0s{number}", text, 0.5) for number, text in enumerate(THREE)]
 LATE = [
     Fact(f"m0s{number}", text, 0.5)
@@ -49,6 +50,7 @@ def findings(report: dpe_pb2.Report) -> list[tuple[str, str]]:
         ("According to [1], the Halden bridge opened in 1931.", THREE),
         ("They carry no cars [1].", LATE),
         ("The Halden bridge is 412 metres long [2].", LATE),
+        ("The Halden bridge opened in 1931 [KB-2].", CODED),
         ("The Halden bridge opened in 1931 [3].", UNNUMBERED),  # what 3 means is not known
     ],
 )  # fmt: skip
@@ -99,6 +101,7 @@ async def test_marks_that_were_swapped_are_both_found():
         ("The Halden bridge is 412 metres long [7].", NUMBERED, "[7]"),
         ("The Halden bridge is 412 metres long [1](https://roads.test/halden/412).", THREE, "https://roads.test/halden/412"),
         ("The Halden bridge opened in 1931 (Source: Wikipedia).", THREE, "(Source: Wikipedia)"),
+        ("The Halden bridge opened in 1931 [KB-9].", CODED, "[KB-9]"),
         ("Water boils at 100 degrees at sea level [1].", (), "[1]"),
         ("The rule is well known (https://www.nature.com/articles/s41586-023-01234).", (), "https://www.nature.com/articles/s41586-023-01234"),
         ("The effect was shown by Moreau et al. (2019).", (), "Moreau et al. (2019)"),

@@ -136,18 +136,29 @@ def _in_order(tokens: Sequence[Any]) -> list[Any]:
 
 
 def _is_beside(child: Any, head: Any) -> bool:
-    """Whether a clause is juxtaposed to its head's clause by a semicolon or a dash."""
+    """Whether a clause is juxtaposed to its head's clause by a semicolon or a dash, or drawn from it with "so"."""
     if child.dep_ not in {"ccomp", "parataxis"} or not is_verb(child) or not has_subject(child):
         return False
     low, high = sorted((child.i, head.i))
-    return any(token.text in {";", "—", "–"} for token in child.doc[low:high])
+    between = child.doc[low:high]
+    drawn = any(t.lower_ == "so" and t.head == head and t.nbor(-1).text == "," for t in between) and has_subject(head)
+    drawn = drawn and not any(c.dep_ in SUBJECTS and c.lower_ in {"i", "we"} for c in child.children)
+    return drawn or any(token.text in {";", "—", "–"} for token in between)
 
 
 def _contrast(child: Any) -> Any:
     """Return the while or although of a clause that makes an assertion of its own, or ``None``."""
     if child.dep_ != "advcl" or not has_subject(child) or not is_finite(child):
         return None
-    return next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
+    mark = next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _BESIDE), None)
+    return None if mark is not None and _is_condition(mark, child) else mark
+
+
+def _is_condition(mark: Any, clause: Any) -> bool:
+    """Whether a while tells only when its head holds: *deploys are only frozen while the lag is high* asserts no high lag."""
+    if mark.lower_ != "while" or clause.head.i > clause.i or clause.doc[max(0, clause.left_edge.i - 1)].is_punct:
+        return False
+    return any(t.lower_ == "only" for t in clause.doc[clause.head.left_edge.i : clause.left_edge.i])
 
 
 def _affirms(verb: Any, reported: Any) -> bool:

@@ -87,21 +87,40 @@ _LEAD = re.compile(
     | (?:please\s+)?note\s+that
     | it(?:'s|\s+is)\s+(?:important\s+to\s+note|worth\s+(?:noting|mentioning))\s+that
     | (?:in\s+short|in\s+summary|to\s+summarize|overall|additionally|furthermore|moreover|however|also|therefore|finally
-        |in\s+addition|in\s+conclusion|for\s+(?:example|instance)|sure|yes|certainly|of\s+course)[,!:]
+        |in\s+addition|in\s+conclusion|for\s+(?:example|instance)|sure|yes|certainly|of\s+course
+        |no|yep|yeah|nope|done|okay|ok|right|correct|exactly|great|perfect|unfortunately|actually)[,!:]
     )\s+
     """,
     re.IGNORECASE | re.VERBOSE,
 )
 
+_PARTICLE = re.compile(
+    r"(?:no|nope|yes|yep|yeah|sure|right|correct|exactly|okay|ok|done)(?:,|\s[—–-])\s+", re.IGNORECASE
+)
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"([,.])")
 _PARTED_FIGURE = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,9}\.\d{1,9}")
+_MONEY = re.compile(
+    r"(?<![\w$€£.,-])(\d[\d.,]*(?:\s(?:hundred|thousand|million|billion|trillion))?)\s(?:U\.?S\.? )?(dollars?|euros?|pounds sterling)\b",
+    re.IGNORECASE,
+)
+_SIGNS = {"d": "$", "e": "€", "p": "£"}
 _PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
 
 
 def plain_figures(text: str) -> str:
-    """Return a text with its figures in one notation, 2600 and 15%, so that premise and hypothesis agree."""
-    return _PERCENT.sub("%", _THOUSANDS.sub("", text))
+    """Return a text with its figures in one notation, 2600, 15% and $22 million, so that premise and hypothesis agree."""
+    return _PERCENT.sub("%", _MONEY.sub(_signed, _THOUSANDS.sub("", text)))
+
+
+def _signed(money: re.Match[str]) -> str:
+    return f"{_SIGNS[money[2][0].lower()]}{money[1]}"
+
+
+def unanswered(text: str) -> str:
+    """Return a claim without the particle that answers a question before it: the *no* of *No, deploys go on* negates nothing in it."""
+    particle = _PARTICLE.match(text)
+    return text[particle.end() :] if particle and particle.end() < len(text) else text
 
 
 def uncut(premise: str, claim_text: str) -> str:

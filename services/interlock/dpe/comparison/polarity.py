@@ -25,6 +25,7 @@ _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
 _JOINING = word_set("but and or although though while whereas because yet")
+_BOUNDS = frozenset({"most", "least"})
 _ROUNDING = frozenset({"nearly", "almost", "some"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
 _CERTAIN_COPY = 0.6
@@ -176,7 +177,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
     if alignment is not None and alignment.is_copy:
         keeps = kept(claim.tokens, (element.first for edit in alignment.edits for element in edit.claim))
         for edit in alignment.edits:
-            limits = _stripped_edit(edit, keeps, fact)
+            limits = _stripped_edit(edit, keeps, claim, fact)
             claim_words = _words(edit.claim)
             rounding = _rounds_value(edit, fact)
             if not limits or (rounding and any(word in APPROXIMATE for word in claim_words)):
@@ -193,7 +194,7 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
         for index in range(source.first, source.last):
             group = group_at(fact.tokens, index)
             scope = [stemmed for place, stemmed in source.stems if place > index][:2]
-            uncounted = is_uncounted(fact.tokens, index)
+            uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return
@@ -205,7 +206,7 @@ def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:
     return all(each.beyond or (replaced and not each.claim) for each in others)
 
 
-def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
+def _stripped_edit(edit: Edit, keeps: frozenset[str], claim: Frame, fact: Frame) -> list[int]:
     """Return the indexes of the limits that an edit drops. A limit dropped with its scope does not count."""
     source_words = _words(edit.source)
     limits = [
@@ -213,6 +214,7 @@ def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
         for place, element in enumerate(edit.source)
         if group_at(fact.tokens, element.first) not in {"", *keeps}
         and not _dropped_with_value(edit, place, fact)
+        and not _bounds_another(element.first, claim, fact)
         and (edit.claim or not is_uncounted(fact.tokens, element.first))
     ]
     if not limits or (source_words[limits[0]] in CONDITIONS and limits[0] <= 1):
@@ -221,6 +223,14 @@ def _stripped_edit(edit: Edit, keeps: frozenset[str], fact: Frame) -> list[int]:
     replaced = any(_is_content(word) for word in _words(edit.claim))
     dropped = not replaced and any(place > limits[-1] for place in others)
     return [] if len(others) > 1 or dropped else limits
+
+
+def _bounds_another(index: int, claim: Frame, fact: Frame) -> bool:
+    """Whether a word is the *most* or *least* of a bound on a figure that the claim does not state: at most 12 replicas."""
+    if fact.tokens[index].low not in _BOUNDS or index == 0 or fact.tokens[index - 1].low != "at":
+        return False
+    bounded = [value for value in fact.values if value.first in {index - 1, index, index + 1}]
+    return bool(bounded) and not {value.amount for value in bounded} & {each.amount for each in claim.values}
 
 
 def _dropped_with_value(edit: Edit, place: int, fact: Frame) -> bool:

@@ -32,7 +32,7 @@ from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
-from interlock.dpe.text.marks import CitationMark
+from interlock.dpe.text.marks import CitationMark, is_article_code
 from interlock.dpe.values.extraction import read
 
 WRONG_SOURCE, NO_SOURCE = "WRONG_SOURCE", "NO_SOURCE"
@@ -85,11 +85,15 @@ class Sources:
             return not known and not self.index.cites(mark.url)
         if not mark.sure or not mark.labels or self.index.cites(mark.written):
             return False
+        if self.basis is Basis.NO_SOURCES and all(map(is_article_code, mark.labels)):
+            return False
         return all(self._lacks(label) for label in mark.labels if label.casefold() not in defined) and not all(
             label.casefold() in defined for label in mark.labels
         )
 
     def _lacks(self, label: str) -> bool:
+        if is_article_code(label):
+            return not self.index.cites(label)
         if not label.isdigit():
             words = content_words(label)
             return self.numbering.named(label) is None and not all(word in self.index.text for word in words)

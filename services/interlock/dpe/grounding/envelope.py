@@ -28,7 +28,7 @@ from interlock.dpe.text.text import Text, normalised
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 _COLLECTED_UNITS = 3
 _NUMBERING = pattern(
-    r"\s*(?:\[\d{1,3}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+",
+    r"\s*(?:\[\d{1,3}\]|\[(?-i:[A-Z][A-Z0-9]{0,9})(?:-[A-Z0-9]{1,8}){0,3}-\d{1,8}\]|【\d{1,3}[^】\n]{0,20}】|(?:source|document|doc|passage|chunk|result|snippet) ?#?\d{1,3}:)\s+",
     ignore_case=True,
 )
 """The number of a passage in a list of sources; it is no part of what the passage says."""

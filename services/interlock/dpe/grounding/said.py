@@ -15,7 +15,7 @@ from interlock.dpe.grounding import attribution, envelope
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Cut, Envelope, EvidenceUnit
 from interlock.dpe.inference.port import Inference
-from interlock.dpe.request import OWN_KINDS, SaidText
+from interlock.dpe.request import OWN_KINDS, SOURCE, SaidText
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 
@@ -40,6 +40,11 @@ class SaidEvidence:
 
     by_claim: Mapping[str, ClaimEvidence]
     kinds: Mapping[str, str]
+
+    def with_sources(self, found: Mapping[str, ClaimEvidence]) -> SaidEvidence:
+        """Return this with the evidence on claims that a source and these words hold together."""
+        kinds = {each.fact_id: SOURCE for each in found.values()}
+        return SaidEvidence({**self.by_claim, **found}, {**self.kinds, **kinds})
 
 
 NOTHING_SAID = SaidEvidence({}, {})

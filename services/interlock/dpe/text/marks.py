@@ -22,6 +22,8 @@ _SOURCE = (
     r"(?:sources?|docs?|documents?|refs?\.?|references?|passages?|facts?|contexts?|articles?|chunks?|citations?|excerpts?"
     r"|quellen?|dokumente?|documentos?|fuentes?|références?)"
 )
+_CODE = r"[A-Z][A-Z0-9]{0,9}(?:[-_.:#/][A-Z0-9]{1,8}){0,3}[-_.:#/]\d{1,8}[a-z]?"
+"""An identifier that a collection gives its articles: KB-101, DOC-2024-17."""
 _MARK = spaced(
     rf"""
       (?P<code>`[^`\n]{{1,200}}`)
@@ -29,6 +31,7 @@ _MARK = spaced(
     | (?P<link>!?\[(?P<shown>\[?[^\[\]\n]{{1,300}}\]?)\]\((?P<url>(?:https?://|www\.|doi\.org/)[^()\s]{{1,900}})\))
     | (?P<square>\[\^?(?P<numbers>{_NUMBERS})\])
     | (?P<note>\[\^(?P<label>[\w-]{{1,20}})\])
+    | (?P<coded>\[(?P<codes>(?-i:{_CODE})(?:\s*[,;]\s*(?-i:{_CODE})){{0,6}})\])
     | (?P<named>[\[(]\s*(?:see\s+|siehe\s+)?{_SOURCE}\s*(?:[:#№]\s*|\s)(?P<name>[^\[\]()\n]{{1,80}})[\])])
     | (?P<lens>【(?P<inside>[^【】\n]{{1,80}})】)
     | (?P<sup><sup>\s*[\[(]?\s*(?P<raised>{_NUMBERS})\s*[\])]?\s*</sup>)
@@ -38,6 +41,7 @@ _MARK = spaced(
     """,
     ignore_case=True,
 )
+_CODES = pattern(_CODE)
 _FENCE = pattern(r"\s{0,3}(?:`{3,}|~{3,})")
 _ONLY_NUMBERS = pattern(_NUMBERS)
 _INDEXED = pattern(r"(?:\A|[^\p{L}])\p{L}{1,2}\z")
@@ -126,6 +130,11 @@ def marks(raw: str) -> Marks:
     return Marks(tuple(found), tuple(spans), frozenset(defined))
 
 
+def is_article_code(label: str) -> bool:
+    """Whether a label is an identifier of an article, such as KB-101."""
+    return _CODES.fullmatch(label) is not None
+
+
 def _fences(raw: str) -> list[tuple[int, int]]:
     """Return the spans of the code blocks; an unclosed one extends to the end."""
     found: list[tuple[int, int]] = []
@@ -196,6 +205,8 @@ def _labels(match: Any) -> tuple[str, ...] | None:
     if match["lens"]:
         name = match["inside"].partition("†")[0].partition(":")[0].strip()
         return (str(int(name)),) if name.isdecimal() and len(name) < 4 else (name,)
+    if match["coded"]:
+        return tuple(_CODES.findall(match["codes"]))
     numbers = match["numbers"] or match["raised"] or match["raise"] or match["count"]
     if numbers:
         return tuple(_numbers(numbers.translate(_LOWER)))
@@ -204,6 +215,8 @@ def _labels(match: Any) -> tuple[str, ...] | None:
 
 def _is_mark(match: Any, before: str, after: str, labels: Sequence[str]) -> bool:
     """Whether a match is a mark where it stands: no index, interval, exponent, aside or list number."""
+    if match["coded"]:
+        return not after.startswith(("(", "[")) and _INDEXED.search(before[-4:]) is None
     if match["square"]:
         return not after.startswith("(") and not _before(before, _SPAN) and _INDEXED.search(before[-4:]) is None
     if match["named"]:

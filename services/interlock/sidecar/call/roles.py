@@ -27,6 +27,13 @@ USER, INSTRUCTION, SOURCE, ANSWERED = "user", "instruction", "source", "answered
 _RESULTS = ("tool", "function")
 _SYSTEM = ("system", "developer")
 _BREAK = re.compile(r"[^\S\n]*\n\s*")
+_OPEN_END = re.compile(r"[\w,)%’'\"`-]\s*\Z")
+_GOES_ON = re.compile(r"\s*(?:[a-z][a-z'’-]*|[$€£]?\d[\d.,]*%?)(?=[ ,.;:!?)]|\Z)(?=.*[,.!?]|(?:\s*\S+){4})")
+_LEAST_WRAPPED = 40
+"""Characters of a line from which prose is wrapped; a shorter one is a line of its own."""
+_MOST_WRAPPED = 100_000
+_NO_PROSE = re.compile(r"\s*(?:\d{1,3}[.)]\s|[\w-]{1,24}:\s)|.*[={}|\t]")
+_NUMBER_OF_A_LINE = re.compile(r"\(?\d{1,3}[.)]")
 _BOUNDARY = re.compile(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9])")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:[A-Z]|Mr|Mrs|Ms|Dr|Prof|Sr|Jr|St|vs|etc|e\.g|i\.e|cf|approx|No|Nos|Art|Arts|Sec|Fig|Eq|Vol|pp|p|ca"
@@ -156,18 +163,41 @@ def content_text(message: Mapping[str, Any]) -> str:
 
 
 def sentences(text: str) -> list[str]:
-    """Cut *text* at line ends, then after full stops that end a sentence. Nothing of it is lost but white space."""
+    """Cut *text* at line ends, then after full stops that end a sentence. Nothing of it is lost but white space.
+
+    A line that prose was wrapped at is no end: *carries a warranty of 36 months from* and *the date of purchase* are one sentence.
+    """
     found: list[str] = []
-    for line in _BREAK.split(text):
+    for line in _BREAK.split(_unwrapped(text)):
         start = 0
         for boundary in _BOUNDARY.finditer(line):
             head = line[start : boundary.end()].strip()
-            if _ABBREVIATION.search(head[-16:]):
+            if _ABBREVIATION.search(head[-16:]) or _NUMBER_OF_A_LINE.fullmatch(head):
                 continue
             found.append(head)
             start = boundary.end()
         found.append(line[start:].strip())
     return [sentence for sentence in found if sentence]
+
+
+def _unwrapped(text: str) -> str:
+    """Return *text* with the lines joined that only its width has parted. Lists, tables, records and code keep their lines."""
+    lines = text.split("\n")
+    joined = [lines[0]]
+    width = len(lines[0])
+    for line in lines[1:]:
+        if width >= _LEAST_WRAPPED and len(joined[-1]) < _MOST_WRAPPED and _runs_on(joined[-1], line):
+            joined[-1] = f"{joined[-1].rstrip()} {line.lstrip()}"
+        else:
+            joined.append(line)
+        width = len(line)
+    return "\n".join(joined)
+
+
+def _runs_on(line: str, following: str) -> bool:
+    """Whether a sentence of *line* goes on in the line after it: nothing ends it, and the next begins in small letters."""
+    wraps = _OPEN_END.search(line[-_LEAST_WRAPPED:]) and _GOES_ON.match(following)
+    return bool(wraps) and not any(map(_NO_PROSE.match, (line, following)))
 
 
 def _told(text: str) -> tuple[list[str], list[str]]:

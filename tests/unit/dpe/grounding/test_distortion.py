@@ -43,6 +43,18 @@ def test_each_example_of_the_specification_is_found(source, claim, kind):
     assert kind in {each.type for each in distorted(source, claim, nli)}
 
 
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("claim", "stripped"),
+    [("Scale settle to 12 replicas.", True), ("Scale settle to 10 replicas.", False)],
+)
+def test_a_bound_is_stripped_only_from_its_own_figure(claim, stripped):
+    """*At most 12* limits twelve; of ten it says nothing."""
+    found = distorted("Otherwise scale settle to at most 12 replicas.", claim, NEUTRAL)
+
+    assert ("CONTEXT_STRIPPED" in {each.type for each in found}) == stripped
+
+
 REPHRASED_FLIP = (
     "The council, after a long debate, rejected the plan for the harbour.",
     "The harbour plan was approved by the council.",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 
+import numpy as np
 import pytest
 
 from interlock.dpe.document import Distortion, NliScores
@@ -16,6 +18,13 @@ pytestmark = pytest.mark.models
 
 LAST, THIS = "Revenue was 4 million dollars in spring.", "Revenue was 5 million dollars in summer."
 NEUTRAL = NliScores(0.1, 0.9, 0.0)
+
+
+class Doubtful(WordInference):
+    """A model that entails nothing."""
+
+    async def nli(self, pairs: Sequence[tuple[str, str]]) -> np.ndarray:
+        return np.tile(np.array([0.0, 1.0, 0.0], dtype=np.float32), (len(pairs), 1))
 
 
 async def bent(text: str, source: str, *others: str) -> dict[str, list[str]]:
@@ -41,6 +50,42 @@ async def test_a_unit_that_supports_the_claim_clears_it():
 async def test_a_unit_that_only_has_the_value_clears_nothing():
     """Five million of something else does not support the claim."""
     assert "c1" in await bent("Revenue was 5 million dollars.", LAST, "The city has 5 million trees.")
+
+
+LAG, AGAIN = "Lag above 5,000 messages pages the engineer.", "Scale down again once lag is below 500."
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "entailment", "found"),
+    [
+        ("Once the lag has dropped below 500 messages.", 0.7, False),
+        ("Once the lag has dropped below 500 messages.", 0.3, True),
+        ("Lag above 500 messages pages the engineer.", 0.7, True),
+        ("Once the lag has dropped below 700 messages.", 0.7, True),
+    ],
+)
+async def test_a_value_of_another_unit_is_no_bent_one(text, entailment, found):
+    """Where the sources entail the claim, and the other unit has its figure and more of its words."""
+    best = NliScores(entailment, 0.9 - entailment, 0.1)
+    evidence = {"c1": ClaimEvidence("f1", 0.7, LAG, NEUTRAL, AGAIN, best, (("f2", AGAIN),), best)}
+    bends = await distortions([claim(text)], evidence, Doubtful(), pipeline().language)
+
+    assert bool(bends) == found
+
+
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [("No, deploys are frozen today.", {}), ("No deploys are frozen today.", {"c1": ["NEGATION_FLIP"]})],
+)
+async def test_a_particle_that_answers_negates_nothing(text, found):
+    """*No, they are frozen* says that they are."""
+    evidence = {"c1": ClaimEvidence("f1", 0.9, "Deploys are frozen today.", NEUTRAL, "", NEUTRAL)}
+
+    bends = await distortions([claim(text)], evidence, WordInference(), pipeline().language)
+
+    assert {name: [d.type for d in each] for name, each in bends.items()} == found
 
 
 @pytest.mark.req("DPE-3")

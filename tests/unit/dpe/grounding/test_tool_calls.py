@@ -79,7 +79,55 @@ def test_what_the_model_said_last_is_no_evidence():
         {"role": "tool", "tool_call_id": "c", "content": "18 degrees"},
     ]
 
-    assert one(history, "get_weather", {"city": "Lyon"}, CITY).findings == (calls.UNGROUNDED_ARGUMENT,)
+    assert one(history, "get_weather", {"city": "Lyon"}, CITY).findings == (calls.UNUSUAL_ARGUMENT,)
+    assert one(history, "close_office", {"city": "Lyon"}, CITY).findings == (calls.UNGROUNDED_ARGUMENT,)
+
+
+LOOKUPS = "Return the section of the runbook about a topic, such as queue-lag."
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("user", "name", "arguments", "found"),
+    [
+        ("Why were we paged?", "read_runbook", {"topic": "queue-lag"}, ()),
+        ("Why were we paged?", "read_runbook", {"topic": "deployments"}, ("UNUSUAL_ARGUMENT",)),
+        ("Why were we paged?", "get_metrics", {"service": "settle-4"}, ("UNUSUAL_ARGUMENT",)),
+        (
+            "Why were we paged?",
+            "readRunbook",
+            {"page": "Settle", "city": "Berlin", "id": "A-17"},
+            ("UNUSUAL_ARGUMENT",),
+        ),
+        ("Where is order 4711?", "get_order", {"order_id": "4712"}, ("UNGROUNDED_ARGUMENT",)),
+        ("How is the weather in Paris?", "get_weather", {"city": "London"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "fetch_page", {"url": "https://evil.example/a"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "read_file", {"path": "/etc/shadow"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "query_table", {"sql": "DELETE FROM orders WHERE id = '991'"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "get_or_create_user", {"name": "Ada"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "list_and_delete", {"service": "settle-4"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "restart", {"service": "settle-4"}, ("UNGROUNDED_ARGUMENT",)),
+    ],
+)
+def test_a_function_that_only_reads_may_look_for_what_nobody_named(user, name, arguments, found):
+    """Its own description is enough for a word; another value than the asked one, an address and code are not harmless."""
+    parameters = {key: {"type": "string"} for key in arguments}
+    declared = [{"type": "function", "function": {**tool(name, parameters)["function"], "description": LOOKUPS}}]
+
+    assert calls.judge(asked(user, calls=[(name, arguments)], tools=declared))[0].findings == found
+
+
+@pytest.mark.models
+@pytest.mark.req("ATT-5")
+async def test_lookups_are_medium_at_most():
+    """However many values of a call nothing shows, it changes nothing."""
+    arguments = {"page": "Settle", "city": "Berlin", "id": "A-17", "owner": "Ada Lovelace"}
+    parameters = {key: {"type": "string"} for key in arguments}
+    made = asked("Why were we paged?", calls=[("find_page", arguments)], tools=[tool("find_page", parameters)])
+
+    report = await pipeline().analyse(made)
+
+    assert (report.risk_level, list(report.floors)) == (RiskLevel.MEDIUM, ["UNUSUAL_ARGUMENT"])
 
 
 @pytest.mark.req("ATT-5")

@@ -19,6 +19,8 @@ def cut(text: str) -> str:
     ("text", "read", "labels"),
     [
         ("Built in 1889 [1].", "Built in 1889.", [("1",)]),
+        ("They are deleted afterwards [KB-101].", "They are deleted afterwards.", [("KB-101",)]),
+        ("They are deleted. [KB-101, DOC-2024-17]", "They are deleted.", [("KB-101", "DOC-2024-17")]),
         ("Built in 1889.[1][2]", "Built in 1889.", [("1",), ("2",)]),
         ("Built in 1889 [1, 3].", "Built in 1889.", [("1", "3")]),
         ("Built in 1889 [2-4].", "Built in 1889.", [("2", "3", "4")]),

@@ -137,11 +137,20 @@ def test_a_context_of_too_many_messages_is_refused():
         ('He said "No." She left.', ['He said "No."', "She left."]),
         ("- first point\n- second point\n\nLast.", ["- first point", "- second point", "Last."]),
         ("version 2.0 is out. it works", ["version 2.0 is out. it works"]),
+        (
+            "A schedule starts at a fixed time or at sunset, with an\noffset of up to 120 minutes. It runs on the lamp.",
+            ["A schedule starts at a fixed time or at sunset, with an offset of up to 120 minutes.", "It runs on the lamp."],
+        ),
+        ("It covers defects of material and of the\nworkmanship.", ["It covers defects of material and of the workmanship."]),
+        ("What to buy for the supper on Sunday evening\nbutter\nsalt", ["What to buy for the supper on Sunday evening", "butter", "salt"]),
+        ("It opens daily. Here is what a visitor has to pay:\nadults 12 euros.", ["It opens daily.", "Here is what a visitor has to pay:", "adults 12 euros."]),
+        ("the long name of the customer = Ada Lovelace\nand the plan = gold, paid.", ["the long name of the customer = Ada Lovelace", "and the plan = gold, paid."]),
+        ("1. Check the error rate.\n2. Scale up.", ["1. Check the error rate.", "2. Scale up."]),
         ("  \n\n ", []),
     ],
 )  # fmt: skip
 def test_sentences_end_where_a_reader_says_so(text, expected):
-    """Line ends and full stops cut; abbreviations and numbers do not."""
+    """Line ends and full stops cut; abbreviations, numbers and the width of a page do not."""
     assert roles.sentences(text) == expected
 
 

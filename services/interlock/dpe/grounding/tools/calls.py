@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count
 
-from interlock.dpe.document import Claim, ClaimType
+from interlock.dpe.document import Claim, ClaimType, NliScores
 from interlock.dpe.grounding.attribution import ENTAILED, NO_EVIDENCE, Attribution, ClaimEvidence
 from interlock.dpe.grounding.tools import matching
 from interlock.dpe.grounding.tools.matching import Asked
 from interlock.dpe.grounding.tools.schema import Tools
 from interlock.dpe.grounding.tools.shown import Shown, of_kinds
-from interlock.dpe.grounding.tools.values import Basis, Missing, Shows, Weight, judged
+from interlock.dpe.grounding.tools.values import QUERY, Basis, Missing, Shows, Weight, judged
 from interlock.dpe.request import ANSWERED, INSTRUCTION, SOURCE, USER, Output, Request
 from interlock.dpe.text.arguments import Argument, arguments
 from interlock.dpe.values.extraction import read
@@ -29,6 +29,8 @@ UNUSUAL_ARGUMENT = "UNUSUAL_ARGUMENT"
 UNSAID_TOOL_VALUE = "UNSAID_TOOL_VALUE"
 
 TOOL_CALL = "tool_call"
+_UNUSUAL = NliScores(entailment=0.7, neutral=0.3, contradiction=0.0)
+"""Of a value that is nowhere and that does no harm: however many a call has, its answer is MEDIUM at most."""
 _ORDER = (USER, SOURCE, INSTRUCTION, ANSWERED)
 _SPECIFIC = 0.60
 _MOST_SHOWN = 200
@@ -73,7 +75,7 @@ def judge(request: Request) -> list[JudgedCall]:
 
 
 def _shown(request: Request) -> tuple[Shown, ...]:
-    texts = [(USER, "query", request.query)]
+    texts = [(USER, QUERY, request.query)]
     texts += [(one.kind, one.id, one.text) for one in request.said]
     texts += [(SOURCE, fact.id, fact.content) for fact in request.facts]
     return tuple(of_kinds(texts, _ORDER))
@@ -134,7 +136,7 @@ def _claim(claim: Claim, basis: Shows | Missing) -> CallClaim:
         return CallClaim(claim, Attribution.CONTEXT_GROUNDED, evidence, basis.kind)
     nothing = ClaimEvidence("", 0.0, "", NO_EVIDENCE, "", NO_EVIDENCE)
     if basis.weight is Weight.UNUSUAL:
-        return CallClaim(claim, Attribution.MIXED, nothing, "")
+        return CallClaim(claim, Attribution.MIXED, replace(nothing, scores=_UNUSUAL, plain_scores=_UNUSUAL), "")
     return CallClaim(claim, Attribution.UNVERIFIABLE, nothing, "", tuple(text[:_MOST_SHOWN] for text in basis.written))
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from interlock.dpe.request import DeclaredTool
 from interlock.dpe.text.arguments import Path
+from interlock.dpe.text.wordlists import word_set
 
 _REFERENCES = 16
 """Most references that lead from one schema to the next."""
@@ -22,11 +24,27 @@ class Parameter:
     """Values that the schema names itself: enum, const, default, examples."""
     has_default: bool = False
     description: str = ""
+    only_reads: bool = False
+    """Whether its function only looks something up."""
     of_the_tool: str = ""
     """Description of the whole function."""
 
 
 NOTHING_SAID = Parameter()
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_LOOKS_UP = word_set(
+    "get read search list find lookup look fetch query retrieve show describe view check browse inspect count recall load"
+)
+_CHANGES = word_set(
+    "set update delete remove create add send write post put pay book cancel transfer scale apply insert replace move run execute"
+    " edit make save buy sell order close open start stop reset purge refund submit publish approve grant mark store"
+)
+
+
+def only_reads(tool: str) -> bool:
+    """Whether a function only looks something up, as its name says: get_metrics, searchArticles; not get_or_create_user."""
+    words = [word.lower() for word in _WORDS.findall(tool)]
+    return bool(words) and words[0] in _LOOKS_UP and not _CHANGES.intersection(words)
 
 
 @dataclass(frozen=True)
@@ -55,6 +73,7 @@ class Tools:
             choices=tuple(choices),
             has_default=any("default" in one for one in schemas),
             description=" ".join(str(one["description"]) for one in schemas if "description" in one),
+            only_reads=only_reads(tool),
             of_the_tool=self.descriptions.get(tool, ""),
         )
 
@@ -98,4 +117,6 @@ def _resolved(root: Mapping[str, Any], schema: Any, depth: int = 0) -> Iterator[
 def _choices(schema: Mapping[str, Any]) -> Iterator[Any]:
     listed = schema.get("enum")
     yield from listed if isinstance(listed, list) else ()
-    yield from (schema[name] for name in ("const", "default") if name in schema)
+    examples = schema.get("examples")
+    yield from examples if isinstance(examples, list) else ()
+    yield from (schema[name] for name in ("const", "default", "example") if name in schema)

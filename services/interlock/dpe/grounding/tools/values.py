@@ -102,6 +102,8 @@ Basis = Shows | Missing | None
 """``None``: nothing to show, such as a truth value."""
 
 DECLARATION = Shows("declaration")
+QUERY = "query"
+"""Id of the question among the texts that are shown."""
 
 
 def judged(argument: Argument, parameter: Parameter, shown: Sequence[Shown]) -> Basis:
@@ -116,8 +118,35 @@ def judged(argument: Argument, parameter: Parameter, shown: Sequence[Shown]) -> 
     asked = Asked(argument.key, parameter.description)
     parts = _key_parts(argument)
     if isinstance(value, float):
-        return _number(value, asked, parts, parameter, shown)
-    return _string(value.strip(), asked, parts, parameter, shown)
+        found = _number(value, asked, parts, parameter, shown)
+    else:
+        found = _string(value.strip(), asked, parts, parameter, shown)
+    reads = parameter.only_reads and not (parts & _PROGRAM or (isinstance(value, str) and _CODE.search(value)))
+    return _looked_up(value, found, parameter, shown) if reads and isinstance(found, Missing) else found
+
+
+def _looked_up(value: str | float, missing: Missing, parameter: Parameter, shown: Sequence[Shown]) -> Basis:
+    """Judge a value that nothing shows, of a function that only reads: it changes nothing, so that it is unusual at most.
+
+    A word that the declaration itself uses needs no other source. What stands in the place of a name or a figure that the
+    user asks for reads something else than was asked, and an address or a path is kept to what was shown.
+    """
+    declared = Shown("declaration", ((parameter.of_the_tool, f"{parameter.of_the_tool} {parameter.description}"),))
+    if isinstance(value, str) and declared.has_written(value.strip()):
+        return DECLARATION
+    elsewhere = isinstance(value, str) and (_addresses(value) or "/" in value or "\\" in value)
+    if elsewhere or _in_its_place(" ".join(missing.written), shown):
+        return missing
+    return Missing(missing.written, Weight.UNUSUAL)
+
+
+def _in_its_place(written: str, shown: Sequence[Shown]) -> bool:
+    """Whether the question has a name or a figure where a call has another one."""
+    asked = " ".join(text for one in shown for name, text in one.texts if name == QUERY)
+    if any(map(str.isdigit, written)) and any(map(str.isdigit, asked)):
+        return True
+    own = set(words(written))
+    return not written.islower() and any(not own & set(words(name)) for name in _names(asked))
 
 
 def _is_example(value: str, description: str) -> bool:
