@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import cast
+from functools import partial
+from typing import Any, cast
 
 from prometheus_client import Histogram
 
 from interlock.dpe.claims import naming
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader, claim_sentences
-from interlock.dpe.document import Claim
+from interlock.dpe.document import Claim, PiiFinding
 from interlock.dpe.grounding import attribution, said
 from interlock.dpe.grounding import envelope as grounding_envelope
 from interlock.dpe.grounding.envelope import Cut, Envelope
@@ -29,6 +30,7 @@ from interlock.dpe.quality.decomposition import decomposed
 from interlock.dpe.quality.profile import EmbeddedProfile, Memory, StyleRecorder, TextProfile
 from interlock.dpe.quality.quality import EarlierWindows, Query, merge_windows
 from interlock.dpe.request import OWN_KINDS, Output, Request
+from interlock.dpe.text.views import personal as personal_in
 
 DURATION = Histogram(
     "interlock_dpe_stage_duration_seconds",
@@ -163,6 +165,19 @@ class Inputs:
         embedded = await profile.embed_profile(cached, self.inference)
         self.memory.keep(text, embedded)
         return embedded
+
+    async def personal_data(self, request: Request, find: Any) -> list[PiiFinding]:
+        """Return the personal data in the prompt and in the outputs."""
+
+        def found(cancelled: Cancelled) -> list[PiiFinding]:
+            in_texts = personal_in(find, request.prompt, "prompt")
+            for number, output in enumerate(request.outputs):
+                if not cancelled():
+                    in_texts += personal_in(partial(find, output_index=number), output.text, "response")
+            return in_texts
+
+        with timed("11"):
+            return await self.language.run(found, stage="11")
 
     def remember(self, request: Request, profiles: Sequence[TextProfile]) -> None:
         """Cache the profile of an answer, which the next window sends as an earlier one."""

@@ -14,7 +14,7 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, entailment, omission
-from interlock.dpe.grounding.apart import Apart
+from interlock.dpe.grounding.apart import ALL_JUDGED, Apart
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
@@ -25,6 +25,7 @@ from interlock.dpe.inference.port import Floats
 from interlock.dpe.report import Choice
 from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
+from interlock.dpe.values.extraction import extract
 
 NEAR = 0.40
 """Cosine from which a source is about what a claim says, so that it can deny it."""
@@ -46,22 +47,19 @@ def judge_choice(
     misattributed: Sequence[Misattribution] = (),
     said: SaidEvidence = NOTHING_SAID,
     calls: Sequence[JudgedCall] = (),
-    beside: Apart | None = None,
+    beside: Apart = ALL_JUDGED,
 ) -> Choice:
     """Return everything about one choice.
 
-    *vectors* has one row for each sentence and claim of the choice. *between* is the number of contradictions among the
-    answers that the choice was made from. *said* is what claims rest on in the user's words, *calls* are the tool calls of
-    the choice. In the mode ``open``, and for the claims *beside* the sources, entailment is not measured.
+    *vectors* has one row for each sentence and claim of it. *between* counts the contradictions among the answers that it was
+    made from. *said* is what claims rest on in the user's words. Entailment is not measured in the mode ``open``, nor for the
+    claims *beside* the sources.
     """
+    contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    measured = mode is not GroundingMode.OPEN
-    beside = beside or Apart({}, {})
-    free = frozenset(found.attributions) & beside.unmeasured
-    weighed = [one.scores for name, one in found.evidence.items() if name not in free]
-    weakest = entailment.weakest(weighed) if measured else None
-    used = {found.evidence[name].fact_id for name in found.kinds}
+    measured = {name: one.scores for name, one in found.evidence.items() if name not in beside.unmeasured}
+    weakest = entailment.weakest(list(measured.values())) if mode is not GroundingMode.OPEN else None
     findings = RiskFindings(
         empty=reading.empty,
         attributions=found.attributions,
@@ -71,12 +69,12 @@ def judge_choice(
         weakest=weakest,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
-        misattributions=sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed),
+        misattributions=_misattributions(misattributed),
         mode=mode,
         wordless=reading.unread,
-        unmeasured=free,
-        unread=2 * len(free & beside.unread) > len(found.attributions),
-        calls=frozenset(finding for call in calls for finding in call.findings),
+        unmeasured=beside.unmeasured,
+        unread=beside.unread_most(found.attributions),
+        calls=_findings_of(calls),
     )
     return Choice(
         index=reading.index,
@@ -86,14 +84,22 @@ def judge_choice(
         fabrications=found.fabrications,
         distortions=found.distortions,
         contradictions=contradictions,
-        omissions=omission.omissions(envelope, vectors, used),
+        omissions=omission.omissions(envelope, vectors, {found.evidence[name].fact_id for name in found.kinds}),
         weakest=weakest,
         risk=assess(findings, amplifiers, calibration),
         misattributed=misattributed,
         kinds=found.kinds,
         calls=tuple(calls),
-        mode=GroundingMode.OPEN if free and beside.open.issuperset(found.attributions) else mode,
+        mode=GroundingMode.OPEN if beside.open_all(found.attributions) else mode,
     )
+
+
+def _misattributions(misattributed: Sequence[Misattribution]) -> int:
+    return sum(each.kind == WRONG_SOURCE or not each.claim_id for each in misattributed)
+
+
+def _findings_of(calls: Sequence[JudgedCall]) -> frozenset[str]:
+    return frozenset(finding for call in calls for finding in call.findings)
 
 
 @dataclass(frozen=True)
@@ -141,6 +147,17 @@ def _judged(
         found.fabrications[name], found.distortions[name] = each.fabricated, ()
         found.kinds.update({name: each.kind} if each.kind else {})
     return found
+
+
+def _borne_out(found: Contradiction, evidence: Mapping[str, ClaimEvidence]) -> bool:
+    """Whether calculation bears out the claims of a contradiction that only the model sees, or that a limit alone makes.
+
+    Every figure of such a claim is a source's, or follows from it. A limit (*above 20,000*) is no measurement.
+    """
+    own = [evidence[name] for name in (found.claim_id, found.other_claim_id) if name in evidence]
+    if not own or not all(each.calculated for each in own):
+        return False
+    return found.method == "nli" or any(value.bound for value in extract(found.other_text))
 
 
 def _on_words(

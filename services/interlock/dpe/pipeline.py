@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +24,7 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity, joined
 from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
@@ -38,7 +37,7 @@ from interlock.dpe.inference.port import Inference
 from interlock.dpe.inputs import Inputs, ReadAnswer, timed
 from interlock.dpe.intake import Bounds
 from interlock.dpe.judging import judge_choice, worst_views
-from interlock.dpe.quality import coherence, profile
+from interlock.dpe.quality import profile
 from interlock.dpe.quality.coherence import CrossWindow
 from interlock.dpe.quality.cross_agent import CrossAgent, FanIn, FanInStages
 from interlock.dpe.quality.profile import Memory
@@ -48,7 +47,6 @@ from interlock.dpe.report import Choice, Context, report, stages_run
 from interlock.dpe.request import Output, Request
 from interlock.dpe.risk import amplifiers_for
 from interlock.dpe.summary import Checked, check, source_facts
-from interlock.dpe.text.views import personal as personal_in
 
 if TYPE_CHECKING:
     from interlock.dpe.pii.detection import PiiDetector  # presidio is heavy: the wiring imports it
@@ -93,11 +91,11 @@ class Pipeline:
         )
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
-            self._evidence(answer, base, request.query),
-            self._invented(answer, base, request, given)
+            self._evidence(answer, base, request.query, request.own_words),
+            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query, fabrication.invented)
             if mode is GroundingMode.OPEN
-            else self._fabrications(answer, base, request.own_words),
-            self._personal_data(request),
+            else self._fabrications(answer, base.cut.texts, request.own_words),
+            self._inputs.personal_data(request, self.pii.find),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
         )
@@ -107,24 +105,18 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         evidence, fabricated = beside.evidence, beside.fabrications
-        judged = [claim for claim in answer.checked if claim.claim_id not in beside.compared]
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(judged if given is Basis.SOURCES else (), answer, evidence),
+            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
         )
         # Stage 12: classify the system, and collect what the report says about the call.
         classification = regulatory.classify(request, personal)
-        amplifiers = amplifiers_for(
-            personal_data=bool(personal),
-            loop_depth=request.loop_depth,
-            domain=classification.domain,
-            high_risk=classification.high_risk,
-        )
+        amplifiers = _amplifiers(request, classification, personal_data=bool(personal))
         context = await self._context(
             request, base, personal, query, classification, followed=earlier.last is not None, mode=mode
         )
@@ -150,27 +142,30 @@ class Pipeline:
         answer, base = await _together(self._inputs.answer(request), self._inputs.envelope(request))
         evidence, fabricated, inside = await _together(
             self._evidence(answer, base, ""),
-            self._fabrications(answer, base, ""),
+            self._fabrications(answer, base.cut.texts, ""),
             self._contradictions(answer, request),
         )
         distorted = await self._distortions(answer.checked, answer, evidence)
 
         def judge(_: Cancelled) -> Checked:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return check(answer.readings, evidence, flaws, inside, method=self.method)
 
         return await self.language.run(judge, stage="5")
 
     # Stages 2 and 4
 
-    async def _evidence(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, ClaimEvidence]:
+    async def _evidence(
+        self, answer: ReadAnswer, base: Envelope, query: str, own: str = ""
+    ) -> dict[str, ClaimEvidence]:
         """Return the evidence on each checked claim; its scores serve stage 4 too."""
         titles = {name for reading in answer.readings for name in reading.titles}
         with timed("2"):
             vectors = await self.inference.embed([claim.text for claim in answer.checked])
-            return await attribution.evidence(
-                answer.checked, vectors, base, self.inference, titles=titles, query=query, sentences=answer.sentences
-            )
+            return await calculated.evidence(
+                answer.checked, vectors, base, self.inference, self.language, titles=titles, query=query, own=own,
+                sentences=answer.sentences,
+            )  # fmt: skip
 
     async def _said(self, answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], request: Request) -> SaidEvidence:
         """Return what those claims rest on in the user's words that no source supports."""
@@ -189,26 +184,14 @@ class Pipeline:
 
     # Stage 3
 
-    async def _fabrications(self, answer: ReadAnswer, base: Envelope, query: str) -> dict[str, tuple[str, ...]]:
-        """Return the fabrications by claim. The text thread finds them while the models score the claims."""
-
-        def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
-            return fabrication.find(answer.checked, fabrication.EnvelopeIndex.of(base.cut.texts, query))
-
-        with timed("3a"):
-            return await self.language.run(find, stage="3a")
-
-    async def _invented(
-        self, answer: ReadAnswer, base: Envelope, request: Request, given: Basis
+    async def _fabrications(
+        self, answer: ReadAnswer, texts: Sequence[str], query: str, find: fabrication.Find = fabrication.find
     ) -> dict[str, tuple[str, ...]]:
-        """Return the invented citations and links by claim: what the mode ``open`` judges of stage 3a."""
-        texts = [*(base.cut.texts if given is Basis.SOURCES else ()), request.prompt]
-
-        def find(_: Cancelled) -> dict[str, tuple[str, ...]]:
-            return fabrication.invented(answer.checked, fabrication.EnvelopeIndex.of(texts, request.query))
-
+        """Return the fabrications by claim. The text thread finds them while the models score the claims."""
         with timed("3a"):
-            return await self.language.run(find, stage="3a")
+            return await self.language.run(
+                lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query)), stage="3a"
+            )
 
     async def _distortions(
         self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
@@ -269,7 +252,7 @@ class Pipeline:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
         def judge(_: Cancelled) -> list[Choice]:
-            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts)
+            flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
             return [
                 judge_choice(
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
@@ -301,15 +284,8 @@ class Pipeline:
         self, answer: ReadAnswer, earlier: EarlierWindows, request: Request, merged: FanIn
     ) -> list[list[CrossWindow]]:
         """Return the contradictions of each choice with earlier windows and with the merged answers."""
-        found = []
         with timed("6"):
-            for reading in answer.readings:
-                vectors = await self.inference.embed([claim.text for claim in reading.checked])
-                windows = await coherence.contradictions(
-                    reading.checked, vectors, earlier.claims, inference=self.inference, language=self.language
-                )
-                found.append([*windows, *await self._fan_in.contradicted(reading, vectors, request, merged, windows)])
-        return found
+            return await self._fan_in.cross_window(answer.readings, earlier.claims, request, merged)
 
     async def _qualities(
         self,
@@ -340,17 +316,6 @@ class Pipeline:
             return await self.language.run(find, stage="7")
 
     # Stages 11 to 13
-
-    async def _personal_data(self, request: Request) -> list[PiiFinding]:
-        def find(cancelled: Cancelled) -> list[PiiFinding]:
-            found = personal_in(self.pii.find, request.prompt, "prompt")
-            for number, output in enumerate(request.outputs):
-                if not cancelled():
-                    found += personal_in(partial(self.pii.find, output_index=number), output.text, "response")
-            return found
-
-        with timed("11"):
-            return await self.language.run(find, stage="11")
 
     async def _context(
         self,
@@ -413,6 +378,15 @@ class Pipeline:
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message
+
+
+def _amplifiers(request: Request, classification: Classification, *, personal_data: bool) -> list[Amplifier]:
+    return amplifiers_for(
+        personal_data=personal_data,
+        loop_depth=request.loop_depth,
+        domain=classification.domain,
+        high_risk=classification.high_risk,
+    )
 
 
 async def _together(*work: Awaitable[Any]) -> list[Any]:

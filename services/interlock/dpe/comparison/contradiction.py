@@ -13,6 +13,7 @@ import numpy as np
 
 from interlock.dpe.claims.wording import hypothesis
 from interlock.dpe.comparison.disagreement import CONTRADICTED_ABOVE, classify, same_subject
+from interlock.dpe.comparison.distinct import distinct
 from interlock.dpe.document import Claim
 from interlock.dpe.inference.port import CONTRADICTION, Floats, Inference
 
@@ -48,7 +49,7 @@ class Contradiction:
 
 
 def neighbours(claims: Sequence[Claim], vectors: Floats) -> list[Pair]:
-    """Return the pairs to compare, earlier claim first: similar claims of the same subject."""
+    """Return the pairs to compare, earlier claim first: similar claims of the same subject that state no distinct items."""
     if len(claims) < 2:
         return []
     similar = vectors @ vectors.T
@@ -75,7 +76,11 @@ def _nearest(similar: Floats) -> Iterable[Pair]:
 
 
 def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[Pair]:
-    return sorted(pair for pair in set(pairs) if same_subject(claims[pair[0]], claims[pair[1]]))
+    return sorted(
+        (a, b)
+        for a, b in set(pairs)
+        if same_subject(claims[a], claims[b]) and not distinct(claims[a].text, claims[b].text)
+    )
 
 
 async def probabilities(claims: Sequence[Claim], pairs: Sequence[Pair], inference: Inference) -> list[float]:

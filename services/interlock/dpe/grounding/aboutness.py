@@ -215,7 +215,7 @@ _BOUND = frozenset(stem for word in _ASKING | _RELATIONAL for stem in content_st
 
 
 @dataclass(frozen=True)
-class Turn:
+class Question:
     """The question of a turn and what it refers back to, each with its similarity to the nearest source."""
 
     question: str
@@ -224,7 +224,7 @@ class Turn:
     before_near: float
 
 
-async def turn(request: Request, envelope: Envelope, inference: Inference) -> Turn | None:
+async def turn(request: Request, envelope: Envelope, inference: Inference) -> Question | None:
     """Return the turn when its sources may be beside the point, or ``None`` when the answer is judged against them."""
     asked = request.grounding_mode is GroundingMode.AUTO and not request.grounding_required
     if not asked or not request.facts or not request.earlier_facts.issuperset(fact.id for fact in request.facts):
@@ -234,14 +234,14 @@ async def turn(request: Request, envelope: Envelope, inference: Inference) -> Tu
     before = antecedent(question, earlier) if refers_back(question, [one.text for one in earlier]) else ""
     vectors = await inference.embed([text for text in (question, before) if text.strip()])
     near = iter([_nearest(vector, envelope) for vector in vectors])
-    return Turn(question, next(near) if question.strip() else 0.0, before, next(near) if before.strip() else 0.0)
+    return Question(question, next(near) if question.strip() else 0.0, before, next(near) if before.strip() else 0.0)
 
 
 def _nearest(vector: Floats, envelope: Envelope) -> float:
     return max(similarity for _, similarity in envelope.nearest(vector))
 
 
-def is_open(asked: Turn, claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], subject: Subject) -> bool:
+def is_open(asked: Question, claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], subject: Subject) -> bool:
     """Whether no source is about a turn or about any of the *claims* of its answer."""
     taken_for_known = not _definite(asked.question).isdisjoint(subject.stems)
     if taken_for_known or _OF_THE_HOUSE.search(asked.question) or _about(asked.question, asked.question_near, subject):

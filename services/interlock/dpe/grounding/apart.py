@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from interlock.dpe.claims.reading import ChoiceReading
-from interlock.dpe.grounding import aboutness, across, fabrication
+from interlock.dpe.document import Claim
+from interlock.dpe.grounding import aboutness, across, basis, fabrication
 from interlock.dpe.grounding.attribution import NO_EVIDENCE, ClaimEvidence, Method, supported
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.inference.language import Cancelled, Language
@@ -20,24 +21,30 @@ class Apart:
 
     evidence: Mapping[str, ClaimEvidence]
     fabrications: Mapping[str, tuple[str, ...]]
+    judged: Sequence[Claim] = ()
+    """The claims that the models compare with the sources."""
     open: frozenset[str] = frozenset()
     """No source is about them: only invented citations and links count."""
     translated: frozenset[str] = frozenset()
     """They are in another language, and what they share with the sources agrees."""
     unread: frozenset[str] = frozenset()
     """They are in another language and share nothing with the sources that could be compared."""
-    wrong: frozenset[str] = field(default=frozenset())
-    """They are in another language, and a figure, date, code or person in them is not in the sources."""
 
     @property
     def unmeasured(self) -> frozenset[str]:
         """The claims that are not measured against the sources."""
         return self.open | self.translated | self.unread
 
-    @property
-    def compared(self) -> frozenset[str]:
-        """The claims that no model compares with the sources."""
-        return self.unmeasured | self.wrong
+    def unread_most(self, names: Collection[str]) -> bool:
+        """Whether most of these claims could not be read."""
+        return 2 * len(self.unread.intersection(names)) > len(names)
+
+    def open_all(self, names: Collection[str]) -> bool:
+        """Whether there are claims, and no source is about any of them."""
+        return bool(names) and self.open.issuperset(names)
+
+
+ALL_JUDGED = Apart({}, {})
 
 
 async def apart(
@@ -57,18 +64,14 @@ async def apart(
 
     def find(_: Cancelled) -> Apart:
         found = {name: list(texts) for name, texts in fabrications.items() if name not in free}
-        if free:
-            index = fabrication.EnvelopeIndex.of([*envelope.cut.texts, request.prompt], request.query)
-            found |= {
-                n: list(t) for n, t in fabrication.invented([c for c in claims if c.claim_id in free], index).items()
-            }
         foreign = {
             n: each for n, each in across.compared(request, readings, envelope.cut.texts).items() if n not in free
         }
-        cited = fabrication.invented(
-            [claim for claim in claims if claim.claim_id in foreign],
-            fabrication.EnvelopeIndex.of([*envelope.cut.texts, request.prompt], request.query),
-        ) if foreign else {}  # fmt: skip
+        cited: Mapping[str, tuple[str, ...]] = {}
+        if free or foreign:
+            index = fabrication.EnvelopeIndex.of(basis.shown(request, envelope.cut.texts), request.query)
+            cited = fabrication.invented([c for c in claims if c.claim_id in free or c.claim_id in foreign], index)
+        found |= {n: list(cited[n]) for n in free if n in cited}
         found |= {n: list(dict.fromkeys((*each.wrong, *cited.get(n, ())))) for n, each in foreign.items()}
         wrong = frozenset(n for n in foreign if found[n])
         borne = frozenset(n for n, each in foreign.items() if each.anchored or supported(evidence[n], method)) - wrong
@@ -78,6 +81,7 @@ async def apart(
             for n, each in evidence.items()
         }
         texts = {n: tuple(each) for n, each in found.items() if each}
-        return Apart(kept, texts, free, borne, frozenset(foreign) - wrong - borne, wrong)
+        judged = [claim for claim in claims if claim.claim_id not in free and claim.claim_id not in foreign]
+        return Apart(kept, texts, judged, free, borne, frozenset(foreign) - wrong - borne)
 
     return await language.run(find, stage="3a")

@@ -20,7 +20,7 @@ from enum import IntEnum
 from typing import Literal
 
 from interlock.dpe.claims.wording import plain_figures, uncut
-from interlock.dpe.document import Claim, NliScores
+from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.premises import Proposal, proposal, title_proposal
 from interlock.dpe.grounding.support import Vocabulary, calibrated
@@ -70,7 +70,9 @@ class ClaimEvidence:
 
     ``scores`` are those of the best premise, calibrated; ``plain_scores`` are the same as the model gave them.
     ``source`` is the nearest unit, and ``source_scores`` are its uncalibrated scores. ``others`` are the next nearest
-    units, each with the id of its fact.
+    units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
+    takes from another record (calculated.py). ``tabular``: the source is a record.
+    ``calculated``: a record or a calculation bears out every value of the claim.
     """
 
     fact_id: str
@@ -81,6 +83,10 @@ class ClaimEvidence:
     scores: NliScores
     others: tuple[tuple[str, str], ...] = ()
     plain_scores: NliScores = NO_EVIDENCE
+    settled: frozenset[str] = frozenset()
+    moved: tuple[Distortion, ...] = ()
+    tabular: bool = False
+    calculated: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""

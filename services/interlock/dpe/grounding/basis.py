@@ -50,6 +50,11 @@ def mode(request: Request) -> GroundingMode:
     return applied(request.grounding_mode, basis=basis(request.facts), required=request.grounding_required)
 
 
+def shown(request: Request, texts: Sequence[str]) -> list[str]:
+    """Return what the model was given, where *texts* are those of the facts: they count only when they state something."""
+    return [*(texts if basis(request.facts) is Basis.SOURCES else ()), request.prompt]
+
+
 def _states(text: str) -> bool:
     parts = [part for part in _SENTENCE_END.split(text.strip()) if any(map(str.isalnum, part))]
     return any(len(part) > _LONGEST or _INSTRUCTED.match(part) is None for part in parts)

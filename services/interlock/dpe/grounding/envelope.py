@@ -16,12 +16,14 @@ import numpy as np
 
 from interlock.domain.errors import exhausted, invalid
 from interlock.dpe.document import Fact
+from interlock.dpe.grounding.tables import records
+from interlock.dpe.grounding.tables.records import Record
 from interlock.dpe.inference.port import Floats
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.layout import BlockKind, layout
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.segmentation import fitted
-from interlock.dpe.text.text import Text
+from interlock.dpe.text.text import Text, normalised
 
 MAX_ID_CHARS, MAX_FACT_CHARS = 128, 32_768
 _COLLECTED_UNITS = 3
@@ -49,6 +51,7 @@ class Cut:
     facts: tuple[Fact, ...]
     texts: tuple[str, ...]
     units: tuple[EvidenceUnit, ...]
+    records: tuple[tuple[int, Record], ...] = ()  # each with the number of its fact
 
 
 @dataclass(frozen=True)
@@ -121,9 +124,16 @@ def cut(
     """Return the facts in units of at most *limit* tokens. *split* finds the sentences of a paragraph."""
     texts: list[str] = []
     parts: list[tuple[int, Text]] = []
+    found: list[tuple[int, Record]] = []
     for number, fact in enumerate(facts):
-        blocks = layout(fact.content).blocks
-        texts.append("\n".join(block.text.chars for block in blocks))
+        source = records.read(fact.content)
+        found += [(number, record) for record in source.records]
+        blocks = layout(source.rest).blocks
+        stated = [normalised(record.sentence)[0] for record in source.records]
+        # The text as it is written keeps its keys, for names and figures that an answer copies.
+        written = layout(fact.content).blocks if stated else blocks
+        texts.append("\n".join([*(text.chars for text in stated), *(block.text.chars for block in written)]))
+        parts += [(number, part) for text in stated for part in fitted(text, limit, count)]
         for block in blocks:
             mark = _NUMBERING.match(block.text.chars)
             text = block.text.cut(mark.end(), len(block.text.chars)) if mark else block.text
@@ -135,7 +145,7 @@ def cut(
         EvidenceUnit(number, part.chars, content_words(part.chars), size)
         for (number, part), size in zip(parts, sizes, strict=True)
     )
-    return Cut(tuple(facts), tuple(texts), tuple(units))
+    return Cut(tuple(facts), tuple(texts), tuple(units), tuple(found))
 
 
 def check_facts(facts: Sequence[Fact], *, max_facts: int) -> None:

@@ -5,7 +5,7 @@ are traced, not derived: a sum that the answer computed itself has no basis.
 """
 
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
@@ -100,6 +100,10 @@ class _Finding:
     text: str
     start: int
     end: int
+
+
+Find = Callable[[Sequence[Claim], EnvelopeIndex], dict[str, tuple[str, ...]]]
+"""``find`` or ``invented``."""
 
 
 def find(claims: Sequence[Claim], envelope: EnvelopeIndex) -> dict[str, tuple[str, ...]]:

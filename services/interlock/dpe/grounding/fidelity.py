@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from interlock.dpe.claims.wording import hypothesis, unanswered
 from interlock.dpe.document import Claim, Distortion, Fact, NliScores
@@ -82,16 +83,48 @@ async def distortions(
         }
 
     cleared = await language.run(second_look, stage="3b")
-    return {name: found for name, found in distorted.items() if name not in cleared}
+    kept = {name: found for name, found in distorted.items() if name not in cleared}
+    return _by_calculation(claims, kept, evidence)
+
+
+def _by_calculation(
+    claims: Sequence[Claim], distorted: Mapping[str, tuple[Distortion, ...]], evidence: Mapping[str, ClaimEvidence]
+) -> dict[str, tuple[Distortion, ...]]:
+    """Return the distortions without those of values that calculation accounts for, with those that it finds.
+
+    The *no* of a record's field is no negation of a sentence: calculation reads it.
+    """
+    found: dict[str, tuple[Distortion, ...]] = {}
+    for claim in claims:
+        shown = evidence[claim.claim_id]
+        left = tuple(
+            each
+            for each in distorted.get(claim.claim_id, ())
+            if not (each.type in _VALUE_TYPES and each.claim_value in shown.settled)
+            and not (each.type in _SENSE_TYPES and shown.tabular)
+        )
+        if both := tuple(dict.fromkeys([*left, *shown.moved])):
+            found[claim.claim_id] = both
+    return found
 
 
 def flaws(
-    fabricated: Mapping[str, tuple[str, ...]], distorted: Mapping[str, tuple[Distortion, ...]], texts: Sequence[str]
+    fabricated: Mapping[str, tuple[str, ...]],
+    distorted: Mapping[str, tuple[Distortion, ...]],
+    texts: Sequence[str],
+    shown: Mapping[str, ClaimEvidence] = MappingProxyType({}),
 ) -> Flaws:
-    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis."""
+    """Return both kinds of flaws. A changed value counts once, and text that a fact contains verbatim has a basis.
+
+    So has a value that follows from the sources by calculation, as *shown* says.
+    """
     evidence = _plain("\n".join(texts))
     remaining = {
-        name: tuple(text for text in _unexplained(found, distorted.get(name, ())) if not _stands_in(evidence, text))
+        name: tuple(
+            text
+            for text in _unexplained(found, distorted.get(name, ()))
+            if not _stands_in(evidence, text) and not (name in shown and text in shown[name].settled)
+        )
         for name, found in fabricated.items()
     }
     return Flaws({name: found for name, found in remaining.items() if found}, dict(distorted))

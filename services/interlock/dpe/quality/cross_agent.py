@@ -238,6 +238,19 @@ class FanInStages:
             )  # fmt: skip
         return await fan_in(answers, inference=self.inference, language=self.language)
 
+    async def cross_window(
+        self, readings: Sequence[ChoiceReading], earlier: EarlierClaims, request: Request, merged: FanIn
+    ) -> list[list[CrossWindow]]:
+        """Return the contradictions of each choice with earlier windows and with the merged answers."""
+        found = []
+        for reading in readings:
+            vectors = await self.inference.embed([claim.text for claim in reading.checked])
+            windows = await coherence.contradictions(
+                reading.checked, vectors, earlier, inference=self.inference, language=self.language
+            )
+            found.append([*windows, *await self.contradicted(reading, vectors, request, merged, windows)])
+        return found
+
     async def contradicted(
         self, reading: ChoiceReading, vectors: Floats, request: Request, merged: FanIn, earlier: Sequence[CrossWindow]
     ) -> list[CrossWindow]:

@@ -20,12 +20,14 @@ from interlock.dpe.text.text import Text, joined, normalised
 CODE_CHARS = 320
 SHORT_LINE = 55
 MAX_PATH = 120
+MAX_NAME = 40
 MAX_LEAD = 160
 
 _FENCE = re.compile(r"\s{0,3}(?:`{3,}|~{3,})")
 _MARKER = re.compile(r"\s*(?:(#{1,6})\s+|>\s?|[-*+•‣·–—]\s+|\(?\d{1,3}[.)]\s+|\(?[a-z]\)\s+)")
 _BOLD_LINE = re.compile(r"\s*(\*\*|__)[^*_]{1,200}\1:?\s*\Z")
 _JSON_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"?|-?\d[\d.eE+-]*|true|false|null|NaN|-?Infinity', re.DOTALL)
+_NUMERAL = re.compile(r"-?\d[\d.eE+-]*|true|false|null")
 _ESCAPE = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.", re.DOTALL)
 _RULE = re.compile(r"[-=_*|:+\s]+\Z")
 _EMPHASIS = re.compile(r"\*\*|~~|`+|(?<!\w)[*_]{1,3}(?=[\w\"'(])|(?<=[\w.,;:!?)\"'])[*_]{1,3}(?!\w)")
@@ -282,9 +284,17 @@ def _leaves(document: Any) -> Iterator[tuple[tuple[str, ...], Any]]:
         if isinstance(node, _Pairs) and node:
             todo += [((*path, _CAMEL.sub(" ", key)), child) for key, child in reversed(node)]
         elif isinstance(node, list) and node:
-            todo += [(path, child) for child in reversed(node)]
+            todo += [((*path, *_named(node, child)), child) for child in reversed(node)]
         else:
             yield path, None if isinstance(node, list) else str(node)
+
+
+def _named(nodes: Sequence[Any], node: Any) -> Iterator[str]:
+    """Yield the name of an object among several of a list: its first text, so that its fields are told from the others'."""
+    if len(nodes) > 1 and isinstance(node, _Pairs) and len(node) > 1:
+        first = node[0][1]
+        if isinstance(first, str) and 0 < len(first) <= MAX_NAME and not _NUMERAL.fullmatch(first):
+            yield first
 
 
 def _places(chars: str) -> Iterator[tuple[int, int]]:

@@ -52,7 +52,7 @@ def read_figure(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]
     ordinal = _read_ordinal(tokens, index)
     if ordinal:
         return [ordinal], ordinal.last
-    factor = _read_factor(tokens, index)
+    factor = _read_factor(tokens, index) or _read_spoken_time(tokens, index)
     if factor:
         return [factor], factor.last
     value = _read_amount(tokens, index)
@@ -216,6 +216,25 @@ def _read_factor(tokens: Sequence[Lexeme], index: int) -> Value | None:
     if not times:
         return None
     return Value(QUANTITY, "", 0, 0, amount=float(times), unit=units.TIMES, words=True, first=index, last=index + 1)
+
+
+def _read_spoken_time(tokens: Sequence[Lexeme], index: int) -> Value | None:
+    """Read half an hour, a quarter of an hour, three quarters of an hour, a year and a half."""
+    low, place, share = tokens[index].low, index, 0.0
+    if low == "half" and at(tokens, index + 1).low in {"a", "an"}:
+        place, share = index + 2, 0.5
+    elif low in {"a", "one", "three"} and at(tokens, index + 1).low in {"quarter", "quarters"}:
+        of = at(tokens, index + 2).low == "of" and at(tokens, index + 3).low in {"a", "an"}
+        place, share = index + 4, (0.75 if low == "three" else 0.25) if of else 0.0
+    elif low in {"a", "an", "one"} and " ".join(at(tokens, index + n).low for n in (2, 3, 4)) == "and a half":
+        place, share = index + 1, 1.5
+    unit = units.MEASURES.get(at(tokens, place).low) if share else None
+    if unit is None or unit.measure != units.TIME:
+        return None
+    return Value(
+        QUANTITY, "", 0, 0, amount=share * unit.factor, step=unit.factor / 10, unit=units.TIME, factor=unit.factor,
+        words=True, first=index, last=place + (4 if share > 1 else 1),
+    )  # fmt: skip
 
 
 def _read_vague(tokens: Sequence[Lexeme], index: int) -> tuple[list[Value], int]:

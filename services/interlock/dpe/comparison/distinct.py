@@ -1,0 +1,141 @@
+"""Distinct items: claims of one answer that state fields, rows or members of different things (SPEC-005 §5.4).
+
+The model takes figures that differ for a contradiction: three prices of three plans, two fields of an object, two rows of a
+table. Such claims cannot contradict each other, because each is about another thing. What counts as another thing is narrow:
+another label before a colon, another first cell, another bare item, or another modifier of one head noun (*Basic plan*, *Pro plan*).
+Pure functions of two texts.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from itertools import pairwise
+
+from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.dates import MONTHS
+from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
+
+_LABEL = re.compile(r"\s*(?P<label>[^:;.!?\n]{1,80}?)\s*(?::(?=\s)|;)\s*(?P<rest>\S.*)", re.DOTALL)
+_MOST_LABEL_WORDS = 6
+_ITEM_WORDS = 6
+_REMEMBERED = 1024
+_VERB_LIKE = frozenset(
+    stem(word)
+    for word in [
+        "is",
+        "are",
+        "was",
+        "were",
+        "be",
+        "been",
+        "has",
+        "have",
+        "had",
+        "costs",
+        "takes",
+        "runs",
+        "needs",
+        "uses",
+        "gives",
+        "makes",
+        "goes",
+        "comes",
+        "will",
+        "can",
+        "must",
+    ]
+)
+_GENERAL = word_set(
+    "note notes summary overview update warning tip important remember result results answer conclusion key point points first "
+    "second third step reminder example correction in short also yes no"
+)
+"""Words of labels that name no thing: *Note:*, *Step 2:*."""
+
+
+def distinct(one: str, other: str) -> bool:
+    """Whether two claims state different fields, rows, items or members, so that both can hold."""
+    left, right = _parts(one), _parts(other)
+    if left is None or right is None:
+        return _members(one, other)
+    if left[0] == right[0]:
+        return _items(left[1], right[1])  # one lead with two bare items
+    if _is_general(left[0]) or _is_general(right[0]):
+        return _members(left[1], right[1])
+    return bool(_words(left[0]) ^ _words(right[0]))
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _parts(text: str) -> tuple[str, str] | None:
+    """Return the label of a field, row or item and what it labels, or ``None``."""
+    found = _LABEL.match(text)
+    if found is None or len(found["label"].split()) > _MOST_LABEL_WORDS:
+        return None
+    return " ".join(found["label"].casefold().split()), found["rest"]
+
+
+def _is_general(label: str) -> bool:
+    return all(word in _GENERAL or word.isdigit() for word in _words(label))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
+
+
+def _items(one: str, other: str) -> bool:
+    """Whether two rests are bare items without a verb that share no content word: *80 g feta*, *150 g spinach*."""
+    if len(one.split()) > _ITEM_WORDS or len(other.split()) > _ITEM_WORDS or _has_verb(one) or _has_verb(other):
+        return False
+    left, right = frame(one).bag, frame(other).bag
+    return bool(left and right) and not left & right
+
+
+def _has_verb(text: str) -> bool:
+    return any(
+        token.kind == WORD and (stem(token.low) in _VERB_LIKE or token.low in DIRECTIONS)
+        for token in frame(text).tokens
+    )
+
+
+def _members(one: str, other: str) -> bool:
+    """Whether a head noun of both texts has another modifier in each, and figures stand after it in both."""
+    heads, others = _modified(one), _modified(other)
+    return any(
+        head in others and not heads[head] & others[head] and bool(heads[head]) and bool(others[head]) for head in heads
+    )
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _modified(text: str) -> dict[str, frozenset[str]]:
+    """Return each head noun before the first figure with the content words right before it, of this text's first sentence."""
+    framed = frame(text)
+    found: dict[str, frozenset[str]] = {}
+    tokens, first = framed.tokens, framed.values[0].first if framed.values else 0
+    for index in range(1, first):
+        token, before = tokens[index], tokens[index - 1]
+        if _is_noun(token) and _modifies(before, opens=index == 1):
+            found.setdefault(stem(token.low), frozenset({before.low}))
+    last = framed.values[-1].first if framed.values else 0
+    for token, after in pairwise(
+        tokens[:last]
+    ):  # a mark is no mark where it is all that the text states: the risk is Level 3
+        if token.kind == WORD and token.low not in STOP and token.low not in MONTHS and _is_mark(token, after):
+            found[stem(token.low)] = found.get(stem(token.low), frozenset()) | {after.low}
+    return found
+
+
+def _is_mark(token: Lexeme, after: Lexeme) -> bool:
+    """Whether a letter or a figure after a noun tells its member: plan A, Room 12."""
+    return (after.capital and len(after.text) == 1) or (after.kind == NUMBER and token.capital)
+
+
+def _is_noun(token: Lexeme) -> bool:
+    return token.kind == WORD and token.low not in STOP and not token.capital and stem(token.low) not in _VERB_LIKE
+
+
+def _modifies(token: Lexeme, *, opens: bool) -> bool:
+    """Whether a word names the member of a kind: a capital or a figure inside a sentence, not its first word alone."""
+    if token.low in STOP:
+        return False
+    return (token.capital and not opens) or token.kind == NUMBER

@@ -1,0 +1,302 @@
+"""Calculated support: claims whose values a record states or whose values follow by calculation (SPEC-005 §4, §5.2).
+
+The models read figures badly: they find a correct total unlikely and the value of another row likely. Where every value of a
+claim is accounted for, by the record that the claim is about or by an operation that its words name, and its other words are
+those of the sources, the claim is supported. Where a claim states the value of another row for its own, it is distorted. Where
+neither is sure, the models decide alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.document import Claim, Distortion, NliScores
+from interlock.dpe.grounding import attribution
+from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.support import Vocabulary
+from interlock.dpe.grounding.tables.cells import label_of, restated
+from interlock.dpe.grounding.tables.misplaced import findings, holds, in_place, row_findings
+from interlock.dpe.grounding.tables.scopes import Scope, Scopes, of_texts, scopes
+from interlock.dpe.inference.language import Language
+from interlock.dpe.inference.port import Floats, Inference
+from interlock.dpe.text.lexing import WORD
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.derived import DIFFERS, DOWN, UP, Operand, derives, words_of
+from interlock.dpe.values.extraction import ValuesRead, read
+from interlock.dpe.values.frames import frame, stem
+from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, same
+from interlock.dpe.values.units import TIME
+
+SURE = NliScores(0.97, 0.02, 0.01)
+REFUTED = NliScores(0.02, 0.08, 0.90)
+MOST_STRANGE = 2
+MOST_CLAIMS = 400
+MOST_SAID = 40
+MOST_IN_WORDS = 5
+_ROUNDS = 2
+_FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
+_OPERATING = frozenset(
+    stem(word)
+    for word in word_set(
+        "total totals difference increase decrease growth percent percentage points point year years month months day days hour hours"
+        " minute minutes come comes make makes amount equal equals is per person people each apiece both two take takes journey trip"
+        " duration long last lasts leave leaves arrive arrives get gets go goes went cost costs pay price margin widen widened narrow"
+        " narrowed rise rose risen grew grow fall fell drop dropped increased decreased average sum together half twice double run runs"
+        " until end ends expire expires need needs more less up down earlier later over roughly about just so change compared charged"
+        " you yours your us our operating respectively worth lasted valid till due apart old again"
+    )
+)
+
+
+async def evidence(
+    claims: Sequence[Claim],
+    vectors: Floats,
+    envelope: Envelope,
+    inference: Inference,
+    language: Language,
+    *,
+    titles: Collection[str],
+    query: str,
+    own: str,
+    sentences: Mapping[str, str],
+) -> dict[str, ClaimEvidence]:
+    """Return the evidence on each claim: what the models say, and what calculation adds to it."""
+    found = await attribution.evidence(
+        claims, vectors, envelope, inference, titles=titles, query=query, sentences=sentences
+    )
+    return await language.run(
+        lambda _: settle(claims, found, envelope, query=query, own=own, sentences=sentences), stage="2"
+    )
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What calculation shows of a claim: the values accounted for, what it takes from another row, whether it is supported."""
+
+    values: frozenset[str]
+    moved: tuple[Distortion, ...]
+    supported: bool
+    premise: str = ""
+
+
+def settle(
+    claims: Sequence[Claim],
+    evidence: Mapping[str, ClaimEvidence],
+    envelope: Envelope,
+    *,
+    query: str,
+    own: str,
+    sentences: Mapping[str, str],
+) -> dict[str, ClaimEvidence]:
+    """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
+    if not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
+        return dict(evidence)
+    known = scopes(envelope)
+    said = of_texts([text for text in own.splitlines() if text.strip()][-MOST_SAID:], len(known.all))
+    vocabulary = Vocabulary.of([*envelope.cut.texts, query, own])
+    found = dict(evidence)
+    around = _around(claims, sentences)
+    tabular = {scope.text for scope in known.all if scope.slots}
+    for claim in claims[:MOST_CLAIMS]:
+        settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])
+        if settled is not None:
+            found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
+    return {name: replace(each, tabular=each.source in tabular) for name, each in found.items()}
+
+
+def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, str]:
+    """Return the text that shows what each claim is about: its sentence, or the fields of the object that it is a field of."""
+    objects: dict[tuple[int, int], list[Claim]] = {}
+    for claim in claims:
+        objects.setdefault((claim.choice_index, claim.output_index), []).append(claim)
+    found = {claim.claim_id: sentences.get(claim.claim_id, claim.text) for claim in claims}
+    for members in objects.values():
+        labels = [label_of(claim.text) for claim in members]
+        if len(labels) > 1 and None not in labels and len(set(labels)) == len(labels):
+            whole = "; ".join(claim.text for claim in members)
+            found |= {claim.claim_id: whole for claim in members}
+    return found
+
+
+def _with(evidence: ClaimEvidence, settled: Reckoning) -> ClaimEvidence:
+    added = replace(evidence, settled=settled.values, moved=settled.moved)
+    if settled.moved:
+        return replace(added, scores=REFUTED, plain_scores=REFUTED)
+    if not settled.supported:
+        return added
+    return replace(added, scores=SURE, plain_scores=SURE, premise=settled.premise or evidence.premise, calculated=True)
+
+
+def _settled(
+    claim: Claim, known: Scopes, said: Sequence[Scope], vocabulary: Vocabulary, around: str
+) -> Reckoning | None:
+    if not known.all or not read(claim.text).values:
+        return None
+    text = restated(claim.text)
+    reading = read(text)
+    values = [value for value in reading.values if not value.vague]
+    words = words_of(reading.tokens)
+    named = [scope for group in known.named(claim.text).values() for scope in group]
+    if not named and around != claim.text:
+        named = [group[0] for group in known.named(around).values() if len(group) == 1]
+    pool = _pool(f"{text} {around}", known, named, siblings=bool(words & DIFFERS))
+    stated = {n for n, value in enumerate(values) if _is_stated(value, [*pool, *said])}
+    made = _derived(values, stated, words, pool, said)
+    bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
+    covered = stated | made
+    untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
+    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known))
+    shown = made | bound if not moved else made
+    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
+    nouned = all(_has_noun(reading, values[n], pool) for n in bound)
+    complete = len(covered) == len(values) and bool(made or (bound and (named or nouned)))
+    unknown = vocabulary.strange(_without_operations(claim.text))
+    sure = (
+        complete
+        and unknown <= MOST_STRANGE
+        and not moved
+        and not _doubtful(reading, words, [values[n] for n in sorted(stated)], pool, named)
+    )
+    used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in covered)]
+    return Reckoning(texts, moved, sure, " ".join(used[:4]))
+
+
+def _pool(text: str, known: Scopes, named: Sequence[Scope], *, siblings: bool) -> list[Scope]:
+    """Return the scopes that a claim may be about: the records it names, else all; and the sentences that share its words.
+
+    *siblings*: the claim compares, so that the other records of a named one count as well.
+    """
+    groups = set() if siblings else {scope.group for scope in named}
+    bag = frame(text).bag
+    records = [scope for scope in known.all if scope.slots and (scope.group not in groups or scope in named)]
+    return [
+        *records,
+        *(scope for scope in known.all if not scope.slots and (scope.stems & bag or _shares_value(text, scope))),
+    ]
+
+
+def _shares_value(text: str, scope: Scope) -> bool:
+    return any(same(value, other.value) for value in read(text).values for other in scope.operands if _is_exact(value))
+
+
+def _is_exact(value: Value) -> bool:
+    return bool(value.unit) or value.moment is not None
+
+
+def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
+    if value.words and (value.kind == ORDINAL or (value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS)):
+        return True  # second; two of them
+    return any(holds(value, scope) for scope in pool)
+
+
+def _figures(text: str) -> tuple[str, ...]:
+    """Return the bare figure of a value, as a cell without its unit has it."""
+    found = _FIGURE.search(text)
+    if found is None:
+        return ()
+    figure = found.group()
+    return (figure, figure.rstrip("0").rstrip(".")) if "." in figure else (figure,)
+
+
+def _derived(
+    values: Sequence[Value], stated: set[int], words: frozenset[str], pool: Sequence[Scope], said: Sequence[Scope]
+) -> set[int]:
+    """Return which values follow from others. A value that was derived may be an operand of the next."""
+    own = {n: Operand(values[n], frozenset(), -1) for n in stated}
+    shown = [operand for scope in pool for operand in scope.operands]
+    used = [each for each in shown if any(same(each.value, values[n]) for n in stated)]
+    asked = [operand for scope in said for operand in scope.operands]
+    operands = list(dict.fromkeys([*own.values(), *used, *shown, *asked]))
+    counts = [
+        each.value.amount
+        for each in operands
+        if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
+    ]
+    made: set[int] = set()
+    for _ in range(_ROUNDS):
+        for group in _compounds(values):
+            if set(group) <= stated | made:
+                continue
+            target = _joined([values[n] for n in group])
+            if derives(target, words, operands, counts):
+                made |= set(group)
+                operands.insert(0, Operand(target, frozenset(), -1))
+    return made - stated
+
+
+def _compounds(values: Sequence[Value]) -> Iterator[tuple[int, ...]]:
+    """Yield each value, and a time in two units as one: 4 hours and 46 minutes."""
+    place = 0
+    while place < len(values):
+        value = values[place]
+        following = values[place + 1] if place + 1 < len(values) else None
+        near = following is not None and following.first - value.last <= 1
+        if near and following is not None and value.unit == following.unit == TIME and value.factor > following.factor:
+            yield place, place + 1
+            place += 2
+        else:
+            yield (place,)
+            place += 1
+
+
+def _joined(parts: Sequence[Value]) -> Value:
+    last = parts[-1]
+    return replace(
+        last, amount=sum(part.amount or 0.0 for part in parts), approximate=any(p.approximate for p in parts)
+    )
+
+
+def _has_noun(reading: ValuesRead, value: Value, pool: Sequence[Scope]) -> bool:
+    """Whether a claim has the noun of a field that states a value, and no other record of that kind could be meant."""
+    bag = frame(reading.text).bag
+    slots = [(slot, scope) for scope in pool for slot in scope.slots if slot.noun and slot.noun <= bag]
+    of_value = [(slot, scope) for slot, scope in slots if any(same(value, each) for each in slot.values)]
+    return bool(of_value) and len({scope.number for _, scope in slots if scope.group == of_value[0][1].group}) == 1
+
+
+def _without_operations(text: str) -> str:
+    """Return the words of a claim without those that name operations."""
+    words = (token.text for token in frame(text).tokens if token.kind == WORD)
+    return " ".join(word for word in words if stem(word.lower()) not in _OPERATING and word.lower() not in UP | DOWN)
+
+
+def _doubtful(
+    reading: ValuesRead, words: frozenset[str], values: Sequence[Value], pool: Sequence[Scope], named: Sequence[Scope]
+) -> bool:
+    """Whether the words of a claim may say something else than its values: a negation, a direction that nothing shows."""
+    negated = any(is_negator(token.low) for token in reading.tokens)
+    if negated or not in_place(reading, values, named or pool):
+        return True
+    up, down = bool(words & UP), bool(words & DOWN)
+    if up == down:
+        return False
+    records = [scope for scope in (named or pool) if scope.slots]
+    steps = list(_steps(values, [scope for scope in pool if scope.slots]))
+    if steps:
+        return any((step > 0) != up for step in steps if step)
+    amounts = [value for value in values if value.amount is not None and value.moment is None]
+    if {"from", "to"} <= words and len(amounts) > 1 and amounts[0].unit == amounts[1].unit:
+        return ((amounts[1].amount or 0.0) > (amounts[0].amount or 0.0)) != up
+    if not amounts and any(scope.when is not None for scope in records):
+        return False  # only derived values: their direction was held against the years of their records
+    return not any(
+        word in frame(scope.text).bag for scope in pool for word in frame(reading.text).bag if word.startswith("±")
+    )
+
+
+def _steps(values: Sequence[Value], records: Sequence[Scope]) -> Iterator[float]:
+    """Yield how an attribute whose value a claim states changes from one dated record to the next."""
+    for one in records:
+        for other in records:
+            if one.when is None or other.when is None or one.when >= other.when or one.group != other.group:
+                continue
+            for place, slot in enumerate(other.slots):
+                before, after = one.slots[place].values[:1], slot.values[:1]
+                if not (before and after) or before[0].amount is None or after[0].amount is None:
+                    continue
+                if any(same(end[0], value) for end in (before, after) for value in values):
+                    yield after[0].amount - before[0].amount

@@ -1,0 +1,196 @@
+"""Misplaced values: what a claim about one record takes from another (SPEC-005 §5.3).
+
+A claim that has the mark of one record, such as the number of a train, states that record's values. The value of a sibling in
+its place is a distortion, as is an extreme that is none (*the cheapest*) and a field that the record answers with *no*.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
+from interlock.dpe.comparison.polarity import is_negator
+from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.grounding.tables.cells import cells_of
+from interlock.dpe.grounding.tables.scopes import Scope, Scopes, Slot, stems_of
+from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.extraction import ValuesRead, read
+from interlock.dpe.values.frames import frame, stem
+from interlock.dpe.values.keys import read_key
+from interlock.dpe.values.moments import covers
+from interlock.dpe.values.quantities import MONEY, ORDINAL, Value, comparable, same
+
+_LEAST = word_set("cheapest lowest smallest least shortest earliest fewest youngest lightest slowest minimum")
+_MOST = word_set(
+    "highest largest biggest most longest latest dearest greatest oldest heaviest fastest maximum priciest"
+)
+_OF_MONEY = word_set("cheapest dearest priciest")
+_AFTER_EXTREME = word_set("is was are were one option choice at of would")
+_COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
+
+
+def row_findings(claim: Claim, known: Scopes) -> Iterator[Distortion]:
+    """Yield the cells of a row that state the value of another column's record: ``Revenue; 2023: 480; 2024: 412``."""
+    row = cells_of(claim.text)
+    if row is None:
+        return
+    label, cells = row
+    noun = stems_of(read_key(label).noun)
+    for head, cell in cells:
+        named = [group[0] for group in known.named(head).values() if len(group) == 1]
+        if len(named) != 1:
+            continue
+        place = next((n for n, slot in enumerate(named[0].slots) if slot.noun and slot.noun == noun), None)
+        if place is None:
+            continue
+        own = named[0].slots[place].values[:1]
+        others = [each for s in known.siblings(named[0]) if place < len(s.slots) for each in s.slots[place].values[:1]]
+        for value in read(f"{label} {read_key(label).written(cell)}").values[-1:]:
+            if own and not _alike(value, own[0]) and any(_alike(value, each) for each in others):
+                yield Distortion(NUMBER_CHANGED, own[0].text, cell, named[0].fact_id)
+
+
+def _alike(value: Value, other: Value) -> bool:
+    return same(value, other) or _bare(value, other)
+
+
+def findings(
+    reading: ValuesRead, values: Sequence[Value], untold: Sequence[Value], named: Sequence[Scope], known: Scopes
+) -> Iterator[Distortion]:
+    """Yield each value that a claim on one record takes from another, and each that is not the extreme it is said to be.
+
+    *untold* are the values that nothing states and that follow from nothing.
+    """
+    if len(named) != 1 or {token.low for token in reading.tokens} & _COMPARES:
+        return
+    yield from _of_another(reading, values, untold, named[0], known)
+    yield from _denied_field(reading, named[0])
+    yield from _not_extreme(reading, named[0], known)
+
+
+def _of_another(
+    reading: ValuesRead, values: Sequence[Value], untold: Sequence[Value], record: Scope, known: Scopes
+) -> Iterator[Distortion]:
+    siblings = known.siblings(record)
+    for value in values:
+        if holds(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
+            continue
+        for place, slot in enumerate(record.slots):
+            if slot.written in record.marks:
+                continue
+            own = next((each for each in slot.values if comparable(value, each)), None)
+            others = [each for s in siblings if place < len(s.slots) for each in s.slots[place].values]
+            if own is None or any(same(own, each) for each in values):
+                continue  # a claim that states the record's own value compares it
+            taken = any(same(value, each) for each in others) or (value in untold and own.unit and not value.vague)
+            if taken and _about(reading, value, slot, record):
+                kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
+                yield Distortion(kind, own.text, value.text, record.fact_id)
+                break
+
+
+def _denied_field(reading: ValuesRead, record: Scope) -> Iterator[Distortion]:
+    """Yield the fields that a record answers with *no* and a claim without any negation states."""
+    bag = frame(reading.text).bag
+    if any(is_negator(token.low) or token.low in {"no", "false", "none"} for token in reading.tokens):
+        return
+    for slot in record.slots:
+        if slot.field.value == "no" and slot.noun and slot.noun <= bag:
+            yield Distortion(NEGATION_FLIP, "no", slot.field.key.noun, record.fact_id)
+
+
+def _about(reading: ValuesRead, value: Value, slot: Slot, record: Scope) -> bool:
+    """Whether a claim's value is of a field: the claim has its noun, or no other field of the record could be meant."""
+    bag = frame(reading.text).bag
+    alike = [s for s in record.slots if any(comparable(value, each) for each in s.values)]
+    return len(alike) == 1 or bool(
+        slot.noun & bag and not any(s is not slot and s.noun >= slot.noun and s.noun <= bag for s in alike)
+    )
+
+
+def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[Distortion]:
+    """Yield the value of a record that a claim calls the least or the most of its kind, and that is not.
+
+    Only where nothing narrows the kind: *the cheapest is*, not *the cheapest with a cabin is*.
+    """
+    words = [token.low for token in reading.tokens]
+    place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
+    if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or "one" in words[:place]:
+        return
+    following = words[place + 1] if place + 1 < len(words) else ""
+    least, bag = words[place] in _LEAST, frame(reading.text).bag
+    for number, slot in enumerate(record.slots):
+        own = slot.values[0] if len(slot.values) == 1 else None
+        if own is None or own.amount is None or slot.written in record.marks:
+            continue
+        meant = own.kind == MONEY if words[place] in _OF_MONEY else bool(slot.noun) and slot.noun <= bag
+        plain = following in _AFTER_EXTREME or not following.isalpha() or stem(following) in slot.noun
+        others = [
+            s.slots[number].values[0]
+            for s in known.siblings(record)
+            if number < len(s.slots) and s.slots[number].values
+        ]
+        better = [
+            each
+            for each in others
+            if each.amount is not None and (each.amount < own.amount if least else each.amount > own.amount)
+        ]
+        if meant and plain and better and all(comparable(own, each) for each in others):
+            extreme = (min if least else max)(better, key=lambda each: each.amount or 0.0)
+            yield Distortion(NUMBER_CHANGED, extreme.text, own.text, record.fact_id)
+
+
+def holds(value: Value, scope: Scope) -> bool:
+    """Whether a scope states a value, with or without its unit."""
+    return any(_equal(value, operand.value) or _bare(value, operand.value) for operand in scope.operands)
+
+
+def _equal(value: Value, other: Value) -> bool:
+    """Whether a value is stated by another: of a date, every part of it."""
+    if value.moment is not None and other.moment is not None:
+        return covers(other.moment, value.moment)
+    return same(value, other)
+
+
+def _bare(value: Value, other: Value) -> bool:
+    """Whether a field states a claim's figure without its unit, or the claim leaves out the field's."""
+    if (
+        value.amount is None
+        or other.amount is None
+        or value.label
+        or other.label
+        or bool(value.unit) == bool(other.unit)
+    ):
+        return False
+    return abs(value.amount / value.factor / value.scale - other.amount / other.factor / other.scale) < 1e-9
+
+
+def in_place(reading: ValuesRead, values: Sequence[Value], records: Sequence[Scope]) -> bool:
+    """Whether the values of a claim stand with the nouns of the fields that state them.
+
+    A value beside the noun of another field may be that field's. Of several nouns and values the order must be the same.
+    """
+    stems = [stem(token.low) for token in reading.tokens]
+    placed: list[int] = []
+    for value in values:
+        alike = [
+            slot for scope in records for slot in scope.slots if any(comparable(value, each) for each in slot.values)
+        ]
+        named = [(place, slot) for slot in alike if (place := _place(slot, stems)) is not None]
+        if not named:
+            continue
+        own = [place for place, slot in named if any(same(value, each) for each in slot.values)]
+        if not own and any(same(value, each) for slot in alike for each in slot.values):
+            return False
+        placed += own[:1]
+    first = list(dict.fromkeys(placed))  # the second pair of a comparison begins anew
+    return first == sorted(first)
+
+
+def _place(slot: Slot, stems: Sequence[str]) -> int | None:
+    """Return where a claim has the noun of a slot, its words close together, or ``None``."""
+    width = len(slot.noun) + 1
+    for first, word in enumerate(stems):
+        if word in slot.noun and slot.noun <= set(stems[first : first + width]):
+            return first
+    return None

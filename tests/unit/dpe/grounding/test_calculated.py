@@ -1,0 +1,136 @@
+"""Calculated support: what a record or a calculation bears out, and what it refutes (SPEC-005 §4, §5.2)."""
+
+import re
+
+import numpy as np
+import pytest
+
+from interlock.dpe.document import Claim, ClaimType, Fact
+from interlock.dpe.grounding.attribution import NOTHING
+from interlock.dpe.grounding.calculated import settle
+from interlock.dpe.grounding.envelope import Envelope, cut
+
+BOATS = (
+    '{"boats": [{"name": "Aurora 7", "sails": "08:15", "lands": "11:45", "fare_eur": 24.5, "dogs": true},'
+    ' {"name": "Borealis 3", "sails": "13:00", "lands": "15:20", "fare_eur": 31, "dogs": false},'
+    ' {"name": "Corona 5", "sails": "19:10", "lands": "23:55", "fare_eur": 18.5, "dogs": true}]}'
+)
+YEARS = (
+    '{"school": "Hill Road", "year": 2021, "pupils": 640, "budget_keur": 900}',
+    '{"school": "Hill Road", "year": 2022, "pupils": 560, "budget_keur": 990}',
+)
+GYM = "A gym pass costs $30 a month. Lockers cost $4 each. The contract runs for 18 months from the day of signing."
+
+
+def _settled(claim, *sources, own="", others=()):
+    def split(text):
+        return iter([m.span() for m in re.finditer(r"[^.]+\.?(?:\d[^.]*\.?)*\s*", text)])
+
+    facts = [Fact(f"f{number}", text, 0.5) for number, text in enumerate(sources)]
+    units = cut(facts, limit=400, count=lambda texts: [len(text.split()) for text in texts], split=split)
+    envelope = Envelope(units, np.zeros((len(units.units), 2)), np.zeros((len(facts), 2)))
+    texts = [claim, *others]
+    claims = [Claim(f"c{n}", text, n, 0, 0, 1, ClaimType.FACTUAL, 0.5, ()) for n, text in enumerate(texts)]
+    evidence = {each.claim_id: NOTHING for each in claims}
+    return settle(claims, evidence, envelope, query=own, own=own, sentences={})["c0"]
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("claim", "sources", "own"),
+    [
+        ("Aurora 7 sails at 08:15 and lands at 11:45.", (BOATS,), ""),
+        ("The Borealis 3 fare is €31.", (BOATS,), ""),
+        ("The cheapest is Corona 5 at €18.50.", (BOATS,), ""),
+        ("Aurora 7 takes 3 hours and 30 minutes.", (BOATS,), ""),
+        ("Aurora 7 takes three and a half hours, €49 in total for two.", (BOATS,), "We are two."),
+        ("For three people Corona 5 comes to 3 × €18.50 = €55.50.", (BOATS,), "We are three people."),
+        ("Borealis 3; Sails: 13:00; Fare: €31", (BOATS,), ""),
+        ("In 2022 Hill Road had 560 pupils.", YEARS, ""),
+        ("The budget rose from €900,000 to €990,000, an increase of €90,000 or 10%.", YEARS, ""),
+        ("That is a decrease of 80 pupils, or 12.5%.", YEARS, ""),
+        ("Budget (€k); 2021: 900; 2022: 990", YEARS, ""),
+        ("A gym pass costs $360 a year.", (GYM,), ""),
+        ("Lockers cost $4 each, so $12 for three.", (GYM,), ""),
+        ("The contract runs until November 2025.", (GYM,), "I signed in May 2024."),
+    ],
+)
+def test_borne_out(claim, sources, own):
+    """Every value is the record's or follows, and the words are the sources'."""
+    found = _settled(claim, *sources, own=own)
+    assert found.calculated
+    assert found.moved == ()
+    assert found.scores.entailment > 0.9
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("claim", "sources", "own"),
+    [
+        ("Aurora 7 takes 4 hours and 30 minutes.", (BOATS,), ""),
+        ("For three people Corona 5 comes to 3 × €18.50 = €65.50.", (BOATS,), "We are three people."),
+        ("In 2022 the budget fell to €990,000.", YEARS, ""),
+        ("That is an increase of 80 pupils, or 12.5%.", YEARS, ""),
+        ("A gym pass costs $380 a year.", (GYM,), ""),
+        ("Lockers cost $4 each, so $15 for three.", (GYM,), ""),
+        ("The contract runs until December 2025.", (GYM,), "I signed in May 2024."),
+        ("Lockers do not cost $4 each, so $12 for three.", (GYM,), ""),
+        ("Surgeons in Geneva bought submarine lockers at $4 each, so $12 for three.", (GYM,), ""),
+        ("The gym has 40 trainers.", (GYM,), ""),
+        ("Aurora 7 lands at 08:15.", (BOATS,), ""),
+        ("Aurora 7 sails at 11:45 and lands at 08:15.", (BOATS,), ""),
+    ],
+)
+def test_not_borne_out(claim, sources, own):
+    """A wrong result, direction or negation, and words that no source has, are left to the models."""
+    found = _settled(claim, *sources, own=own)
+    assert not found.calculated
+    assert found.scores == NOTHING.scores
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("claim", "sources", "source_value", "claim_value"),
+    [
+        ("Aurora 7 sails at 13:00.", (BOATS,), "08:15", "13:00"),
+        ("The Borealis 3 fare is €24.50.", (BOATS,), "€31", "€24.50"),
+        ("The cheapest is Borealis 3 at €31.", (BOATS,), "€18.50", "€31"),
+        ("The cheapest is Borealis 3 at €29.", (BOATS,), "€31", "€29"),
+        ("Borealis 3 takes dogs for €31.", (BOATS,), "no", "dogs"),
+        ("In 2022 Hill Road had 640 pupils.", YEARS, "560", "640"),
+        ("Budget (€k); 2021: 990; 2022: 900", YEARS, "€900 thousand", "990"),
+    ],
+)
+def test_the_value_of_another_record_is_a_finding(claim, sources, source_value, claim_value):
+    """It names what the record itself states."""
+    found = _settled(claim, *sources)
+    assert not found.calculated
+    assert (source_value, claim_value) in [(each.source_value, each.claim_value) for each in found.moved]
+    assert found.plain_scores.contradiction > 0.75
+
+
+@pytest.mark.req("ATT-5")
+@pytest.mark.parametrize(
+    ("claim", "sources"),
+    [
+        ("In 2022 the budget rose from €900,000 to €990,000.", YEARS),
+        ("In 2022 there were 560 pupils, in the year before 640.", YEARS),
+        ("The cheapest before noon is Aurora 7 at €24.50.", (BOATS,)),
+        ("One of the cheapest is Aurora 7 at €24.50.", (BOATS,)),
+        ("The second cheapest is Aurora 7 at €24.50.", (BOATS,)),
+        ("The shortest is Borealis 3 at €31.", (BOATS,)),
+        ("Borealis 3 takes no dogs.", (BOATS,)),
+    ],
+)
+def test_what_compares_or_narrows_takes_nothing_from_another_record(claim, sources):
+    """A value of a sibling may stand beside the record's own."""
+    assert _settled(claim, *sources).moved == ()
+
+
+@pytest.mark.req("ATT-5")
+def test_the_fields_of_an_object_tell_its_record():
+    """``year: 2022`` beside it says whose pupils they are."""
+    right = _settled("pupils: 560", *YEARS, others=("year: 2022",))
+    wrong = _settled("pupils: 640", *YEARS, others=("year: 2022",))
+    assert right.calculated
+    assert [each.source_value for each in wrong.moved] == ["560"]
