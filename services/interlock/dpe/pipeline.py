@@ -24,11 +24,12 @@ from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity, joined
 from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing import calculated
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
 from interlock.dpe.grounding.tools.calls import JudgedCall

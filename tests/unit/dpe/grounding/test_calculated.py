@@ -7,8 +7,8 @@ import pytest
 
 from interlock.dpe.document import Claim, ClaimType, Fact
 from interlock.dpe.grounding.attribution import NOTHING
-from interlock.dpe.grounding.calculated import settle
 from interlock.dpe.grounding.envelope import Envelope, cut
+from interlock.dpe.grounding.placing.calculated import settle
 
 BOATS = (
     '{"boats": [{"name": "Aurora 7", "sails": "08:15", "lands": "11:45", "fare_eur": 24.5, "dogs": true},'

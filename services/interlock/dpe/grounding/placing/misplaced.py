@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding.scopes import Scope, Scopes, Slot, stems_of
+from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
 from interlock.dpe.grounding.tables.cells import cells_of
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read

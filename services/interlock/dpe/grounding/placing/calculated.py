@@ -17,8 +17,8 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.misplaced import findings, holds, in_place, row_findings
-from interlock.dpe.grounding.scopes import Scope, Scopes, of_texts, scopes
+from interlock.dpe.grounding.placing.misplaced import findings, holds, in_place, row_findings
+from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
 from interlock.dpe.grounding.tables.cells import label_of, restated
 from interlock.dpe.inference.language import Language
