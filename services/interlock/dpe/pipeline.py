@@ -26,8 +26,8 @@ from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, basis, calculated, citations, envelope, fabrication, fidelity
 from interlock.dpe.grounding import said as grounding_said
-from interlock.dpe.grounding.apart import Apart, apart
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.said import SaidEvidence
