@@ -14,8 +14,8 @@ from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding import attribution, entailment, omission
-from interlock.dpe.grounding.apart import ALL_JUDGED, Apart
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
+from interlock.dpe.grounding.beside.apart import ALL_JUDGED, Apart
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
@@ -51,8 +51,8 @@ def judge_choice(
 ) -> Choice:
     """Return everything about one choice.
 
-    *vectors* has one row for each sentence and claim of it, *between* counts contradictions among the answers it was made from,
-    *said* is what claims rest on in the user's words. Of claims *beside* the sources, and in ``open``, entailment is not measured.
+    *vectors* has one row for each sentence and claim of it; *between* counts contradictions among merged answers. Entailment is
+    not measured in the mode ``open``, nor for the claims *beside* the sources.
     """
     contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)

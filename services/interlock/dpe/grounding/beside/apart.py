@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim
-from interlock.dpe.grounding import aboutness, across, basis, fabrication
+from interlock.dpe.grounding import basis, fabrication
 from interlock.dpe.grounding.attribution import NO_EVIDENCE, ClaimEvidence, Method, supported
+from interlock.dpe.grounding.beside import aboutness, across
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Inference
