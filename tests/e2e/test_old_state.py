@@ -50,7 +50,8 @@ class OldState:
     def __init__(self, folder: Path) -> None:
         self.folder, self.http = folder, ""
         with tarfile.open(DATA / "state.tar.gz") as packed:
-            packed.extractall(folder, filter="tar")  # keeps the modes: keys are their owner's alone
+            how: Any = {"filter": "tar"} if hasattr(tarfile, "tar_filter") else {}  # Python 3.11.2 knows no filters
+            packed.extractall(folder, **how)  # keeps the modes: keys are their owner's alone
         for name in ("settings.yaml", "agents.yaml", "reviewers.yaml"):
             shutil.copy(DATA / name, folder)
         env = environment(folder / "state", {"config_file": "settings.yaml"})

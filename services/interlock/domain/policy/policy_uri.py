@@ -11,9 +11,9 @@ from ipaddress import AddressValueError, IPv6Address
 _SCHEME = re.compile(r"https?://", re.IGNORECASE)
 _AUTHORITY = re.compile(r"[^/?#]*+")
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]++\]|[A-Za-z0-9_](?:[A-Za-z0-9._-]*+))(?::([0-9]{1,5}))?+")
-_REST = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+=:@/-]|%[0-9A-Fa-f]{2})*+)?+"
-                   r"(?:\?(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*+)?+"
-                   r"(?:#(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*+)?+")  # fmt: skip
+_REST = re.compile(r"(?:/(?:[A-Za-z0-9._~!$&'()*+=:@/-]|%[0-9A-Fa-f]{2})*)?"
+                   r"(?:\?(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*)?"
+                   r"(?:#(?:[A-Za-z0-9._~!$&'()*+=:@/?-]|%[0-9A-Fa-f]{2})*)?")  # fmt: skip
 """Path, query and fragment of RFC 3986 §3 without ``;`` and ``,``, which separate directives and policies."""
 
 HIGHEST_PORT = 65535

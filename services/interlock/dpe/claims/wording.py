@@ -100,21 +100,12 @@ _PARTICLE = re.compile(
 _THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SEPARATOR = re.compile(r"([,.])")
 _PARTED_FIGURE = re.compile(r"\d{1,3}(?:,\d{3}){1,4}|\d{1,9}\.\d{1,9}")
-_MONEY = re.compile(
-    r"(?<![\w$€£.,-])(\d[\d.,]*(?:\s(?:hundred|thousand|million|billion|trillion))?)\s(?:U\.?S\.? )?(dollars?|euros?|pounds sterling)\b",
-    re.IGNORECASE,
-)
-_SIGNS = {"d": "$", "e": "€", "p": "£"}
 _PERCENT = re.compile(r"(?<=\d)\s?(?:percent|per\s?cent)\b", re.IGNORECASE)
 
 
 def plain_figures(text: str) -> str:
-    """Return a text with its figures in one notation, 2600, 15% and $22 million, so that premise and hypothesis agree."""
-    return _PERCENT.sub("%", _MONEY.sub(_signed, _THOUSANDS.sub("", text)))
-
-
-def _signed(money: re.Match[str]) -> str:
-    return f"{_SIGNS[money[2][0].lower()]}{money[1]}"
+    """Return a text with its figures in one notation, 2600 and 15%, so that premise and hypothesis agree."""
+    return _PERCENT.sub("%", _THOUSANDS.sub("", text))
 
 
 def unanswered(text: str) -> str:

@@ -13,11 +13,12 @@ from functools import lru_cache
 from itertools import pairwise
 
 from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.dates import MONTHS
 from interlock.dpe.values.frames import DIRECTIONS, STOP, frame, stem
 
-_LABEL = re.compile(r"\s*(?P<label>[^:;.!?\n]{1,80}?)\s*(?::(?=\s)|;)\s*(?P<rest>\S.*)", re.DOTALL)
+_LABEL = pattern(r"(?s)\s*([^:;.!?\s][^:;.!?\n]{0,79})(?::\s|;)\s*(\S.*)")
 _MOST_LABEL_WORDS = 6
 _ITEM_WORDS = 6
 _REMEMBERED = 1024
@@ -70,9 +71,9 @@ def distinct(one: str, other: str) -> bool:
 def _parts(text: str) -> tuple[str, str] | None:
     """Return the label of a field, row or item and what it labels, or ``None``."""
     found = _LABEL.match(text)
-    if found is None or len(found["label"].split()) > _MOST_LABEL_WORDS:
+    if found is None or len(found.group(1).split()) > _MOST_LABEL_WORDS:
         return None
-    return " ".join(found["label"].casefold().split()), found["rest"]
+    return " ".join(found.group(1).casefold().split()), found.group(2)
 
 
 def _is_general(label: str) -> bool:

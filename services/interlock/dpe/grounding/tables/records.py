@@ -24,7 +24,6 @@ _UNIT_KEYS = frozenset({"unit", "units", "currency", "uom"})
 _MEASURED_KEYS = frozenset(
     {"amount", "value", "quantity", "total", "price", "result", "sum", "cost", "balance", "rate"}
 )
-_RULE = re.compile(r"[-:|\s]*-[-:|\s]*\Z")
 _WORDY = re.compile(r"[^\W\d_]{2}")
 _DELIMITERS = (",", ";", "\t")
 
@@ -61,6 +60,11 @@ class ReadSource:
 
     records: tuple[Record, ...]
     rest: str
+
+
+def _is_rule(line: str) -> bool:
+    """Whether a line is the one of dashes below the head of a table."""
+    return "-" in line and set(line) <= set("-:| \t\r")
 
 
 def read(content: str) -> ReadSource:
@@ -164,7 +168,7 @@ def _of_tables(content: str) -> ReadSource:
             number + 2 < len(lines)
             and "|" in lines[number]
             and "|" in lines[number + 1]
-            and _RULE.match(lines[number + 1])
+            and _is_rule(lines[number + 1])
         ):
             head = _cells(lines[number])
             number += 2
