@@ -39,17 +39,13 @@ class Callers:
         return self._ask(caller_id_of(scope)) if self.rules.caller_budget else None
 
     def of_token(self, token: Token) -> CallerAsk | None:
-        """Return what the session of a token asks of its caller, which it has for life."""
-        caller = caller_of(token)
+        """Return what the session of a token asks of its caller; ``None`` also where callers have no budget any more."""
+        caller = caller_of(token) if self.rules.caller_budget else None
         return self._ask(caller) if caller else None
 
     def _ask(self, caller_id: SessionId) -> CallerAsk:
         number = max(1, self.clock() // (self.rules.caller_period_s * SECOND_US))
         return CallerAsk(caller_id, number, self.rules.caller_budget)
-
-    def ends_at(self, number: int) -> int:
-        """Return when a period ends, seconds since the epoch."""
-        return (number + 1) * self.rules.caller_period_s
 
     @contextmanager
     def naming(self, ask: CallerAsk | None) -> Iterator[None]:
@@ -68,7 +64,7 @@ class Callers:
                 refused.metadata |= {"caller_id": caller_id, "since": iso8601(since_us)}
             elif refused.reason == "CALLER_BUDGET_DEPLETED":
                 metrics.CALLERS_REFUSED.inc()
-                ends_at = self.ends_at(int(refused.metadata["period"]))
+                ends_at = (int(refused.metadata["period"]) + 1) * self.rules.caller_period_s
                 wait_s = max(1, ends_at - self.clock() // SECOND_US)
                 refused.metadata |= {"caller_id": caller_id, "ends_at": str(ends_at)}
                 refused.retry_after_ms = wait_s * 1000

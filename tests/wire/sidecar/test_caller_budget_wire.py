@@ -240,6 +240,21 @@ async def test_a_made_up_key_brings_no_budget(sidecars, provider):
 
 
 @pytest.mark.req("ATT-2")
+async def test_a_budget_that_is_switched_off_stops_no_session_that_had_one(sidecars, provider):
+    """An operator who takes the setting away frees the sessions that began under it, also those of a spent caller."""
+    with_budget, without = await sidecars(), await sidecars(caller_budget=0.0)
+    provider.by_question = {"Q?": CRITICAL}
+    good = await with_budget.chat("Fine?")
+    for _ in range(3):
+        await with_budget.chat("Q?")
+    shut = await with_budget.chat("Fine again?", token=token_of(good))
+    onwards = await without.chat("Fine again?", token=token_of(good))
+
+    assert (shut.status_code, reason_of(shut)) == (451, "CALLER_BUDGET_DEPLETED")
+    assert onwards.status_code == 200, onwards.text
+
+
+@pytest.mark.req("ATT-2")
 async def test_without_the_setting_callers_have_no_budget(sidecars, provider):
     """Each session is bounded by its own budget alone."""
     sidecar = await sidecars(caller_budget=0.0)

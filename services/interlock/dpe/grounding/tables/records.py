@@ -10,7 +10,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -222,8 +222,3 @@ def _of_csv(content: str) -> tuple[Record, ...]:
         if even and wordy and figures:
             return tuple(_row(head, [cell.strip() for cell in row]) for row in rows[1:])
     return ()
-
-
-def by_key(record: Record) -> Mapping[str, Field]:
-    """Return the fields of a record by noun. Of two fields with one noun the first counts."""
-    return {field.key.noun: field for field in reversed((*record.subject, *record.fields))}
