@@ -219,7 +219,7 @@ class SettingDeclarations(BaseSettings):
 
     caller_budget: float = Field(default=0.0, ge=0.0, le=10_000.0)
     """Safety budget of one caller and period, above all of its sessions: starting anew is no way out. A caller is an API
-    key. At 0.10 of it nothing more of that caller is released until the period ends. 0: callers have none."""
+    key; keys that no list, registry or provider verifies share one budget. At 0.10 of it nothing more of that caller is released until the period ends. 0: callers have none."""
     caller_period_s: int = Field(default=3600, ge=60, le=31_536_000)
     """How long the period of caller_budget lasts, seconds. Periods are counted from the epoch, by the session store's clock."""
 
