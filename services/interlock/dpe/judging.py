@@ -13,10 +13,11 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
 from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding import attribution, entailment, omission
+from interlock.dpe.grounding import attribution, doubt, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.beside.apart import ALL_JUDGED, Apart
 from interlock.dpe.grounding.citations import WRONG_SOURCE, Misattribution
+from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.grounding.said import NOTHING_SAID, SaidEvidence
@@ -26,9 +27,6 @@ from interlock.dpe.report import Choice
 from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
 from interlock.dpe.values.extraction import extract
-
-NEAR = 0.40
-"""Cosine from which a source is about what a claim says, so that it can deny it."""
 
 
 def judge_choice(
@@ -48,6 +46,7 @@ def judge_choice(
     said: SaidEvidence = NOTHING_SAID,
     calls: Sequence[JudgedCall] = (),
     beside: Apart = ALL_JUDGED,
+    doubts: Doubts = Doubts.FREE,
 ) -> Choice:
     """Return everything about one choice.
 
@@ -57,8 +56,15 @@ def judge_choice(
     contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    measured = [one.scores for name, one in found.evidence.items() if name not in beside.unmeasured]
-    weakest = entailment.weakest(measured) if mode is not GroundingMode.OPEN else None
+    untold = found.lookups
+    if doubts is not Doubts.COUNT and method == "nli":
+        untold |= _cannot_tell(reading.checked, found, evidence, contradictions, misattributed)
+    weakest, weakest_of_all = (
+        entailment.weakest([one.scores for name, one in found.evidence.items() if name not in apart])
+        if mode is not GroundingMode.OPEN
+        else None
+        for apart in (beside.unmeasured | untold, beside.unmeasured)
+    )
     findings = RiskFindings(
         empty=reading.empty,
         attributions=found.attributions,
@@ -66,12 +72,15 @@ def judge_choice(
         distortions=sum(map(bool, found.distortions.values())),
         contradictions=len(counted(contradictions)) + between,
         weakest=weakest,
+        weakest_of_all=weakest_of_all,
         hidden_characters=reading.hidden,
         addresses_judge=reading.addressed,
         misattributions=_misattributions(misattributed),
         mode=mode,
         wordless=reading.unread,
         unmeasured=beside.unmeasured,
+        cannot_tell=untold - beside.unmeasured,
+        doubt_raises=doubts is Doubts.RAISE,
         unread=beside.unread_most(found.attributions),
         calls=_findings_of(calls),
     )
@@ -89,6 +98,7 @@ def judge_choice(
         misattributed=misattributed,
         kinds=found.kinds,
         calls=tuple(calls),
+        cannot_tell=untold - beside.unmeasured,
         mode=GroundingMode.OPEN if beside.open_all(found.attributions) else mode,
     )
 
@@ -111,6 +121,8 @@ class _Judged:
     distortions: dict[str, tuple[Distortion, ...]]
     kinds: dict[str, str]
     """What each grounded claim rests on."""
+    lookups: frozenset[str]
+    """Arguments of calls that only look something up, and that nothing shows."""
 
 
 def _judged(
@@ -129,6 +141,7 @@ def _judged(
         fabrications={name: flaws.fabrications.get(name, ()) for name in names},
         distortions={name: flaws.distortions.get(name, ()) for name in names},
         kinds={},
+        lookups=frozenset(each.claim.claim_id for call in calls for each in call.claims if each.looks_up),
     )
     for claim in reading.checked:
         name = claim.claim_id
@@ -174,16 +187,30 @@ def _on_words(
         for claim in claims
         if claim.claim_id not in {*grounded, *flaws.fabrications, *flaws.distortions}
         and claim.claim_id in said.by_claim
-        and not _denied(evidence[claim.claim_id])
+        and not doubt.is_denied(evidence[claim.claim_id])
         and attribution.attribute(claim, said.by_claim[claim.claim_id], flawed=False, method=method)
         is Attribution.CONTEXT_GROUNDED
     ]
 
 
-def _denied(evidence: ClaimEvidence) -> bool:
-    """Whether a source denies a claim. The model also calls texts contradictory that share no subject."""
-    contradicted = evidence.plain_scores.contradiction > attribution.DENIED_ABOVE
-    return contradicted and evidence.similarity >= NEAR
+def _cannot_tell(
+    claims: Sequence[Claim],
+    found: _Judged,
+    evidence: Mapping[str, ClaimEvidence],
+    contradictions: Sequence[Contradiction],
+    misattributed: Sequence[Misattribution],
+) -> frozenset[str]:
+    """Return the claims of which one cannot tell, by id."""
+    opposed = {name for each in contradictions for name in (each.claim_id, each.other_claim_id)}
+    opposed |= {each.claim_id for each in misattributed}
+    return frozenset(
+        claim.claim_id
+        for claim in claims
+        if found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
+        and not (found.fabrications[claim.claim_id] or found.distortions[claim.claim_id])
+        and claim.claim_id not in opposed
+        and doubt.cannot_tell(evidence[claim.claim_id])
+    )
 
 
 def _without_compositions(

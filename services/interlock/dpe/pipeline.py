@@ -28,6 +28,7 @@ from interlock.dpe.grounding import attribution, basis, citations, envelope, fab
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
+from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing import calculated
 from interlock.dpe.grounding.said import SaidEvidence
@@ -67,6 +68,7 @@ class Pipeline:
     method: attribution.Method
     calibration: Calibration
     quality_weights: QualityWeights = field(default_factory=QualityWeights)
+    doubts: Doubts = Doubts.FREE
     memory: Memory = field(default_factory=Memory)
 
     def close(self) -> None:
@@ -126,6 +128,7 @@ class Pipeline:
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
             amplifiers=amplifiers, between=len(contradiction.counted([each.found for each in merged.between])),
             mode=mode, misattributed=misattributed, said=said, calls=calls, beside=beside,
+            doubts=Doubts.COUNT if request.grounding_required or mode is GroundingMode.STRICT else self.doubts,
         )  # fmt: skip
         # Stage 13: the report.
         message = await self._report(choices, qualities, context, cross_agent)
@@ -249,6 +252,7 @@ class Pipeline:
         said: SaidEvidence,
         calls: Sequence[JudgedCall],
         beside: Apart,
+        doubts: Doubts,
     ) -> list[Choice]:
         """Return everything about each reading; *between* counts the contradictions among the merged answers."""
 
@@ -259,7 +263,7 @@ class Pipeline:
                     reading, base, evidence, flaws, [*inside[n], *across[n]], vectors=answer.vectors[n],
                     amplifiers=[*amplifiers, *session_amplifiers(qualities[n], between)], method=self.method,
                     calibration=self.calibration, between=between, mode=mode,
-                    misattributed=misattributed[n], said=said, beside=beside,
+                    misattributed=misattributed[n], said=said, beside=beside, doubts=doubts,
                     calls=[call for call in calls if call.choice_index == reading.index],
                 )
                 for n, reading in enumerate(answer.readings)

@@ -69,6 +69,8 @@ class Choice:
     kinds: Mapping[str, str] = field(default_factory=dict)
     """What each grounded claim rests on: source, user, instruction, answered or declaration."""
     calls: tuple[JudgedCall, ...] = ()
+    cannot_tell: frozenset[str] = frozenset()
+    """Claims that the evidence neither shows nor speaks against, by id."""
     mode: GroundingMode = GroundingMode.PREFERRED
     """The grounding mode that the choice was judged in: ``open`` where no source is about it."""
 
@@ -125,7 +127,7 @@ def report(
         envelope_tokens=context.envelope_tokens,
         basis=context.basis.value,
         grounding_mode=worst.mode.value,
-        meaning=meaning(worst.risk.composite.level, worst.mode, context.basis),
+        meaning=meaning(worst.risk.composite.level, worst.mode, context.basis, cannot_tell=len(worst.cannot_tell)),
         choice_index=worst.index,
         choices=[
             dpe_pb2.ChoiceRisk(
@@ -158,6 +160,7 @@ def _claim_fields(choice: Choice, method: str) -> dict[str, Any]:
         "attribution_breakdown": {kind.name: counts[kind] for kind in Attribution},
         "grounding_pct": choice.risk.grounding,
         "user_grounding_pct": _user_share(choice),
+        "cannot_tell_count": len(choice.cannot_tell),
     }
 
 
@@ -199,6 +202,7 @@ def _claim(choice: Choice, claim: Claim, method: str) -> dpe_pb2.Claim:
         message.entailment, message.contradiction = evidence.scores.entailment, evidence.scores.contradiction
         message.method = method
         message.evidence_kind = choice.kinds.get(claim.claim_id, "")
+        message.cannot_tell = claim.claim_id in choice.cannot_tell
     return message
 
 

@@ -34,7 +34,9 @@ class RiskFindings:
     distortions: int
     contradictions: int
     weakest: NliScores | None
+    """Scores of the weakest claim that is measured; ``weakest_of_all`` counts those of which one cannot tell, too."""
     hidden_characters: int
+    weakest_of_all: NliScores | None = None
     addresses_judge: int = 0
     misattributions: int = 0
     wordless: bool = False
@@ -43,6 +45,10 @@ class RiskFindings:
     """Findings of tool calls, by the name of their floor."""
     unmeasured: frozenset[str] = frozenset()
     """Claims that are not measured against the sources, by id: none is about them, or they are in another language."""
+    cannot_tell: frozenset[str] = frozenset()
+    """Claims that the evidence neither shows nor speaks against, by id (doubt.py)."""
+    doubt_raises: bool = False
+    """Whether a claim of which one cannot tell prevents LOW."""
     unread: bool = False
     """Most claims are in another language and have nothing that could be compared."""
 
@@ -62,12 +68,12 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
     """Return the risk of one choice.
 
     An answer without a checked claim asserts nothing that could be wrong: its signals are 0.0. One of signs alone was not
-    read, and a floor keeps it above LOW. In the mode ``open``, and for the claims that no source is about, content
+    read, and a floor keeps it above LOW. Claims of which one cannot tell are not measured; they only order answers of the class
+    LOW. In the mode ``open``, and for the claims that no source is about, content
     without a source is expected (SPEC-003 §13.2), so that only the fidelity is measured. In ``context-strict`` it is a
     finding.
     """
     checked = len(findings.attributions)
-    judged = [kind for name, kind in findings.attributions.items() if name not in findings.unmeasured]
     counts = Counter(findings.attributions.values())
     fidelity = fidelity_score(
         fabrications=findings.fabrications,
@@ -75,17 +81,28 @@ def assess(findings: RiskFindings, amplifiers: Sequence[Amplifier], calibration:
         contradictions=findings.contradictions,
         claims=checked,
     )
-    measured = findings.mode is not GroundingMode.OPEN and (bool(judged) or not checked)
-    grounding = judged.count(Attribution.CONTEXT_GROUNDED) / len(judged) if judged and measured else None
-    signals = RiskSignals(
-        attribution=(1.0 - grounding if grounding is not None else 0.0) if measured else None,
-        fidelity=1.0 - fidelity,
-        entailment=(1.0 - findings.weakest.entailment if findings.weakest else 0.0) if measured else None,
-        specificity=judged.count(Attribution.UNVERIFIABLE) / max(1, len(judged)) if measured else None,
-    )
-    composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration)
+    grounding, signals = _signals(findings, findings.unmeasured | findings.cannot_tell, findings.weakest, fidelity)
+    _, whole = _signals(findings, findings.unmeasured, findings.weakest_of_all, fidelity)
+    doubt = compose(whole, calibration=calibration).base if findings.cannot_tell else 0.0
+    composite = compose(signals, amplifiers=amplifiers, floors=_floors(findings), calibration=calibration, doubt=doubt)
     dominant = max(Attribution, key=lambda kind: (counts[kind], kind)) if checked else None
     return Risk(composite, signals, grounding, fidelity if checked else None, dominant)
+
+
+def _signals(
+    findings: RiskFindings, unmeasured: frozenset[str], weakest: NliScores | None, fidelity: float
+) -> tuple[float | None, RiskSignals]:
+    """Return the share of grounded claims and the signals, without the claims that are not measured."""
+    checked = len(findings.attributions)
+    judged = [kind for name, kind in findings.attributions.items() if name not in unmeasured]
+    measured = findings.mode is not GroundingMode.OPEN and (bool(judged) or not checked)
+    grounding = judged.count(Attribution.CONTEXT_GROUNDED) / len(judged) if judged and measured else None
+    return grounding, RiskSignals(
+        attribution=(1.0 - grounding if grounding is not None else 0.0) if measured else None,
+        fidelity=1.0 - fidelity,
+        entailment=(1.0 - weakest.entailment if weakest else 0.0) if measured else None,
+        specificity=judged.count(Attribution.UNVERIFIABLE) / max(1, len(judged)) if measured else None,
+    )
 
 
 def amplifiers_for(*, personal_data: bool, loop_depth: int, domain: str, high_risk: bool) -> list[Amplifier]:
@@ -113,6 +130,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
         (Floor.UNREAD_LANGUAGE, findings.unread),
+        (Floor.CANNOT_TELL, findings.doubt_raises and bool(findings.cannot_tell)),
         (Floor.MISATTRIBUTION_FOUND, findings.misattributions > 0),
         (Floor.PARAMETRIC_CONTENT, findings.mode is GroundingMode.STRICT and not _FROM_MEMORY.isdisjoint(kinds)),
     )

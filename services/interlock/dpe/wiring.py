@@ -13,6 +13,7 @@ from interlock.domain import conformance
 from interlock.domain.errors import Refused, unavailable
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Calibration
+from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.models import PARSER, ModelManifest, check, check_code, manifest
 from interlock.dpe.inference.port import Inference, ModelInfo
@@ -110,6 +111,7 @@ def open_pipeline(settings: Settings) -> Pipeline:
             prior_windows=settings.max_prior_windows,
         ),
         method=settings.dpe_attribution,
+        doubts=Doubts(settings.dpe_cannot_tell),
         calibration=calibration,
         quality_weights=weights,
     )

@@ -216,6 +216,7 @@ def test_a_full_report_fills_the_headers_of_the_specification():
         "CRP-Provenance-Claim-Count": "1",
         "CRP-Safety-Attribution": "CONTEXT_GROUNDED",
         "CRP-Safety-Grounding-Pct": "1.000",
+        "CRP-Safety-Cannot-Tell": "0",
         "CRP-Provenance-Attribution-Score": "1.000",
         "CRP-Provenance-Fidelity-Score": "1.000",
         "CRP-Safety-Entailment-Score": "0.900",

@@ -65,6 +65,8 @@ RESPONSE_SYNTAX: Mapping[str, re.Pattern[str]] = {
         "CRP-Safety-Grounding-Pct": FRACTION,
         # Not in SPEC-002: tells a LOW that was judged against sources from one that could not be (ATT-8).
         "CRP-Safety-Grounding-Basis": r"sources|no-sources",
+        # Not in SPEC-002: statements that the sources neither show nor speak against.
+        "CRP-Safety-Cannot-Tell": r"[0-9]{1,6}",
         "CRP-Safety-Fabrications": r"[0-9]{1,9}",
         "CRP-Safety-Distortions": rf"[0-9]{{1,9}}(?:; types=(?:{_DISTORTION})(?:,(?:{_DISTORTION}))*)?",
         "CRP-Safety-Contradictions": r"[0-9]{1,9}(?:; scope=(?:intra|cross-window|both))?",

@@ -21,6 +21,7 @@ from itertools import pairwise
 from interlock.domain.risk.risk import CRITICAL_FROM, HIGH_FROM, MEDIUM_FROM, RiskLevel, classify
 
 _SLACK = 1e-9
+_LOW_AT_MOST = MEDIUM_FROM - 0.01
 
 
 class Amplifier(Enum):
@@ -54,6 +55,7 @@ class Floor(Enum):
     ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
     MISATTRIBUTION_FOUND = "MISATTRIBUTION_FOUND"
     PARAMETRIC_CONTENT = "PARAMETRIC_CONTENT"
+    CANNOT_TELL = "CANNOT_TELL"
     UNREAD_LANGUAGE = "UNREAD_LANGUAGE"
     UNDECLARED_TOOL = "UNDECLARED_TOOL"
     UNGROUNDED_ARGUMENT = "UNGROUNDED_ARGUMENT"
@@ -145,8 +147,12 @@ def compose(
     amplifiers: Iterable[Amplifier] = (),
     floors: Iterable[Floor] = (),
     calibration: Calibration,
+    doubt: float = 0.0,
 ) -> Composite:
     """Return the composite of one answer.
+
+    *doubt*, 0.0 to 1.0, is the base that claims of which the evidence says nothing would give. It orders answers of the class LOW
+    and raises none above it.
 
     A signal outside 0.0 to 1.0 is clamped; NaN makes the answer CRITICAL (reliability.md A-40). Amplifiers multiply, so a
     base of 0.0 remains 0.0. A floor raises a score and never lowers it. The weights of signals that were not measured are
@@ -163,6 +169,7 @@ def compose(
     amplified = base * math.prod(calibration.factors[a] for a in applied)
     floor = max((max(_OF_CALLS.get(one, 0.0), calibration.floor) for one in held), default=0.0)
     score = min(1.0, max(amplified, floor))
+    score += max(0.0, _LOW_AT_MOST - score) * _clamped(doubt)
     return Composite(base, score, classify(score), applied, held)
 
 

@@ -36,11 +36,15 @@ def applied(asked: GroundingMode, *, basis: Basis, required: bool) -> GroundingM
     return GroundingMode.PREFERRED if required and mode is GroundingMode.OPEN else mode
 
 
-def meaning(level: RiskLevel, mode: GroundingMode, basis: Basis) -> str:
-    """Return in words what *level* says of an answer that was judged in *mode* on *basis*."""
+def meaning(level: RiskLevel, mode: GroundingMode, basis: Basis, *, cannot_tell: int = 0) -> str:
+    """Return in words what *level* says of an answer that was judged in *mode* on *basis*.
+
+    *cannot_tell* counts the statements that the sources neither show nor speak against.
+    """
     if mode is not GroundingMode.OPEN:
         if basis is Basis.SOURCES:
-            return f"{level.name}: the answer was judged against the sources of the call."
+            untold = f" They neither show nor speak against {cannot_tell} of its statements." if cannot_tell else ""
+            return f"{level.name}: the answer was judged against the sources of the call.{untold}"
         return f"{level.name}: grounding is required and the call gave no source, so no statement has a basis."
     judged = (
         "contradictions within the answer and with earlier answers, invented citations and links, personal data and "

@@ -319,6 +319,9 @@ class SettingDeclarations(BaseSettings):
     dpe_attribution: Literal["nli", "cosine"] = "nli"
     """How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, the plain reading of
     SPEC-005 §4.3."""
+    dpe_cannot_tell: Literal["free", "medium"] = "free"
+    """What a statement costs that the sources neither show nor speak against: free (it is counted), or medium (the answer is
+    MEDIUM). A policy that requires grounding counts it against the answer in any case."""
     dpe_threads: int = Field(default=2, ge=1, le=64)
     """Threads of the embedded models."""
     nli_model_dir: Path | None = None

@@ -102,7 +102,7 @@ def of_report(report: dpe_pb2.Report) -> dict[str, str | None]:
         "CRP-Safety-Hallucination-Score": headers.fraction(report.composite_score),
         "CRP-Provenance-Claim-Count": str(report.claims_total) if "1" in ran else None,
         "CRP-Safety-Attribution": word(dpe_pb2.Attribution, report.attribution_dominant) if "2" in ran else None,
-        **_scores(report),
+        **_scores(report, ran),
         **_findings(report, ran),
         **_quality(report),
         **_compliance(report),
@@ -153,11 +153,12 @@ def _compliance(report: dpe_pb2.Report) -> dict[str, str | None]:
     }
 
 
-def _scores(report: dpe_pb2.Report) -> dict[str, str | None]:
+def _scores(report: dpe_pb2.Report, ran: set[str]) -> dict[str, str | None]:
     grounding = headers.fraction(report.grounding_pct) if report.HasField("grounding_pct") else None
     return {
         "CRP-Safety-Grounding-Pct": grounding,
         "CRP-Safety-Grounding-Basis": report.basis or None,
+        "CRP-Safety-Cannot-Tell": str(report.cannot_tell_count) if "2" in ran else None,
         "CRP-Provenance-Attribution-Score": grounding,
         "CRP-Provenance-Fidelity-Score": (
             headers.fraction(report.fidelity_score) if report.HasField("fidelity_score") else None

@@ -80,3 +80,9 @@ def test_low_without_sources_says_what_it_does_not_mean():
     """Nothing was found is not the same as true."""
     assert "whether its statements are true was not" in meaning(RiskLevel.LOW, OPEN, NONE)
     assert meaning(RiskLevel.LOW, PREFERRED, SOURCES) == "LOW: the answer was judged against the sources of the call."
+
+
+@pytest.mark.req("DPE-2")
+def test_low_says_of_how_many_statements_one_cannot_tell():
+    """LOW is no proof of what the sources say nothing of."""
+    assert "speak against 2 of its statements" in meaning(RiskLevel.LOW, PREFERRED, SOURCES, cannot_tell=2)

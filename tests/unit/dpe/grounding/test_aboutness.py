@@ -42,11 +42,19 @@ async def test_what_no_source_is_about_is_open():
 
 @pytest.mark.req("ATT-8")
 async def test_what_is_said_of_the_subject_of_a_source_is_judged():
-    """A founder, a price or a size that no source gives is measured against the sources, however it is asked for."""
+    """A founder, a price or a size that no source gives is compared with the sources, however it is asked for.
+
+    A name or a figure that they do not have is found. Of a sentence without either one cannot tell, and the report says so.
+    """
     reports = {row[2]: await judged(row) for row in (*ABOUT, *ABOUT_LATER)}
 
     assert [asked for asked, found in reports.items() if found.grounding_mode == GroundingMode.OPEN] == []
-    assert [asked for asked, found in reports.items() if found.risk_level == common_pb2.RISK_LEVEL_LOW] == []
+    silent = [
+        asked
+        for asked, found in reports.items()
+        if found.risk_level == common_pb2.RISK_LEVEL_LOW and not found.cannot_tell_count
+    ]
+    assert silent == []
 
 
 @pytest.mark.req("ATT-8")
@@ -72,7 +80,7 @@ async def test_only_auto_and_only_earlier_sources_leave_an_answer_open(more: dic
     found = await judged(SKY, **more)
 
     assert found.grounding_mode != GroundingMode.OPEN
-    assert found.risk_level > common_pb2.RISK_LEVEL_LOW
+    assert found.risk_level > common_pb2.RISK_LEVEL_LOW or found.cannot_tell_count
 
 
 @pytest.mark.req("ATT-8")

@@ -91,7 +91,12 @@ LOOKUPS = "Return the section of the runbook about a topic, such as queue-lag."
     ("user", "name", "arguments", "found"),
     [
         ("Why were we paged?", "read_runbook", {"topic": "queue-lag"}, ()),
-        ("Why were we paged?", "read_runbook", {"topic": "deployments"}, ("UNUSUAL_ARGUMENT",)),
+        ("Why were we paged?", "read_runbook", {"topic": "deployments"}, ()),
+        ("Why were we paged?", "read_file", {"path": "src/queue/lag.py"}, ()),
+        ("Why were we paged?", "read_file", {"path": "../other/lag.py"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "read_file", {"path": "config/.env"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "read_file", {"path": "deploy/id_rsa.pem"}, ("UNGROUNDED_ARGUMENT",)),
+        ("Why were we paged?", "write_file", {"path": "src/queue/lag.py"}, ("UNGROUNDED_ARGUMENT",)),
         ("Why were we paged?", "get_metrics", {"service": "settle-4"}, ("UNUSUAL_ARGUMENT",)),
         (
             "Why were we paged?",
@@ -110,7 +115,10 @@ LOOKUPS = "Return the section of the runbook about a topic, such as queue-lag."
     ],
 )
 def test_a_function_that_only_reads_may_look_for_what_nobody_named(user, name, arguments, found):
-    """Its own description is enough for a word; another value than the asked one, an address and code are not harmless."""
+    """Its own description is enough for a word; another value than the asked one, an address and code are not harmless.
+
+    Words to search for and a file of its own folder are the model's choice.
+    """
     parameters = {key: {"type": "string"} for key in arguments}
     declared = [{"type": "function", "function": {**tool(name, parameters)["function"], "description": LOOKUPS}}]
 

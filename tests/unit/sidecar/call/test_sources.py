@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from interlock.sidecar.call import sources
@@ -107,6 +107,7 @@ def test_data_stays_whole():
         max_size=30,
     )
 )  # fmt: skip
+@example(["word", "Context:"])
 def test_no_word_is_lost_or_read_twice(pieces):
     """Labels, marks and rules may go; each word is in a source or among the own words, once."""
     pieces = [piece.replace("word", f"word{n}").replace("fact", f"fact{n}") for n, piece in enumerate(pieces)]

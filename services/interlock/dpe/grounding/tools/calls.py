@@ -49,6 +49,8 @@ class CallClaim:
     kind: str
     """What it rests on; empty when on nothing."""
     fabricated: tuple[str, ...] = ()
+    looks_up: bool = False
+    """Whether nothing shows the argument, and the function only looks something up."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +106,7 @@ def _judged(place: int, output: Output, tools: Tools, shown: Sequence[Shown], nu
         if worst is None:
             continue
         argument, basis = worst
-        if isinstance(basis, Missing):
+        if isinstance(basis, Missing) and basis.weight is not Weight.LOOKS_UP:
             findings.add(UNGROUNDED_ARGUMENT if basis.weight is Weight.ACTS else UNUSUAL_ARGUMENT)
         add(f"{name}({'.'.join(path)}={argument.value})", (argument.start, argument.end), basis)
     return JudgedCall(choice_index, place, name, declared, tuple(sorted(findings)), tuple(claims))
@@ -135,8 +137,9 @@ def _claim(claim: Claim, basis: Shows | Missing) -> CallClaim:
         evidence = ClaimEvidence(basis.text_id, 1.0, "", ENTAILED, "", ENTAILED, plain_scores=ENTAILED)
         return CallClaim(claim, Attribution.CONTEXT_GROUNDED, evidence, basis.kind)
     nothing = ClaimEvidence("", 0.0, "", NO_EVIDENCE, "", NO_EVIDENCE)
-    if basis.weight is Weight.UNUSUAL:
-        return CallClaim(claim, Attribution.MIXED, replace(nothing, scores=_UNUSUAL, plain_scores=_UNUSUAL), "")
+    if basis.weight is not Weight.ACTS:
+        unusual = replace(nothing, scores=_UNUSUAL, plain_scores=_UNUSUAL)
+        return CallClaim(claim, Attribution.MIXED, unusual, "", looks_up=basis.weight is Weight.LOOKS_UP)
     return CallClaim(claim, Attribution.UNVERIFIABLE, nothing, "", tuple(text[:_MOST_SHOWN] for text in basis.written))
 
 

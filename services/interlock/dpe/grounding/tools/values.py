@@ -71,6 +71,7 @@ _CODE = pattern(
 _RUN = word_set("command cmd bash shell script")
 _ABSOLUTE = pattern(r"(?:^|[\s'\"=])((?:~|\.\.)?/[\w.-]+[\w./-]*)")
 _OF_THE_SYSTEM = ("/dev/null", "/tmp", "/bin/", "/usr/bin/", "/usr/local/bin/")  # noqa: S108 - paths that commands name
+_SECRETS = pattern(r"secret|credential|passw|token|private|\bid_|\.pem\z|\.key\z|\.env|vault|shadow|wallet")
 _QUOTABLE = word_set("text message content phrase word input sentence")
 _LITERAL = pattern(r"'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 
@@ -78,6 +79,7 @@ _LITERAL = pattern(r"'([^'\n]{2,80})'|\"([^\"\n]{2,80})\"")
 class Weight(IntEnum):
     """What a value without a source means."""
 
+    LOOKS_UP = 0
     UNUSUAL = 1
     ACTS = 2
 
@@ -122,22 +124,38 @@ def judged(argument: Argument, parameter: Parameter, shown: Sequence[Shown]) -> 
     else:
         found = _string(value.strip(), asked, parts, parameter, shown)
     reads = parameter.only_reads and not (parts & _PROGRAM or (isinstance(value, str) and _CODE.search(value)))
-    return _looked_up(value, found, parameter, shown) if reads and isinstance(found, Missing) else found
+    worded = bool(parts & (_SEARCHED | _FREE))
+    return _looked_up(value, found, parameter, shown, worded=worded) if reads and isinstance(found, Missing) else found
 
 
-def _looked_up(value: str | float, missing: Missing, parameter: Parameter, shown: Sequence[Shown]) -> Basis:
+def _looked_up(
+    value: str | float, missing: Missing, parameter: Parameter, shown: Sequence[Shown], *, worded: bool
+) -> Basis:
     """Judge a value that nothing shows, of a function that only reads: it changes nothing, so that it is unusual at most.
 
+    Words to search for (*worded*) and a file to read are the model's choice.
     A word that the declaration itself uses needs no other source. What stands in the place of a name or a figure that the
-    user asks for reads something else than was asked, and an address or a path is kept to what was shown.
+    user asks for reads something else than was asked. An address is kept to what was shown, and so is a path that leads out
+    of the folder that an agent works in or to what is hidden there.
     """
     declared = Shown("declaration", ((parameter.of_the_tool, f"{parameter.of_the_tool} {parameter.description}"),))
     if isinstance(value, str) and declared.has_written(value.strip()):
         return DECLARATION
-    elsewhere = isinstance(value, str) and (_addresses(value) or "/" in value or "\\" in value)
+    elsewhere = isinstance(value, str) and (_addresses(value) or _leads_out(value))
     if elsewhere or _in_its_place(" ".join(missing.written), shown):
         return missing
-    return Missing(missing.written, Weight.UNUSUAL)
+    chosen = isinstance(value, str) and (worded or matching.is_path(value))
+    return Missing(missing.written, Weight.LOOKS_UP if chosen else Weight.UNUSUAL)
+
+
+def _leads_out(value: str) -> bool:
+    """Whether a path is absolute, climbs, is of another system, or has a hidden part or one that holds secrets."""
+    if "/" not in value and "\\" not in value and not matching.is_path(value):
+        return False
+    if value.startswith(("/", "~")) or "\\" in value or ":" in value:
+        return True
+    parts = value.removeprefix("./").lower().split("/")
+    return any(part.startswith(".") or _SECRETS.search(part) for part in parts)
 
 
 def _in_its_place(written: str, shown: Sequence[Shown]) -> bool:

@@ -1,0 +1,42 @@
+"""Claims of which one cannot tell: the evidence neither shows them nor speaks against them (judge.md, lever 7).
+
+A model that reads sentence pairs is unsure about advice, explanations and merged facts, whoever is right. Such a claim is not
+grounded, and it accuses nobody: it is counted in the report, and what it costs is a setting. Something speaks against a claim
+when a value, a name or a binding of it is not the source's, when it contradicts another one, when its best premise surely
+denies it, and when a source is about it and yet gives it next to no support.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from interlock.dpe.grounding.attribution import DENIED_ABOVE, ClaimEvidence
+
+
+class Doubts(StrEnum):
+    """What claims of which one cannot tell do to the risk of an answer."""
+
+    FREE = "free"
+    """Nothing: they are counted."""
+    RAISE = "medium"
+    """They prevent LOW."""
+    COUNT = "count"
+    """They are measured like any claim without a source: the policy or the mode asks for proof."""
+
+
+NEAR = 0.40
+"""Cosine from which a source is about what a claim says, so that it can deny it or fail to support it."""
+
+LEAST_SUPPORT = 0.10
+"""P(supported) below which a claim that a source is about counts as unsupported."""
+
+
+def is_denied(evidence: ClaimEvidence) -> bool:
+    """Whether a source denies a claim. The model also calls texts contradictory that share no subject."""
+    return evidence.plain_scores.contradiction > DENIED_ABOVE and evidence.similarity >= NEAR
+
+
+def cannot_tell(evidence: ClaimEvidence) -> bool:
+    """Whether the evidence on a claim that is not grounded, and in which nothing was found, speaks neither for nor against it."""
+    unsupported = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= NEAR
+    return not unsupported and not is_denied(evidence)

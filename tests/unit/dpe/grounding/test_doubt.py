@@ -1,0 +1,114 @@
+"""Claims of which one cannot tell: they accuse nobody, ground nothing, are counted, and cost what the setting says."""
+
+import dataclasses
+
+import pytest
+
+from interlock.domain.risk.composite import Calibration, Floor, RiskSignals, compose
+from interlock.domain.risk.grounding import GroundingMode
+from interlock.domain.risk.risk import RiskLevel
+from interlock.dpe.document import Fact, NliScores
+from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
+from interlock.dpe.grounding.doubt import LEAST_SUPPORT, NEAR, Doubts, cannot_tell
+from interlock.dpe.request import Output, Request
+from tests.support.dpe import pipeline
+
+LEASE = (
+    "The rent is 1,150 pounds per month, due on the first day of the month.",
+    "The Tenant may keep one cat. Dogs need the Landlord's written consent.",
+)
+ADVICE = "If anything is in dispute, it is worth talking to a tenants' advice service."
+RIGHT = "The rent of 1,150 pounds per month is due on the first day of the month."
+
+
+def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> ClaimEvidence:
+    plain = NliScores(0.0, 1.0 - denied, denied)
+    return dataclasses.replace(
+        NOTHING, similarity=near, scores=NliScores(support, 1.0 - support, 0.0), plain_scores=plain
+    )
+
+
+@pytest.mark.req("DPE-2")
+@pytest.mark.parametrize(
+    ("found", "told"),
+    [
+        (evidence(0.3), True),
+        (evidence(LEAST_SUPPORT), True),
+        (evidence(LEAST_SUPPORT - 0.01), False),
+        (evidence(LEAST_SUPPORT - 0.01, near=NEAR - 0.01), True),
+        (evidence(0.3, denied=0.76), False),
+        (evidence(0.3, denied=0.74), True),
+        (evidence(0.3, denied=0.99, near=NEAR - 0.01), True),
+        (NOTHING, True),
+    ],
+)
+def test_a_source_about_a_claim_may_deny_it_or_leave_it_without_support(found, told):
+    """What no source is about is neither denied nor unsupported."""
+    assert cannot_tell(found) is told
+
+
+@pytest.mark.req("DPE-14")
+def test_doubt_orders_answers_of_the_class_low_and_raises_none_above_it():
+    """Two answers without a finding: the one with more doubt is no worse than LOW, and ranks behind."""
+    clean = RiskSignals(0.0, 0.0, 0.0, 0.0)
+    scores = [compose(clean, calibration=Calibration(), doubt=doubt) for doubt in (0.0, 0.4, 1.0, 7.0)]
+
+    assert [one.score for one in scores] == sorted(one.score for one in scores)
+    assert scores[0].score < scores[1].score < scores[2].score
+    assert {one.level for one in scores} == {RiskLevel.LOW}
+    risky = RiskSignals(1.0, 1.0, 1.0, 1.0)
+    assert compose(risky, calibration=Calibration(), doubt=1.0) == compose(risky, calibration=Calibration())
+
+
+async def judged(answer: str, doubts: Doubts = Doubts.FREE, **asked: object):
+    facts = tuple(Fact(f"f{number}", text, 0.5) for number, text in enumerate(LEASE))
+    request = Request(outputs=(Output(0, answer),), facts=facts, **asked)  # type: ignore[arg-type]
+    return await dataclasses.replace(pipeline(), doubts=doubts).analyse(request)
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-2", "ATT-8")
+async def test_advice_beside_a_grounded_statement_costs_nothing_and_is_counted():
+    """It is not grounded, and nothing speaks against it."""
+    report = await judged(f"{RIGHT} {ADVICE}")
+
+    assert (report.risk_level, report.cannot_tell_count) == (RiskLevel.LOW, 1)
+    assert [claim.cannot_tell for claim in report.claims] == [False, True]
+    assert report.grounding_pct == 1.0
+    assert "speak against 1 of its statements" in report.meaning
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-2", "ATT-8")
+async def test_where_doubt_is_a_risk_the_answer_is_medium():
+    """The setting ``dpe_cannot_tell: medium``, as in the profile regulated."""
+    report = await judged(f"{RIGHT} {ADVICE}", Doubts.RAISE)
+
+    assert (report.risk_level, list(report.floors)) == (RiskLevel.MEDIUM, [Floor.CANNOT_TELL.value])
+    assert (await judged(RIGHT, Doubts.RAISE)).risk_level == RiskLevel.LOW
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-2", "ATT-8")
+@pytest.mark.parametrize("asked", [{"grounding_required": True}, {"grounding_mode": GroundingMode.STRICT}])
+async def test_who_asks_for_proof_gets_no_doubt_for_free(asked):
+    """A policy that requires grounding and the mode context-strict measure every claim."""
+    report = await judged(f"{RIGHT} {ADVICE}", **asked)
+
+    assert report.cannot_tell_count == 0
+    assert report.grounding_pct == 0.5
+    assert report.risk_level > RiskLevel.LOW
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-2")
+@pytest.mark.parametrize(
+    "wrong",
+    ["The rent of 1,350 pounds per month is due on the first day of the month.", "The rent is paid to Joanna Pike."],
+)
+async def test_what_something_speaks_against_is_no_doubt(wrong):
+    """A changed value, a name that nobody said."""
+    report = await judged(wrong)
+
+    assert report.cannot_tell_count == 0
+    assert report.risk_level > RiskLevel.LOW
