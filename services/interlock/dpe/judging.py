@@ -12,7 +12,7 @@ from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
-from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution, doubt, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
 from interlock.dpe.grounding.beside.apart import ALL_JUDGED, Apart
@@ -56,34 +56,13 @@ def judge_choice(
     contradictions = [each for each in contradictions if not _borne_out(each, evidence)]
     reading = _without_compositions(reading, evidence, flaws, contradictions)
     found = _judged(reading, evidence, flaws, said, calls, method=method)
-    untold = found.lookups
+    untold = found.lookups - beside.unmeasured
     if doubts is not Doubts.COUNT and method == "nli":
-        untold |= _cannot_tell(reading.checked, found, evidence, contradictions, misattributed)
-    weakest, weakest_of_all = (
-        entailment.weakest([one.scores for name, one in found.evidence.items() if name not in apart])
-        if mode is not GroundingMode.OPEN
-        else None
-        for apart in (beside.unmeasured | untold, beside.unmeasured)
-    )
-    findings = RiskFindings(
-        empty=reading.empty,
-        attributions=found.attributions,
-        fabrications=len({text for texts in found.fabrications.values() for text in texts}),
-        distortions=sum(map(bool, found.distortions.values())),
-        contradictions=len(counted(contradictions)) + between,
-        weakest=weakest,
-        weakest_of_all=weakest_of_all,
-        hidden_characters=reading.hidden,
-        addresses_judge=reading.addressed,
-        misattributions=_misattributions(misattributed),
-        mode=mode,
-        wordless=reading.unread,
-        unmeasured=beside.unmeasured,
-        cannot_tell=untold - beside.unmeasured,
-        doubt_raises=doubts is Doubts.RAISE,
-        unread=beside.unread_most(found.attributions),
-        calls=_findings_of(calls),
-    )
+        untold |= _cannot_tell(reading.checked, found, evidence, contradictions, misattributed) - beside.unmeasured
+    findings = _findings(
+        reading, found, calls, beside, contradictions=len(counted(contradictions)) + between, mode=mode,
+        misattributed=misattributed, cannot_tell=untold, doubts=doubts,
+    )  # fmt: skip
     return Choice(
         index=reading.index,
         claims=[*reading.claims, *(each.claim for call in calls for each in call.claims)],
@@ -93,14 +72,53 @@ def judge_choice(
         distortions=found.distortions,
         contradictions=contradictions,
         omissions=omission.omissions(envelope, vectors, {found.evidence[name].fact_id for name in found.kinds}),
-        weakest=weakest,
+        weakest=findings.weakest,
         risk=assess(findings, amplifiers, calibration),
         misattributed=misattributed,
         kinds=found.kinds,
         calls=tuple(calls),
-        cannot_tell=untold - beside.unmeasured,
+        cannot_tell=untold,
         mode=GroundingMode.OPEN if beside.open_all(found.attributions) else mode,
     )
+
+
+def _findings(
+    reading: ChoiceReading,
+    found: _Judged,
+    calls: Sequence[JudgedCall],
+    beside: Apart,
+    *,
+    contradictions: int,
+    mode: GroundingMode,
+    misattributed: Sequence[Misattribution],
+    cannot_tell: frozenset[str],
+    doubts: Doubts,
+) -> RiskFindings:
+    return RiskFindings(
+        empty=reading.empty,
+        attributions=found.attributions,
+        fabrications=len({text for texts in found.fabrications.values() for text in texts}),
+        distortions=sum(map(bool, found.distortions.values())),
+        contradictions=contradictions,
+        weakest=_weakest(found, mode, beside.unmeasured | cannot_tell),
+        weakest_of_all=_weakest(found, mode, beside.unmeasured),
+        hidden_characters=reading.hidden,
+        addresses_judge=reading.addressed,
+        misattributions=_misattributions(misattributed),
+        mode=mode,
+        wordless=reading.unread,
+        unmeasured=beside.unmeasured,
+        cannot_tell=cannot_tell,
+        doubt_raises=doubts is Doubts.RAISE,
+        unread=beside.unread_most(found.attributions),
+        calls=_findings_of(calls),
+    )
+
+
+def _weakest(found: _Judged, mode: GroundingMode, apart: frozenset[str]) -> NliScores | None:
+    if mode is GroundingMode.OPEN:
+        return None
+    return entailment.weakest([one.scores for name, one in found.evidence.items() if name not in apart])
 
 
 def _misattributions(misattributed: Sequence[Misattribution]) -> int:

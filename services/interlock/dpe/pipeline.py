@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from prometheus_client import Counter
 
 from interlock.api.common.v1 import common_pb2
@@ -20,11 +19,11 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
-from interlock.dpe import regulatory
+from interlock.dpe import call_context, regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
-from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity, joined
+from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.grounding import attribution, basis, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
@@ -45,7 +44,7 @@ from interlock.dpe.quality.cross_agent import CrossAgent, FanIn, FanInStages
 from interlock.dpe.quality.profile import Memory
 from interlock.dpe.quality.quality import NOT_AN_ANSWER, EarlierWindows, Quality, Query, quality, session_amplifiers
 from interlock.dpe.regulatory import Classification
-from interlock.dpe.report import Choice, Context, report, stages_run
+from interlock.dpe.report import Choice, Context, report
 from interlock.dpe.request import Output, Request
 from interlock.dpe.risk import amplifiers_for
 from interlock.dpe.summary import Checked, check, source_facts
@@ -120,9 +119,10 @@ class Pipeline:
         # Stage 12: classify the system, and collect what the report says about the call.
         classification = regulatory.classify(request, personal)
         amplifiers = _amplifiers(request, classification, personal_data=bool(personal))
-        context = await self._context(
-            request, base, personal, query, classification, followed=earlier.last is not None, mode=mode
-        )
+        context = await call_context.context(
+            request, base, personal, query, classification, inference=self.inference, parser=self.language.model,
+            method=self.method, followed=earlier.last is not None, mode=mode,
+        )  # fmt: skip
         # Stages 10 and 5: the omissions and the risk of each choice.
         choices = await self._choices(
             answer, base, evidence, citations.with_missing(fabricated, misattributed), distorted, inside=inside, across=across, qualities=qualities,
@@ -320,54 +320,7 @@ class Pipeline:
         with timed("7"):  # includes 8 and 9: a few products of vectors that exist already
             return await self.language.run(find, stage="7")
 
-    # Stages 11 to 13
-
-    async def _context(
-        self,
-        request: Request,
-        base: Envelope,
-        personal: Sequence[PiiFinding],
-        query: Query,
-        classification: Classification,
-        *,
-        followed: bool,
-        mode: GroundingMode,
-    ) -> Context:
-        """Return the parts of the report that belong to no choice; *followed*: there is an earlier answer."""
-        relevance = 0.0
-        if request.query.strip() and request.facts:
-            vector = (await self.inference.embed([request.query]))[0]
-            relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
-        method = "nli+values" if self.method == "nli" else "cosine"
-        ran = stages_run(
-            method if request.facts else "no facts to rest on",
-            self.method,
-            query,
-            request,
-            followed=followed,
-            mode=mode,
-        )
-        models = [*self.inference.models(), self.language.model]
-        return Context(
-            facts=len(request.facts),
-            tier=envelope.quality_tier(facts=len(request.facts), relevance=relevance),
-            etag=envelope.etag(request.facts),
-            envelope_tokens=sum(unit.tokens for unit in base.cut.units),
-            pii=personal,
-            models=models,
-            method=method,
-            ran=ran,
-            not_run={"8": query.why_not} if query.why_not else {},
-            classification=classification,
-            controls=lambda scored: regulatory.evidenced_controls(
-                classification, ran=ran, tiered=True, scored=scored, pinned=all(m.hash for m in models),
-                governed=request.governed, personal=bool(personal),
-            ),
-            flow_remediation=request.flow_remediation,
-            linked=request.linked,
-            basis=basis.basis(request.facts),
-            mode=mode,
-        )  # fmt: skip
+    # Stage 13
 
     async def _report(
         self,
