@@ -14,7 +14,19 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "length", "memory", "faults")
+BENCHES = (
+    "policy",
+    "settle",
+    "tree",
+    "audit",
+    "dpe",
+    "dpe_service",
+    "sidecar",
+    "binding",
+    "length",
+    "memory",
+    "faults",
+)
 
 
 def run(name: str) -> dict[str, dict[str, object]]:
