@@ -22,6 +22,7 @@ BENCHES = (
     "dpe",
     "dpe_service",
     "sidecar",
+    "path",
     "binding",
     "length",
     "memory",
