@@ -163,19 +163,10 @@ class _Taken:
 
 
 def _own(text: str, taken: _Taken) -> str:
-    """Return the own words: what is not taken, without the labels that only said what follows.
-
-    Behind the last text that is taken, a label says nothing of what follows.
-    """
-    outside = taken.outside()
-    lines = [(_TAG.sub(" ", line), end < len(text)) for start, end in outside for line in text[start:end].splitlines()]
-    kept = (
-        (blocks.OWN_LABEL.sub("", line, count=1) if blocks.OWN_LABEL.match(line) else line, leads)
-        for line, leads in lines
-    )
-    return "\n".join(
-        line.strip() for line, leads in kept if any(map(str.isalnum, line)) and not (leads and _is_label(line))
-    )
+    """Return the own words: what is not taken, without the labels that only said what follows."""
+    lines = [_TAG.sub(" ", line) for start, end in taken.outside() for line in text[start:end].splitlines()]
+    kept = (blocks.OWN_LABEL.sub("", line, count=1) if blocks.OWN_LABEL.match(line) else line for line in lines)
+    return "\n".join(line.strip() for line in kept if any(map(str.isalnum, line)) and not _is_label(line))
 
 
 def _is_label(line: str) -> bool:

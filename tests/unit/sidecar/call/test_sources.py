@@ -6,7 +6,7 @@ import hashlib
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.sidecar.call import sources
@@ -102,15 +102,14 @@ def test_data_stays_whole():
 @given(
     st.lists(
         st.sampled_from([
-            "Context:", "Question:", "word", "<doc>", "</doc>", "```", "\n", "\n\n", '"""', "> ", "[1] ", "{", "}", '"a"', ":", "|", "?",
+            "Context:", "Question:", "word.", "<doc>", "</doc>", "```", "\n", "\n\n", '"""', "> ", "[1] ", "{", "}", '"a"', ":", "|", "?",
             "a,b", "----", "Summarize this:", "the following text:", "fact.",
         ]),
         max_size=30,
     )
 )  # fmt: skip
-@example(["word", "Context:"])
 def test_no_word_is_lost_or_read_twice(pieces):
-    """Labels, marks and rules may go; each word is in a source or among the own words, once."""
+    """Labels with their qualifying word, marks and rules may go; each word is in a source or among the own words, once."""
     pieces = [piece.replace("word", f"word{n}").replace("fact", f"fact{n}") for n, piece in enumerate(pieces)]
     text = " ".join(pieces)
     parts = sources.read(text)
