@@ -15,6 +15,7 @@ import typer
 from interlock.cli.check import probes
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
+from interlock.cli.check.probes_listeners import certificates, ports
 from interlock.cli.check.probes_profile import profile
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
 from interlock.domain.errors import Refused
@@ -73,7 +74,7 @@ async def examine() -> list[ProbeFinding]:
         _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
         _blocking("profile", lambda: profile(settings)),
         _blocking("keys", lambda: probes.keys(settings)),
-        _blocking("certificates", lambda: probes.certificates(settings)),
+        _blocking("certificates", lambda: certificates(settings)),
         _blocking("embedded parts", lambda: probes.embedded(settings)),
         _bounded("redis", _all(probes.redis(settings))),
         _blocking("audit store", lambda: audit_store(settings)),
@@ -87,7 +88,7 @@ async def examine() -> list[ProbeFinding]:
 
 async def _ports(settings: Settings, running: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
     found = {finding.name: finding.status for finding in await running}
-    return list(probes.ports(settings, found))
+    return list(ports(settings, found))
 
 
 async def _all(findings: AsyncIterator[ProbeFinding]) -> list[ProbeFinding]:

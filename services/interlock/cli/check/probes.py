@@ -10,28 +10,24 @@ import stat
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
 from interlock.domain.errors import Refused
-from interlock.runtime.http.server import listen
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
-from interlock.runtime.rpc.server import address
+from interlock.runtime.rpc.places import address, address_to_call
 from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
-from interlock.runtime.tls.fronts import open_front_tls
-from interlock.runtime.tls.mutual import channel_to, open_tls, require_private
+from interlock.runtime.tls.mutual import channel_to, open_tls
 
 UPSTREAM_LIMIT_S = 3.0
 REDIS_LIMIT_S = 2.0
 OLDEST_REDIS = (7, 0)
-SOON_DAYS = 7
 
 T = TypeVar("T")
 
@@ -72,21 +68,21 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
     if settings.api_keys_file:
         from interlock.sidecar.call.identity import load_api_keys
 
-        yield _refusable(
+        yield refusable(
             line, "api_keys_file", lambda: load_api_keys(settings.api_keys_file), str(settings.api_keys_file)
         )
     if agents := settings.agents_file:
         from interlock.policy.agents_file import load as load_agents
 
-        yield _refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
+        yield refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
     if reviewers := settings.reviewers_file:
         from interlock.policy.reviewers import load_reviewers
 
-        yield _refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
+        yield refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
     if settings.default_policy:
         from interlock.domain.policy.policy_text import parse
 
-        yield _refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
+        yield refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
 
 
 def unwritable(folder: Path) -> str:
@@ -97,7 +93,8 @@ def unwritable(folder: Path) -> str:
     return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
 
 
-def _refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
+def refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
+    """Return OK with *detail*, or FAIL with what *look* refused."""
     try:
         look()
     except Refused as refused:
@@ -114,7 +111,7 @@ def keys(settings: Settings) -> Iterator[ProbeFinding]:
     if settings.master_key is None and not path.exists():
         yield line("master key", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
-    yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
+    yield refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
     if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
         yield line("master key file", ProbeStatus.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
 
@@ -126,7 +123,7 @@ def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path)
     def look() -> None:
         keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
 
-    yield _refusable(line, "master keys", look, "strong enough, private, not rolled back")
+    yield refusable(line, "master keys", look, "strong enough, private, not rolled back")
     try:
         missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
     except Refused as refused:
@@ -137,29 +134,6 @@ def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path)
         yield line("versions", ProbeStatus.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
     else:
         yield line("versions", ProbeStatus.OK, "all versions that audit data need")
-
-
-def certificates(settings: Settings) -> Iterator[ProbeFinding]:
-    """Check the certificates of the mesh and of the fronts: matching, valid, and present where other machines can connect."""
-    line = partial(ProbeFinding, "certificates")
-    for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
-        try:
-            held = look(settings)
-        except Refused as refused:
-            yield line(
-                name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}"
-            )
-            continue
-        if held:
-            yield _certificate(line, name, held.now().expires_at)
-        else:
-            yield _refusable(line, name, partial(require_private, settings, front=name == "fronts"), "plain text")
-
-
-def _certificate(line: Callable[..., ProbeFinding], name: str, ends: datetime) -> ProbeFinding:
-    days = (ends - datetime.now(UTC)).days
-    status = ProbeStatus.OK if days >= SOON_DAYS else ProbeStatus.WARN
-    return line(name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "replace it; no restart is needed")
 
 
 def embedded(settings: Settings) -> Iterator[ProbeFinding]:
@@ -293,7 +267,7 @@ async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
     except Refused as refused:
         yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "correct the certificates first")
         return
-    places = {name: getattr(settings, f"{name}_address") for name in NAMES}
+    places = {name: address_to_call(settings, name) for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
     states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
     for (name, where), (state, missing) in zip(places.items(), states, strict=True):
@@ -346,27 +320,6 @@ async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
         yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
     else:
         yield line(ProbeStatus.OK, f"{without_password(base)} answers")
-
-
-def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[ProbeFinding]:
-    """Check the ports of ``interlock serve``: free, or taken by the service that belongs there."""
-    for name in ("sidecar_http", "sidecar_grpc", *NAMES, "metrics"):
-        port = getattr(settings, f"{name}_port")
-        line = partial(ProbeFinding, "ports", f"{name}_port")
-        try:
-            listen(settings, port, name).close()
-        except Refused:
-            ours = name in {"sidecar_http", "metrics"} or found.get(name.removesuffix("_grpc")) in {
-                ProbeStatus.OK,
-                ProbeStatus.FAIL,
-            }
-            if ours and any(status is not ProbeStatus.WARN for status in found.values()):
-                yield line(ProbeStatus.OK, f"{port} is taken by a running Interlock")
-            else:
-                hint = f"end that process, or choose another port with INTERLOCK_{name.upper()}_PORT"
-                yield line(ProbeStatus.WARN, f"{port} is taken by another process", hint)
-        else:
-            yield line(ProbeStatus.OK, f"{port or 'any'} is free")
 
 
 async def in_thread(look: Callable[[], T]) -> T:
