@@ -69,8 +69,8 @@ async def test_fresh_machine_has_no_failure():
 
     assert [f for f in findings if f.status == "FAIL"] == []
     assert {f.group for f in findings} == {
-        "configuration", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "services",
-        "upstream", "ports",
+        "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models",
+        "triton", "services", "upstream", "traces", "ports",
     }  # fmt: skip
 
 
@@ -161,7 +161,7 @@ async def test_redis_that_is_well(monkeypatch, redis_url):
     monkeypatch.setenv("INTERLOCK_REDIS_URL", redis_url)
     statuses = {f.name: f.status for f in await examine() if f.group == "redis"}
 
-    assert statuses == dict.fromkeys(["server", "version", "maxmemory-policy", "appendonly"], "OK")
+    assert statuses == dict.fromkeys(["server", "version", "maxmemory-policy", "appendonly", "clock"], "OK")
 
 
 @pytest.mark.parametrize(

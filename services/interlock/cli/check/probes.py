@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import math
 import os
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -15,7 +17,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from interlock.domain.errors import Refused
+from interlock.domain.errors import Refused, unavailable
+from interlock.domain.session.token import LEEWAY_S
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
 from interlock.runtime.rpc.places import address, address_to_call
@@ -61,10 +64,7 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield line(name, ProbeStatus.WARN, "no setting has this name", "see docs/configuration.md for all names")
     for name, hint in deprecated(settings).items():
         yield line(name, ProbeStatus.WARN, "deprecated", hint)
-    if problem := unwritable(settings.state_dir):
-        yield line("state_dir", ProbeStatus.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
-    else:
-        yield line("state_dir", ProbeStatus.OK, str(settings.state_dir))
+    yield refusable(line, "state_dir", partial(_require_writable, settings.state_dir), str(settings.state_dir))
     if settings.api_keys_file:
         from interlock.sidecar.call.identity import load_api_keys
 
@@ -85,6 +85,12 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
 
 
+def _require_writable(folder: Path) -> None:
+    if problem := unwritable(folder):
+        hint = "choose a writable folder with INTERLOCK_STATE_DIR"
+        raise unavailable("STATE_DIR_UNWRITABLE", problem, retry_after_ms=0, hint=hint)
+
+
 def unwritable(folder: Path) -> str:
     """Return why *folder* cannot be written or created; empty when it can."""
     there = next(path for path in [folder.absolute(), *folder.absolute().parents] if path.exists())
@@ -94,12 +100,19 @@ def unwritable(folder: Path) -> str:
 
 
 def refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
-    """Return OK with *detail*, or FAIL with what *look* refused."""
+    """Return OK with *detail*, or FAIL with what *look* refused or broke on."""
     try:
         look()
-    except Refused as refused:
-        return line(name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+    except Exception as error:  # noqa: BLE001 - one part that breaks its reader must not end the probe of the next
+        return broken(line, name, error)
     return line(name, ProbeStatus.OK, detail)
+
+
+def broken(line: Callable[..., ProbeFinding], name: str, error: Exception) -> ProbeFinding:
+    """Return the finding of a refusal; of any other fault by its type only, since its text could hold a secret."""
+    if isinstance(error, Refused):
+        return line(name, ProbeStatus.FAIL, error.message, error.metadata.get("hint") or f"reason {error.reason}")
+    return line(name, ProbeStatus.FAIL, f"cannot be looked at: {type(error).__name__}", "see the setting that names it")
 
 
 def keys(settings: Settings) -> Iterator[ProbeFinding]:
@@ -112,8 +125,10 @@ def keys(settings: Settings) -> Iterator[ProbeFinding]:
         yield line("master key", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
     yield refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
-    if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        yield line("master key file", ProbeStatus.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
+    if settings.master_key is None and (mode := stat.S_IMODE(path.stat().st_mode) & 0o077):
+        # A group that only reads is how a secret is mounted; anything more refuses to start.
+        status = ProbeStatus.WARN if mode == stat.S_IRGRP else ProbeStatus.FAIL
+        yield line("master key file", status, f"{path} is readable by others", f"chmod 600 {path}")
 
 
 def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path) -> Iterator[ProbeFinding]:
@@ -186,6 +201,7 @@ async def redis(settings: Settings) -> AsyncIterator[ProbeFinding]:
                 line, client, ProbeStatus.WARN if settings.allow_unfit_store else ProbeStatus.FAIL
             ):
                 yield finding
+            yield await _clock(line, client)
         except (RedisError, OSError) as error:
             hint = "start it, or correct INTERLOCK_REDIS_URL; calls are refused until it is back"
             yield line("server", ProbeStatus.FAIL, f"{shown}: {type(error).__name__}", hint)
@@ -240,6 +256,20 @@ async def _redis_settings(
         yield line("appendonly", worst, "AOF is off", hint)
 
 
+async def _clock(line: Callable[..., ProbeFinding], client: Any) -> ProbeFinding:
+    """Compare this machine's clock with the store's, by which tokens and leases end."""
+    begun = time.time()
+    seconds, micros = await client.time()
+    ahead = (begun + time.time()) / 2 - (seconds + micros / 1_000_000)
+    if abs(ahead) <= LEEWAY_S:
+        return line(
+            "clock", ProbeStatus.OK, f"this machine's is within {max(1, math.ceil(abs(ahead)))} s of the store's"
+        )
+    way = "ahead of" if ahead > 0 else "behind"
+    hint = "synchronise both, as with chrony; tokens go by the store's clock, events are dated by the machine's"
+    return line("clock", ProbeStatus.WARN, f"this machine's is {abs(ahead):.0f} s {way} the store's", hint)
+
+
 def models(settings: Settings) -> Iterator[ProbeFinding]:
     """Check the models in process: every file is the pinned one."""
     line = partial(ProbeFinding, "models")
@@ -270,7 +300,11 @@ async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
     places = {name: address_to_call(settings, name) for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
     states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
-    for (name, where), (state, missing) in zip(places.items(), states, strict=True):
+    for (name, where), found in zip(places.items(), states, strict=True):
+        if isinstance(found, Exception):
+            yield broken(partial(ProbeFinding, "services"), name, found)
+            continue
+        state, missing = found
         if state is Peer.READY:
             yield ProbeFinding("services", name, ProbeStatus.OK, f"ready on {where}")
         elif state is Peer.SILENT:
@@ -287,9 +321,12 @@ def _start_hint(name: str, where: str) -> str:
     return hint_for(Peer.SILENT, name, where)
 
 
-async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]]:
-    async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
-        return await peer(name, channel)
+async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]] | Exception:
+    try:
+        async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
+            return await peer(name, channel)
+    except Exception as error:  # noqa: BLE001 - a certificate that only one of them needs hides no other
+        return error
 
 
 async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:

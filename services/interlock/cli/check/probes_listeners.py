@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 
-from interlock.cli.check.probes import ProbeFinding, ProbeStatus, refusable
+from interlock.cli.check.probes import ProbeFinding, ProbeStatus, broken, refusable
 from interlock.domain.errors import Refused
 from interlock.runtime.http.server import listen
 from interlock.runtime.rpc.places import INNER, socket_to_serve
@@ -25,10 +25,8 @@ def certificates(settings: Settings) -> Iterator[ProbeFinding]:
     for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
         try:
             held = look(settings)
-        except Refused as refused:
-            yield line(
-                name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}"
-            )
+        except Exception as error:  # noqa: BLE001 - one broken pair hides no other
+            yield broken(line, name, error)
             continue
         if held:
             yield _certificate(line, name, held.now().expires_at)
