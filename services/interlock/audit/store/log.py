@@ -219,11 +219,20 @@ class Writing(Protocol):
     def nodes(self, level: int, start: int, end: int) -> list[bytes]:
         """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
 
-    def adopt_unlogged(self) -> int:
-        """Give positions to events that code without a Merkle log wrote, in their order; return how many.
+    def adopt_unlogged(self, vouch: Vouch, *, after: int = 0) -> int:
+        """Give the events that older code added a leaf each, those that *vouch* vouches for; return how far it looked.
 
-        Done at the start of every transaction, so that an older process can run alongside this one.
+        Of the others up to *after* none is looked at again.
         """
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """Return entries by position, from *start* up to, and without, *end*."""
+
+    def named_by_leaf(self, position: int) -> tuple[str, int]:
+        """Return the session and the sequence that a leaf names; ("", 0) without a leaf."""
+
+    def hmac_at(self, session_id: str, sequence: int) -> str:
+        """Return the HMAC of a session's event; empty if it is not there."""
 
     def add_checkpoint(self, size: int, note: str) -> None:
         """Add a signed checkpoint."""
@@ -281,6 +290,9 @@ class Writing(Protocol):
 
 Work = Callable[[Writing], Any]
 
+Vouch = Callable[[EventRecord, str], bool]
+"""Returns whether this deployment sealed an event after the event with that HMAC; empty for a session's first."""
+
 
 @dataclass(frozen=True)
 class RequestOutcome:
@@ -331,6 +343,9 @@ class LogReader(Protocol):
 
     def positions(self, session_id: str) -> dict[int, int]:
         """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def sessions(self) -> list[str]:
+        """Return every session of which there is a leaf, an event or a window, by name."""
 
     def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint that was added last."""

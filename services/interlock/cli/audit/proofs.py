@@ -188,6 +188,10 @@ class ServiceSource:
         except grpc.aio.AioRpcError as error:
             raise unavailable("AUDIT_UNAVAILABLE", f"the stream broke: {error.code().name}; run it again") from None
 
+    def windows(self, size: int) -> None:
+        """Return ``None``: rows of windows come from the database."""
+        del size
+
     async def report(self, window_id: str) -> bytes | None:
         """Return ``None``: reports come from the database and need the master key."""
         del window_id

@@ -36,6 +36,13 @@ RESPONSE_RELEASED = "RESPONSE_RELEASED"
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for an unavailable version."""
 
+
+def KEYLESS(version: int) -> bytes | None:  # noqa: N802 - a constant of the type ``KeyOf``
+    """Stand for no key at all: an auditor's. HMACs are not checked, and everything else is."""
+    del version
+    return None
+
+
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 
@@ -79,6 +86,8 @@ class WindowRecord:
     """Hash of the encrypted content that is stored next to the chain; empty when none is stored."""
     sealed_report_hash: str = ""
     """Hash of the report's stored bytes when they are encrypted; empty where they are the report itself."""
+    settle_hash: str = ""
+    """Hash of the settlement where its text is not at hand; empty where ``settle_json`` is it."""
 
 
 class Integrity(IntEnum):
@@ -93,9 +102,9 @@ class Integrity(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """A record that does not verify: the sequence of an event, or the number of a window."""
+    """A record that does not verify: the sequence of an event, the number of a window, or a position in the log over all."""
 
-    what: Literal["event", "window"]
+    what: Literal["event", "window", "log"]
     index: int
     reason: str
     window_id: str = field(default="", compare=False)
@@ -221,7 +230,7 @@ def seal_data(window: WindowRecord) -> dict[str, Any]:
         "risk_level": window.risk_level,
         "charge_micros": window.charge_micros,
         "status": window.status,
-        "settle_hash": content_hash(window.settle_json.encode("utf-8", "surrogatepass")),
+        "settle_hash": window.settle_hash or content_hash(window.settle_json.encode("utf-8", "surrogatepass")),
         "trail_id": window.trail_id,
         "request_hash": window.request_hash,
         "timestamp": window.timestamp,
@@ -274,15 +283,16 @@ def event_faults(
         if event.sequence > sequence + 1:
             yield Fault("event", sequence + 1, "SEQUENCE_GAP")
             linked = False
-        if linked and (reason := _event_fault(event, previous, key_of)):
+        if linked and (reason := event_fault(event, previous, key_of)):
             yield Fault("event", event.sequence, reason)
         sequence, previous, linked = event.sequence, event.hmac, True
 
 
-def _event_fault(event: EventRecord, previous: str, key_of: KeyOf) -> str:
+def event_fault(event: EventRecord, previous: str, key_of: KeyOf) -> str:
+    """Return why an event was not sealed after the one whose HMAC is *previous*; empty if it was."""
     key = key_of(event.key_version)
     if key is None:
-        return "KEY_UNKNOWN"
+        return "" if key_of is KEYLESS else "KEY_UNKNOWN"
     try:
         expected = event_hmac(key, event, previous)
     except Refused:
@@ -354,7 +364,8 @@ def _link_faults(window: WindowRecord, known: Mapping[str, WindowRecord], seals:
         yield "NUMBER_MISMATCH"
     key = key_of(window.key_version)
     if key is None:
-        yield "KEY_UNKNOWN"
+        if key_of is not KEYLESS:
+            yield "KEY_UNKNOWN"
     elif reason := _hmac_fault(window, key, [hmac_ for _, hmac_ in parents]):
         yield reason
 
