@@ -70,6 +70,15 @@ def forged(session: str = INVENTED, sequence: int = 1, event_type: str = "SESSIO
     )
 
 
+def inserted(insert: Insert, statement: str, *row: Any) -> bool:
+    """Return whether the database took a row."""
+    try:
+        insert(statement, *row)
+    except psycopg.IntegrityError:
+        return False
+    return True
+
+
 def row_of(event: EventRecord) -> tuple[Any, ...]:
     return (
         event.session_id, event.sequence, event.window_id, event.event_type, event.severity, event.timestamp,
@@ -116,8 +125,10 @@ async def test_a27_an_invented_session_gets_no_leaf_and_no_signature(place, tmp_
     async with audited(settings) as audit:
         await audit.seal()
         await audit.notary.round()
-        insert(EVENT, *row_of(forged()))
-        insert(EVENT, *row_of(forged(session_id(1), SEALED + 1, "OVERSIGHT_APPROVED")))
+        there = [
+            inserted(insert, EVENT, *row_of(forged())),
+            inserted(insert, EVENT, *row_of(forged(session_id(1), SEALED + 1, "OVERSIGHT_APPROVED"))),
+        ]
         await audit.seal(session=2)
         await audit.notary.round()
     async with audited(settings) as audit:  # another start looks again, and finds the same
@@ -131,8 +142,9 @@ async def test_a27_an_invented_session_gets_no_leaf_and_no_signature(place, tmp_
     assert (INVENTED, 1) not in entries
     assert (session_id(1), SEALED + 1) not in entries
     assert (signed(settings), len(entries)) == (3 * SEALED, 3 * SEALED)
-    assert "HMAC_MISMATCH" in found["session"]
-    assert "NO_LEAF" in keyless["session"]
+    assert there == [not settings.audit_url] * 2, "PostgreSQL refuses the service's own role"
+    assert ("HMAC_MISMATCH" in found.get("session", ())) == there[0]
+    assert ("NO_LEAF" in keyless.get("session", ())) == there[0]
     assert (auditor.verdict, auditor.size, auditor.signed) == ("VALID", 3 * SEALED, 3 * SEALED)
 
 
@@ -182,7 +194,7 @@ async def test_a27_a_genuine_event_of_another_session_is_no_entry_of_this_one(pl
         with closing(open_reader(settings)) as log:
             first = log.events(session_id(1), after=0, limit=1)[0]
         copied = (INVENTED, *row_of(first)[1:])
-        insert(EVENT, *copied)
+        inserted(insert, EVENT, *copied)
         await used(audit)
 
     assert (INVENTED, 1) not in leaves(settings)

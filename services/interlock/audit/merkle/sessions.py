@@ -11,12 +11,11 @@ import json
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO
 
 from interlock.audit.merkle.folder import UnusableError
 from interlock.audit.store.log import LogReader
 from interlock.domain.chain.chain import (
-    KEYLESS,
     WINDOW_SEALED,
     EventRecord,
     Fault,
@@ -25,6 +24,7 @@ from interlock.domain.chain.chain import (
     content_hash,
     verify_chain,
 )
+from interlock.domain.chain.keyless import KEYLESS
 from interlock.domain.chain.marks import TRUNCATED
 from interlock.domain.merkle.bundle import Examined, Finding
 from interlock.domain.merkle.entries import LOG_SESSION
@@ -41,7 +41,7 @@ SESSION_KEY = Callable[[str], KeyOf]
 
 
 @dataclass(frozen=True)
-class Session:
+class SessionRecords:
     """One session's records. ``positions``: sequence to position in the log; ``windows`` is ``None`` where they are not at hand."""
 
     session_id: str
@@ -61,20 +61,13 @@ class Session:
         return [window for window in self.windows or () if places.get(window.window_id, 0) < size]
 
 
-class Sessions(Protocol):
-    """The sessions of a log."""
-
-    def each(self) -> Iterator[Session]:
-        """Yield them one after the other."""
-
-
 def keyless(session_id: str) -> KeyOf:
     """Return no key: HMACs are not checked."""
     del session_id
     return KEYLESS
 
 
-def with_sessions(found: Examined, sessions: Iterable[Session], key_of: SESSION_KEY = keyless) -> Examined:
+def with_sessions(found: Examined, sessions: Iterable[SessionRecords], key_of: SESSION_KEY = keyless) -> Examined:
     """Return *found* with the faults that the records of its sessions have besides."""
     known = {one.index for one in found.findings if one.what == "entry"}
     gone = any(one.reason in {"CHAIN_TRUNCATED", "MISSING_ENTRY", "MISSING_BYTES"} for one in found.findings)
@@ -89,7 +82,7 @@ def with_sessions(found: Examined, sessions: Iterable[Session], key_of: SESSION_
     return replace(found, findings=(*found.findings, *more), found=found.found + len(more))
 
 
-def faults_of(session: Session, key_of: SESSION_KEY = keyless, *, signed: int = 0) -> Iterator[Finding]:
+def faults_of(session: SessionRecords, key_of: SESSION_KEY = keyless, *, signed: int = 0) -> Iterator[Finding]:
     """Yield the faults of one session: at the position of an entry where it has one, else by sequence or window number.
 
     A bundle that was continued after retention still has the entries of before: a mark below *signed* excuses their windows.
@@ -107,11 +100,11 @@ def faults_of(session: Session, key_of: SESSION_KEY = keyless, *, signed: int = 
             yield Finding("session", event.sequence, NO_LEAF, session.session_id)
 
 
-def _truncates(session: Session, event: EventRecord, signed: int) -> bool:
+def _truncates(session: SessionRecords, event: EventRecord, signed: int) -> bool:
     return event.event_type == TRUNCATED and session.positions.get(event.sequence, signed) < signed
 
 
-def _finding(session: Session, fault: Fault) -> Finding:
+def _finding(session: SessionRecords, fault: Fault) -> Finding:
     sequence = fault.index if fault.what == "event" else session.seals.get(fault.window_id, 0)
     position = session.positions.get(sequence)
     name = f"{session.session_id} {fault.window_id}".rstrip()
@@ -133,15 +126,15 @@ class DatabaseSessions:
     def __init__(self, log: LogReader) -> None:
         self._log = log
 
-    def each(self) -> Iterator[Session]:
+    def each(self) -> Iterator[SessionRecords]:
         for session_id in self._log.sessions():
             yield self.one(session_id)
 
-    def one(self, session_id: str) -> Session:
+    def one(self, session_id: str) -> SessionRecords:
         """Return one session. Its positions are read last, so that no event that was added meanwhile lacks one."""
         chain = self._log.chain(session_id)
         windows = None if session_id == LOG_SESSION else chain.windows
-        return Session(session_id, chain.events, windows, self._log.positions(session_id))
+        return SessionRecords(session_id, chain.events, windows, self._log.positions(session_id))
 
 
 class BundleSessions:
@@ -150,14 +143,14 @@ class BundleSessions:
     def __init__(self, entries: BinaryIO, windows: BinaryIO | None) -> None:
         self._entries, self._windows = entries, windows
 
-    def each(self) -> Iterator[Session]:
+    def each(self) -> Iterator[SessionRecords]:
         rows = _rows(self._windows) if self._windows is not None else None
         places = self._places()
         for session_id in sorted({*places, *(rows or ())}):
             found = list(self._at(places[session_id])) if session_id in places else []
             events = [event for event, _ in found]
             mine = None if rows is None or session_id == LOG_SESSION else rows.get(session_id, ())
-            yield Session(session_id, events, mine, {event.sequence: position for event, position in found})
+            yield SessionRecords(session_id, events, mine, {event.sequence: position for event, position in found})
 
     def _places(self) -> dict[str, array[int]]:
         """Return where each session's entries are: of each its offset and its position in the log."""

@@ -1,8 +1,7 @@
 """The port of the audit log.
 
-One thread writes a log, in transactions of many requests; any thread reads it. The log stores what it is given: ``seal.py``
-decides inside the transaction what may be written. Every event has a position, 0, 1, 2 and so on over all sessions, in the
-order of commit: the Merkle log (AUD-6).
+One thread writes a log, in transactions of many requests; any thread reads it. ``seal.py`` decides inside a transaction what may
+be written. Every event has a position over all sessions, 0, 1, 2 and so on in the order of commit: the Merkle log (AUD-6).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Kind, Refused
 
@@ -23,8 +23,7 @@ class StoreFailed(Refused):
 
     def __init__(self, reason: str, message: str, *, hint: str, cause: str) -> None:
         super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
-        self.hint = hint
-        """What the operator can do. It may name a path, so it goes to logs and readiness, not to callers."""
+        self.hint = hint  # for the operator: it may name a path, so it goes to logs and readiness, not to callers
 
 
 class Decided(Refused):
@@ -220,10 +219,7 @@ class Writing(Protocol):
         """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
 
     def adopt_unlogged(self, vouch: Vouch, *, after: int = 0) -> int:
-        """Give the events that older code added a leaf each, those that *vouch* vouches for; return how far it looked.
-
-        Of the others up to *after* none is looked at again.
-        """
+        """Give events without a leaf one each, those that *vouch* vouches for; return how far it looked, beginning *after*."""
 
     def entries(self, start: int, end: int) -> list[Entry]:
         """Return entries by position, from *start* up to, and without, *end*."""
@@ -289,9 +285,6 @@ class Writing(Protocol):
 
 
 Work = Callable[[Writing], Any]
-
-Vouch = Callable[[EventRecord, str], bool]
-"""Returns whether this deployment sealed an event after the event with that HMAC; empty for a session's first."""
 
 
 @dataclass(frozen=True)

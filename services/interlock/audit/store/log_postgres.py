@@ -17,9 +17,10 @@ import psycopg
 
 from interlock.audit.store import statements
 from interlock.audit.store.database_postgres import Timed, connect, ensure_schema, store_failed
-from interlock.audit.store.log import RequestOutcome, StoreFailed, Vouch, Work
+from interlock.audit.store.log import RequestOutcome, StoreFailed, Work
 from interlock.audit.store.reading import SqlReader
-from interlock.audit.store.writing import SqlConnection, SqlWriting, Unlogged, nobody
+from interlock.audit.store.vouching import Unlogged, Vouch, nobody
+from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
 

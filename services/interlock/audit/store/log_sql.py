@@ -11,9 +11,10 @@ from typing import Any
 
 from interlock.audit.store import statements
 from interlock.audit.store.database import forget, open_reader, open_writer, store_failed
-from interlock.audit.store.log import RequestOutcome, Vouch, Work
+from interlock.audit.store.log import RequestOutcome, Work
 from interlock.audit.store.reading import SqlReader
-from interlock.audit.store.writing import SqlConnection, SqlWriting, Unlogged, nobody
+from interlock.audit.store.vouching import Unlogged, Vouch, nobody
+from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
 

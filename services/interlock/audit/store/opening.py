@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from interlock.audit.store.log import AuditLog, Vouch
+from interlock.audit.store.log import AuditLog
 from interlock.audit.store.log_sql import SqliteLog, SqliteReader
 from interlock.audit.store.reading import SqlReader
-from interlock.audit.store.writing import nobody
+from interlock.audit.store.vouching import Vouch, nobody
 from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.settings.model import Settings

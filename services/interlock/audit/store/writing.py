@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 import structlog
@@ -20,8 +19,8 @@ from interlock.audit.store.log import (
     HandedOut,
     HeldRow,
     Since,
-    Vouch,
 )
+from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, WindowRecord
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
@@ -111,20 +110,6 @@ def held(connection: SqlConnection, window_id: str) -> HeldRow | None:
     """Return a held response."""
     row = connection.execute(statements.HELD, (window_id,)).fetchone()
     return rows.held(row) if row else None
-
-
-def nobody(event: EventRecord, previous: str) -> bool:
-    """Vouch for no event: without keys none gets a leaf afterwards."""
-    del event, previous
-    return False
-
-
-@dataclass
-class Unlogged:
-    """The events without a leaf, as one process knows them: who vouches for them, and how far they were looked at."""
-
-    vouch: Vouch
-    looked: int = 0
 
 
 class SqlWriting:

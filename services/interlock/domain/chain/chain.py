@@ -1,11 +1,10 @@
 """The audit chain: HMACs over unambiguous fields, and the verification of a stored chain (SPEC-011 §2 and §3).
 
-Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (reliability.md A-28). A session has
-two chains: one over its windows, whose HMAC is the value of CRP-Provenance-HMAC, and one over its events. Each sealed window
-has one WINDOW_SEALED event with what its HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
+Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (A-28). A session has two chains: one over
+its windows, whose HMAC is CRP-Provenance-HMAC, and one over its events. Each sealed window has one WINDOW_SEALED event with what
+its HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
 
-A bare chain cannot show that both chains were cut off together, or that a holder of the key made a new chain. The first shows
-when the session's state, which is stored elsewhere, names a later window. Both need signed checkpoints.
+A bare chain cannot show that both were cut off together, or that a holder of the key made new ones: signed checkpoints can.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
+from interlock.domain.chain.keyless import KEYLESS
 from interlock.domain.chain.marks import json_object, read_marks
 from interlock.domain.errors import Refused, invalid
 
@@ -35,13 +35,6 @@ RESPONSE_RELEASED = "RESPONSE_RELEASED"
 
 KeyOf = Callable[[int], bytes | None]
 """Returns a session's HMAC key for a key version; ``None`` for an unavailable version."""
-
-
-def KEYLESS(version: int) -> bytes | None:  # noqa: N802 - a constant of the type ``KeyOf``
-    """Stand for no key at all: an auditor's. HMACs are not checked, and everything else is."""
-    del version
-    return None
-
 
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":"))
 _UNSAFE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -83,11 +76,11 @@ class WindowRecord:
     hmac: str
     stored_report_hash: str
     content_hash: str = ""
-    """Hash of the encrypted content that is stored next to the chain; empty when none is stored."""
+    """Hash of the encrypted content that is stored next to the chain; empty when none is."""
     sealed_report_hash: str = ""
     """Hash of the report's stored bytes when they are encrypted; empty where they are the report itself."""
     settle_hash: str = ""
-    """Hash of the settlement where its text is not at hand; empty where ``settle_json`` is it."""
+    """Hash of the settlement where its text is not at hand, else empty."""
 
 
 class Integrity(IntEnum):
@@ -102,7 +95,7 @@ class Integrity(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """A record that does not verify: the sequence of an event, the number of a window, or a position in the log over all."""
+    """A record that does not verify: an event's sequence, a window's number, or a position in the log over all."""
 
     what: Literal["event", "window", "log"]
     index: int
@@ -134,10 +127,9 @@ class Verification:
     @property
     def integrity(self) -> Integrity:
         """Return the verdict. A single window has no predecessor and is UNVERIFIED."""
-        if not self.faults and self.marks:
-            return Integrity.TRUNCATED
         if not self.faults:
-            return Integrity.VALID if self.windows > 1 else Integrity.UNVERIFIED
+            whole = Integrity.VALID if self.windows > 1 else Integrity.UNVERIFIED
+            return Integrity.TRUNCATED if self.marks else whole
         return Integrity.PARTIAL if all(f.reason in ONLY_MISSING for f in self.faults) else Integrity.BROKEN
 
 
@@ -363,10 +355,9 @@ def _link_faults(window: WindowRecord, known: Mapping[str, WindowRecord], seals:
     if window.window_number != max((number for number, _ in parents), default=0) + 1:
         yield "NUMBER_MISMATCH"
     key = key_of(window.key_version)
-    if key is None:
-        if key_of is not KEYLESS:
-            yield "KEY_UNKNOWN"
-    elif reason := _hmac_fault(window, key, [hmac_ for _, hmac_ in parents]):
+    if key is None and key_of is not KEYLESS:
+        yield "KEY_UNKNOWN"
+    elif key and (reason := _hmac_fault(window, key, [hmac_ for _, hmac_ in parents])):
         yield reason
 
 
