@@ -74,7 +74,7 @@ def ready(port: int) -> None:
 
 
 async def serve(service: Service, settings: Settings) -> None:
-    server = RpcServer([service], settings, port=0)
+    server = RpcServer([service], settings.model_copy(update={"allow_plaintext": True}), port=0)
     ready(await server.start())
     await asyncio.Event().wait()
 

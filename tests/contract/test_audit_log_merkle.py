@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from interlock.audit.sealing.genuine import Genuine
 from interlock.audit.store.log_sql import SqliteLog
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import StoredTree, complete_root, leaf_hash, merkle_root, tree_root
-from tests.support.audit.audit import hash_of, session_id, verify_message
+from tests.support.audit.audit import KEYRING, hash_of, session_id, verify_message
 from tests.support.audit.old_log import OldLog, a_note
 from tests.support.audit.records import a_window, adding, an_event
 
@@ -134,7 +135,7 @@ def test_events_of_an_older_schema_get_positions_when_new_code_opens_it(tmp_path
         old.seal(2, old.seal(1))
         old.record(session_id(2), a_note("SESSION_TERMINATED"))
 
-    log = SqliteLog(path)
+    log = SqliteLog(path, vouch=Genuine(KEYRING))
     log.commit([])
 
     assert log.log_size() == 8
@@ -148,7 +149,7 @@ def test_events_of_an_older_schema_get_positions_when_new_code_opens_it(tmp_path
 def test_code_that_knows_no_leaves_goes_on_with_a_migrated_file(tmp_path):
     """Its events are noted in the order in which it wrote them, and get their positions with the next transaction."""
     path = tmp_path / "audit.db"
-    log = SqliteLog(path)
+    log = SqliteLog(path, vouch=Genuine(KEYRING))
     log.commit([adding(an_event(1))])
     with OldLog(path) as old:
         old.record(session_id(3), a_note())

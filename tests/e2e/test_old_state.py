@@ -105,7 +105,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         try:
             mesh.wait()
             old.http = f"http://127.0.0.1:{mesh.ports['sidecar_http']}"
-            old.env["INTERLOCK_OVERSIGHT_ADDRESS"] = f"127.0.0.1:{mesh.ports['oversight']}"
+            old.env["INTERLOCK_OVERSIGHT_ADDRESS"] = mesh.address("oversight")
             yield old
         finally:
             assert mesh.stop() == 0, mesh.log()
@@ -121,7 +121,10 @@ def key_file(tmp_path: Path) -> str:
     return str(path)
 
 
-NEW_DEFAULTS = {"max_dag_nodes": 800}
+NEW_DEFAULTS = {
+    "max_dag_nodes": 800,
+    **{f"{name}_address": "" for name in ("session", "policy", "dpe", "audit", "oversight")},
+}
 """Defaults that were raised on purpose: sessions are conversations now, not the windows of one task."""
 
 

@@ -125,13 +125,13 @@ async def test_the_service_serves_in_the_mesh_and_by_itself(tmp_path):
     (tmp_path / "reviewers.yaml").write_text(made.stdout)
     with Processes(tmp_path, {"reviewers_file": tmp_path / "reviewers.yaml"}) as processes:
         mesh = processes.mesh()
-        addresses = {
-            f"{name}_address": f"127.0.0.1:{mesh.ports[name]}" for name in ("session", "policy", "dpe", "audit")
-        }
+        addresses = {f"{name}_address": mesh.address(name) for name in ("session", "policy", "dpe", "audit")}
         alone = processes.process("oversight", **addresses).start().wait()
-        for ports in (mesh.ports, alone.ports):
-            env = environment(tmp_path, {"oversight_address": f"127.0.0.1:{ports['oversight']}"})
+        for served in (mesh, alone):
+            env = environment(tmp_path, {"oversight_address": served.address("oversight")})
             listed = run("oversight", "list", "--key", str(tmp_path / "key"), env=env)
-            page = httpx.get(f"http://127.0.0.1:{ports['oversight_http']}/sign-in", trust_env=False, timeout=10).text
+            page = httpx.get(
+                f"http://127.0.0.1:{served.ports['oversight_http']}/sign-in", trust_env=False, timeout=10
+            ).text
             assert (listed.returncode, listed.stdout.strip()) == (0, "nothing is held"), listed.stderr
             assert "With your key file" in page

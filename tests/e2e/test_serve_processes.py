@@ -51,8 +51,8 @@ def missing(url: str) -> set[str]:
     return set(ready(url)["missing"])
 
 
-def status_of(port: int, service: str) -> str:
-    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+def status_of(address: str, service: str) -> str:
+    with grpc.insecure_channel(address) as channel:
         stub = health_pb2_grpc.HealthStub(channel)
         try:
             answer = stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=5)
@@ -128,11 +128,11 @@ def front(running):
 @pytest.mark.models
 @pytest.mark.req("SVC-1", "SVC-4")
 def test_every_service_serves_and_is_healthy(front):
-    """Session, policy, dpe, audit and sidecar each listen on a port of their own and say SERVING."""
-    ports = {name: port for p in front.processes.all.values() for name, port in p.ports.items()}
+    """Session, policy, dpe, audit and sidecar each listen in a place of their own and say SERVING."""
+    places = {name: p.address(name) for p in front.processes.all.values() for name in (*p.ports, *p.sockets)}
     names = {name: f"interlock.api.{name}.v1.{name.capitalize()}Service" for name in SERVICES}
-    said = {name: status_of(ports[name], full) for name, full in names.items()}
-    said["sidecar"] = status_of(ports["sidecar_grpc"], "interlock.api.sidecar.v1.SidecarService")
+    said = {name: status_of(places[name], full) for name, full in names.items()}
+    said["sidecar"] = status_of(places["sidecar_grpc"], "interlock.api.sidecar.v1.SidecarService")
 
     assert said == dict.fromkeys([*SERVICES, "sidecar"], "SERVING")
     assert ready(front.http) == {"ready": True, "missing": {}}
@@ -430,11 +430,11 @@ def test_taken_port_is_refused_before_anything_loads(tmp_path):
     """A port in use is refused at once, in one line that names the setting."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-        said = run("serve", "-o", "json", env=environment(tmp_path / "state", {"dpe_port": port}))
+        said = run("serve", "-o", "json", env=environment(tmp_path / "state", {"sidecar_grpc_port": port}))
 
     assert said.returncode == 2
     assert json.loads(said.stdout)["error"]["reason"] == "PORT_IN_USE"
-    assert "dpe_port" in json.loads(said.stdout)["error"]["message"]
+    assert "sidecar_grpc_port" in json.loads(said.stdout)["error"]["message"]
     assert not (tmp_path / "state" / "valkey").exists()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -32,9 +33,14 @@ def installed(tmp_path_factory):
     return python, ours / "interlock"
 
 
+def alone(env: dict[str, str]) -> dict[str, str]:
+    """Return *env* without the places that this test run imports from: the child runs what is installed for it."""
+    return {name: value for name, value in env.items() if name != "PYTHONPATH"}
+
+
 def serve(python: Path, folder: Path, *, part: str = "session", **settings: str) -> subprocess.CompletedProcess[str]:
     """Start a part and end it once it serves; one that refuses has ended by itself."""
-    env = environment(folder / "state", {"redis_url": "memory://", **settings})
+    env = alone(environment(folder / "state", {"redis_url": "memory://", **settings}))
     program = (
         "import subprocess, sys, signal, threading\n"
         "child = subprocess.Popen([sys.executable, '-m', 'interlock.cli.main', 'serve', sys.argv[1]],"
@@ -55,6 +61,67 @@ def test_what_was_shipped_starts_and_says_that_it_was_verified(installed, tmp_pa
 
     assert done.returncode == 0, done.stderr
     assert "code.verified" in done.stderr
+
+
+@pytest.fixture(scope="module")
+def editable(tmp_path_factory):
+    """A fresh environment with the README's install, `pip install -e`, of a copy of our source whose threshold was changed."""
+    folder = tmp_path_factory.mktemp("editable")
+    source = folder / "source"
+    for part in ("services", "deploy"):
+        shutil.copytree(ROOT / part, source / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / part, source / part)
+    budget = source / "services" / "interlock" / "domain" / "breaker.py"
+    budget.write_text(budget.read_text() + "\nHALF_OPEN_AT = 0\n")
+    venv.create(folder / "env", with_pip=False)
+    python = folder / "env" / "bin" / "python"
+    pip = [sys.executable, "-m", "pip", "--quiet", "--python", str(python)]
+    subprocess.run([*pip, "install", "--no-deps", "-e", str(source)], check=True, cwd=folder)
+    ours = Path(sysconfig.get_path("purelib", vars={"base": str(folder / "env"), "platbase": str(folder / "env")}))
+    # After our own link in the order of names, so that the changed source comes first.
+    (ours / "zz_dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    return python, source
+
+
+def test_an_editable_install_is_not_verified_and_says_so(editable, tmp_path):
+    """Its record names files of another folder than the code that runs: it is not called verified, and its gauge is 0."""
+    program = (
+        "from interlock.runtime.integrity import VERIFIED, require, verify\n"
+        "found = require(verified=False)\n"
+        "print(found.ok, found.files, VERIFIED._value.get(), found.why)\n"
+    )
+    env = alone(environment(tmp_path))
+    said = subprocess.run(
+        [str(editable[0]), "-c", program], env=env, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+    done = serve(editable[0], tmp_path)
+
+    assert said.stdout.splitlines()[-1].startswith("False 0 0.0 interlock runs from ")
+    assert str(editable[1]) in said.stdout
+    assert "not verifiable" in said.stdout
+    assert (done.returncode, "code.unverified" in done.stderr, "code.verified" in done.stderr) == (0, True, False)
+
+
+def test_an_editable_install_does_not_start_where_verified_code_is_demanded(editable, tmp_path):
+    """REQUIRE_VERIFIED_CODE refuses it, and with it the threshold that was changed in its source."""
+    done = serve(editable[0], tmp_path, require_verified_code="true")
+
+    assert done.returncode == 2
+    assert "CODE_UNVERIFIED" in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_folder_that_comes_first_is_not_what_was_shipped(installed, tmp_path):
+    """The wheel is there and unchanged, and PYTHONPATH lets other code run: refused where verified code is demanded."""
+    shutil.copytree(ROOT / "services" / "interlock", tmp_path / "first" / "interlock")
+    program = "from interlock.runtime.integrity import verify; print(verify().ok, verify().why)"
+    env = {**environment(tmp_path), "PYTHONPATH": str(tmp_path / "first")}
+    said = subprocess.run(
+        [str(installed[0]), "-c", program], env=env, capture_output=True, text=True, cwd=tmp_path, check=True
+    )
+
+    assert said.stdout.startswith("False interlock runs from ")
 
 
 def changed(path: Path):

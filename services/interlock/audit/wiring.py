@@ -13,6 +13,7 @@ from interlock.audit.erasure.retention import Retention
 from interlock.audit.merkle.checkpoint_key import load_checkpoint_key
 from interlock.audit.merkle.checkpoints import Notary
 from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.genuine import Genuine
 from interlock.audit.sealing.seal import Sealer
 from interlock.audit.servicer import AuditServicer
 from interlock.audit.store.fence import Fence, Fenced
@@ -37,7 +38,8 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     keyring = await asyncio.to_thread(load_keyring, settings)
     key = await asyncio.to_thread(load_checkpoint_key, settings)
     await asyncio.to_thread(check_sinks, settings)
-    audit_log = open_log(settings, clock=clock)
+    genuine = Genuine(keyring)
+    audit_log = open_log(settings, clock=clock, vouch=genuine)
     if not settings.audit_url:
         await asyncio.to_thread(_make_folder, database_path(settings).parent)
     fence = Fence()
@@ -45,7 +47,7 @@ async def open_service(settings: Settings, *, clock: Clock = system_clock) -> Se
     sealer = Sealer(keyring, clock, os.urandom)
     with contextlib.suppress(StoreFailed):
         await appender.submit(lambda writing: writing.touch())
-    notary = Notary(settings, audit_log, appender, key, fence, clock)
+    notary = Notary(settings, audit_log, appender, key, fence, clock, genuine)
     await notary.open()
     streaming = open_streaming(settings, audit_log, appender, sealer)
     servicer = AuditServicer(

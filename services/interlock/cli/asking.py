@@ -10,6 +10,7 @@ import grpc
 
 from interlock.domain.errors import Refused
 from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.places import address_to_call
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
 
@@ -22,7 +23,7 @@ def asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], A
 
 
 async def _asked(service: str, settings: Settings, call: Callable[[grpc.aio.Channel], Awaitable[A]]) -> A:
-    address: str = getattr(settings, f"{service}_address")
+    address = address_to_call(settings, service)
     size = settings.max_message_bytes
     # Calls inside the mesh never use a proxy from the environment.
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", size))

@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from enum import StrEnum
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import structlog
@@ -29,8 +30,10 @@ from interlock.runtime.http.server import WebServer, listen, operations
 from interlock.runtime.rpc.errors import internal
 from interlock.runtime.rpc.health import Readiness, unready_across
 from interlock.runtime.rpc.mesh import Mesh
-from interlock.runtime.rpc.server import RpcServer, address
+from interlock.runtime.rpc.places import INNER, address, socket_to_serve
+from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
+from interlock.runtime.rpc.sockets import require_free
 from interlock.runtime.settings.loading import deprecated, load, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import ProfileName
@@ -76,8 +79,8 @@ def serve(
     """Serve until SIGTERM or Ctrl-C, then let the calls in flight finish.
 
     Without NAME the whole mesh runs in one process, with embedded parts unless settings name others. Logs and progress go
-    to standard error. Once everything listens, one line {"event": "ready", "ports": …} goes to standard output if that is
-    not a terminal.
+    to standard error. Once everything listens, one line {"event": "ready", "ports": …, "sockets": …} goes to standard output
+    if that is not a terminal. Services behind the fronts listen on sockets that only you may open, or with certificates.
 
     Examples: interlock serve | interlock serve --profile enforce | interlock serve sidecar | INTERLOCK_SIDECAR_HTTP_PORT=0 interlock serve -o json
     """
@@ -104,6 +107,7 @@ class _Process:
     def __init__(self, settings: Settings, name: ServedProcess | None, *, as_json: bool) -> None:
         self.settings, self.name, self.as_json = settings, name, as_json
         self.ports: dict[str, int] = {}
+        self.sockets: dict[str, str] = {}
         self._fronts: list[RpcServer | WebServer] = []
         self._servers: list[RpcServer | WebServer] = []
         self._ends = AsyncExitStack()
@@ -138,7 +142,9 @@ class _Process:
         return OK
 
     async def _start_mesh(self) -> Ready:
-        self._probe_ports("sidecar_grpc", *MESH)
+        self._probe_ports("sidecar_grpc", *MESH, "oversight")
+        for name in self.settings.model_fields_set.intersection(f"{inner}_port" for inner in INNER):
+            log.info("port.unused", name=name, hint="a whole mesh in one process listens on its fronts only")
         listener = self._listener("sidecar_http")
         await self._embed_valkey()
         services = {name: await self._open(name) for name in MESH}
@@ -165,7 +171,7 @@ class _Process:
         service = await self._open(name)
         self._ends.push_async_callback(self._drain)
         readiness = self._until_stopped((await self._serve_grpc(name, service)).readiness.unready_dependencies)
-        await self._serve_http("metrics", operations(readiness), listener)
+        await self._serve_http("metrics", operations(readiness, self.settings), listener)
         return readiness
 
     async def _start_sidecar(self) -> Ready:
@@ -191,7 +197,8 @@ class _Process:
         """Serve the reviewers on separate listeners, so that nothing that an agent can reach decides (A-48)."""
         from interlock.oversight.wiring import open_oversight
 
-        self._or_aside("oversight").close()
+        if self._socket("oversight") is None:
+            self._or_aside("oversight").close()
         listener = self._or_aside("oversight_http")
         port = listener.getsockname()[1]
         opened = open_oversight(self.settings, mesh, readiness, http_port=port)
@@ -247,12 +254,20 @@ class _Process:
         self._fronts.append(await self._serve_http("sidecar_http", sidecar.http_app, listener, front=True))
 
     async def _serve_grpc(self, name: str, service: Service, *, largest_request: int | None = None) -> RpcServer:
-        port = getattr(self.settings, f"{name}_port")
-        server = RpcServer([service], self.settings, port=port, largest_request=largest_request)
-        self.ports[name] = await server.start()
+        port, socket_path = getattr(self.settings, f"{name}_port"), self._socket(name)
+        server = RpcServer([service], self.settings, port=port, socket=socket_path, largest_request=largest_request)
+        bound = await server.start()
+        if socket_path is None:
+            self.ports[name] = bound
+        else:
+            self.sockets[name] = str(socket_path)
         self._servers.append(server)
-        self._say(f"  {name} on {address(self.settings.host, self.ports[name])}")
+        self._say(f"  {name} on {server.target}")
         return server
+
+    def _socket(self, name: str) -> Path | None:
+        """Return the socket that a service behind the fronts is served on; ``None``: its port."""
+        return socket_to_serve(self.settings, name, alone=self.name is not None) if name in INNER else None
 
     async def _serve_http(self, name: str, app: Any, listener: socket.socket, *, front: bool = False) -> WebServer:
         web = WebServer(app, self.settings, listener, front=front)
@@ -278,9 +293,11 @@ class _Process:
         return unready_dependencies
 
     def _probe_ports(self, *names: str) -> None:
-        """Refuse a taken port now, before the models are loaded."""
+        """Refuse a taken port or socket now, before the models are loaded."""
         for name in names:
-            if getattr(self.settings, f"{name}_port"):
+            if path := self._socket(name):
+                require_free(path)
+            elif getattr(self.settings, f"{name}_port"):
                 self._listener(name).close()
 
     def _listener(self, name: str, port: int | None = None) -> socket.socket:
@@ -321,7 +338,8 @@ class _Process:
         for dependency, hint in unready.items():
             self._say(f"  waiting for {dependency}: {hint}")
         if self.as_json or not sys.stdout.isatty():
-            print_json({"event": "ready", "pid": os.getpid(), "ports": self.ports, "missing": dict(unready)})
+            ready = {"event": "ready", "pid": os.getpid(), "ports": self.ports, "sockets": self.sockets}
+            print_json({**ready, "missing": dict(unready)})
         log.info("serve.ready", ready=not unready, missing=sorted(unready))
         if "sidecar_http" not in self.ports:
             self._say("ready" if not unready else "serving, and not ready yet")

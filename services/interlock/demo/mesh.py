@@ -34,7 +34,7 @@ class MeshFailedError(RuntimeError):
 def environment(state_dir: Path, settings: Mapping[str, str]) -> dict[str, str]:
     """Return this process's environment with the demonstration's settings and no other INTERLOCK_ ones."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("INTERLOCK_")}
-    servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "SESSION", "POLICY", "DPE", "AUDIT", "METRICS")
+    servers = ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "METRICS")
     ports = {f"INTERLOCK_{name}_PORT": "0" for name in servers}
     return {**inherited, **ports, "INTERLOCK_PROFILE": "enforce", "INTERLOCK_STATE_DIR": str(state_dir), **settings}
 
@@ -81,6 +81,7 @@ class DemoMesh:
         self._log = state_dir / "serve.log"
         self._process: subprocess.Popen[str] | None = None
         self._ports: Mapping[str, int] = {}
+        self._sockets: Mapping[str, str] = {}
 
     @property
     def base_url(self) -> str:
@@ -89,6 +90,8 @@ class DemoMesh:
 
     def address(self, service: str) -> str:
         """Address of a service's gRPC server, such as session's."""
+        if service in self._sockets:
+            return f"unix:{self._sockets[service]}"
         return f"127.0.0.1:{self._ports[service]}"
 
     @property
@@ -123,7 +126,7 @@ class DemoMesh:
             if line == "":
                 break
             if line is not None and (said := json.loads(line))["event"] == "ready" and not said["missing"]:
-                self._ports = said["ports"]
+                self._ports, self._sockets = said["ports"], said["sockets"]
                 return waited
         raise self.failed("it did not become ready")
 

@@ -98,7 +98,7 @@ def origins_of(settings: Settings, port: int, *, secure: bool) -> frozenset[str]
     return frozenset(f"{scheme}://{host}:{port}" for host in ("127.0.0.1", "localhost", "[::1]"))
 
 
-def make_app(site: Site, readiness: Readiness) -> Starlette:
+def make_app(site: Site, readiness: Readiness, settings: Settings) -> Starlette:
     """Return the ASGI application."""
     static = {name: files("interlock.oversight").joinpath("static", name).read_bytes() for name in _STATIC}
 
@@ -113,7 +113,7 @@ def make_app(site: Site, readiness: Readiness) -> Starlette:
 
     app = Starlette(
         routes=[
-            *operations(readiness).routes,
+            *operations(readiness, settings).routes,
             route("/", _queue),
             route("/sign-in", _sign_in_page),
             route("/sign-in", _sign_in_by_token, "POST"),

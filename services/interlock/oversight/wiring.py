@@ -56,7 +56,7 @@ def open_oversight(
         unready_dependencies=readiness,
         close=_nothing,
     )
-    return OpenedOversight(service, make_app(site, readiness))
+    return OpenedOversight(service, make_app(site, readiness, settings))
 
 
 async def _nothing() -> None:

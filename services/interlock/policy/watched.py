@@ -104,10 +104,18 @@ def digest(content: bytes) -> str:
 
 
 def read_content(path: Path) -> bytes:
-    """Return the bytes of a regular file; refused with FILE_UNREADABLE or FILE_TOO_LARGE."""
+    """Return the bytes of a regular file; refused with FILE_UNREADABLE or FILE_TOO_LARGE.
+
+    One that everyone may change is FILE_UNSAFE: whoever writes it decides who is an agent or a reviewer here.
+    """
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
+        mode = path.stat().st_mode
+        if not stat.S_ISREG(mode):
             raise _unreadable(path, "it is not a regular file")
+        if mode & stat.S_IWOTH:
+            raise unavailable(
+                "FILE_UNSAFE", f"{path}: everyone on this machine may change it", retry_after_ms=0, hint="chmod o-w it"
+            )
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:

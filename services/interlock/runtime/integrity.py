@@ -1,7 +1,8 @@
 """Verifies that the running code is the shipped code (DPE-17, SPEC-005 §21.1).
 
 Every file of the installed distribution is compared with the hash in the wheel's RECORD. A changed, missing or unlisted file
-refuses to start. This detects corruption, an incomplete upgrade and an edit in place. It does not detect an attacker who can
+refuses to start. Code that runs from another place than the recorded files, as an editable install does, cannot be verified, and
+is not called so. This detects corruption, an incomplete upgrade and an edit in place. It does not detect an attacker who can
 also write RECORD or this file; the signature of the installed package does.
 """
 
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
+import importlib.util
 import marshal
 import sys
 from base64 import urlsafe_b64encode
@@ -70,7 +72,10 @@ def verify() -> Verified:
 
 
 def verify_distribution(name: str, *packages: str) -> Verified:
-    """Compare the *packages* (folders) of the distribution *name* with its RECORD. Refused with CODE_CHANGED."""
+    """Compare the *packages* (folders) of the distribution *name* with its RECORD. Refused with CODE_CHANGED.
+
+    Not ok where Python imports one of them from elsewhere: the compared files would not be the code that runs.
+    """
     try:
         distribution = importlib.metadata.distribution(name)
     except importlib.metadata.PackageNotFoundError:
@@ -83,6 +88,9 @@ def verify_distribution(name: str, *packages: str) -> Verified:
     if not recorded:
         return Verified(0, "", f"{name} runs from its source, for which no hashes are recorded")
     home = Path(str(distribution.locate_file("")))
+    for package in packages:
+        if elsewhere := _runs_elsewhere(home / package):
+            return Verified(0, "", f"{package} runs from {elsewhere}, not from the installed files: not verifiable")
     for file, expected in sorted(recorded.items()):
         if _hash(home, file) != expected:
             raise _refused("CODE_CHANGED", f"{file} differs from the shipped file", "install it again")
@@ -92,6 +100,15 @@ def verify_distribution(name: str, *packages: str) -> Verified:
     _check_compiled(home, recorded)
     listing = "".join(f"{digest}  {file}\n" for file, digest in sorted(recorded.items()))
     return Verified(len(recorded), "sha256:" + hashlib.sha256(listing.encode()).hexdigest())
+
+
+def _runs_elsewhere(installed: Path) -> str:
+    """Return from where Python imports the package if not from *installed* alone; empty if it does."""
+    spec = importlib.util.find_spec(installed.name)
+    places = [Path(place).resolve() for place in (spec and spec.submodule_search_locations) or ()]
+    if places == [installed.resolve()]:
+        return ""
+    return ", ".join(map(str, places)) or "nowhere"
 
 
 def _hash(home: Path, file: str) -> str:

@@ -23,7 +23,7 @@ from interlock.sidecar.admission.explanation import Explanation
 from interlock.sidecar.admission.policies import Policies
 from interlock.sidecar.admission.start_session import SessionStarter
 from interlock.sidecar.call.binding import binding_reader
-from interlock.sidecar.call.identity import load_api_keys
+from interlock.sidecar.call.identity import load_api_keys, require_keys
 from interlock.sidecar.closing import Closing
 from interlock.sidecar.fronts.front import Front
 from interlock.sidecar.fronts.http import make_app
@@ -54,10 +54,11 @@ async def open_sidecar(
     mesh: Mesh,
     readiness: Callable[[], Awaitable[Mapping[str, str]]],
 ) -> Sidecar:
-    """Open the sidecar over *mesh*. Refused with API_KEYS_FILE_INVALID, UPSTREAM_URL_INVALID or PUBLIC_BASE_URL_INVALID.
+    """Open the sidecar over *mesh*. Refused with API_KEYS_REQUIRED, API_KEYS_FILE_INVALID, UPSTREAM_URL_INVALID or PUBLIC_BASE_URL_INVALID.
 
     *readiness* tells what the process misses, for /readyz.
     """
+    require_keys(settings)
     base_url = _base_url(settings)
     direct = Peers.over(mesh, settings)
     recovery = Recovery(settings, direct.audit, direct.session)

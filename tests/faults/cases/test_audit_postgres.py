@@ -50,7 +50,7 @@ def database(postgres: Postgres) -> str:
         ["migrate", "--owner-url", postgres.url(name, OWNER)],
         env={"INTERLOCK_AUDIT_URL": postgres.url(name, SERVICE)},
     )
-    assert done.stdout.endswith(f"2 migrations applied; {SERVICE} may add and read\n"), done.output
+    assert done.stdout.endswith(f"3 migrations applied; {SERVICE} may add and read\n"), done.output
     return name
 
 
@@ -153,15 +153,16 @@ def test_an_event_out_of_sequence_is_refused_by_the_table(postgres, database, lo
 
 
 @pytest.mark.req("AUD-6")
-def test_an_event_written_past_the_service_gets_its_position_with_the_next_transaction(postgres, database, log):
-    """Nobody's event is without a leaf for long."""
+def test_an_event_written_past_the_service_gets_no_position(postgres, database, log):
+    """The service adds an event after its leaf; the database refuses any other INSERT of one, of the service's own role too."""
     size = log.log_size()
     with as_role(postgres, database, SERVICE) as connection:
-        connection.execute(f"INSERT INTO events VALUES ('{session_id(7)}', 1, '', 'X_X', 2, '', '{{}}', 1, 'h')")
+        with pytest.raises(psycopg.IntegrityError, match="with its leaf"):
+            connection.execute(f"INSERT INTO events VALUES ('{session_id(7)}', 1, '', 'X_X', 2, '', '{{}}', 1, 'h')")
 
     log.commit([])
 
-    assert (log.log_size(), log.positions(session_id(7))) == (size + 1, {1: size})
+    assert (log.log_size(), log.positions(session_id(7))) == (size, {})
 
 
 @pytest.mark.req("AUD-5", "PRV-2")

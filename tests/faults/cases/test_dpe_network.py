@@ -15,7 +15,7 @@ import pytest
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from tests.support.paths import ROOT, TESTS
-from tests.support.servers.processes import Process, environment
+from tests.support.servers.processes import ON_PORTS, Process, environment
 
 pytestmark = pytest.mark.models
 
@@ -41,7 +41,7 @@ def guarded(folder: Path) -> dict[str, str]:
     home.mkdir(parents=True, exist_ok=True)
     (folder / "attempts").touch()
     return {
-        **environment(folder / "state"),
+        **environment(folder / "state", ON_PORTS),
         "PYTHONPATH": str(GUARD),
         "NETWORK_GUARD_LOG": str(folder / "attempts"),
         "HOME": str(home),

@@ -49,7 +49,7 @@ async def service(server: TritonServer) -> AsyncIterator[Service]:
 @pytest_asyncio.fixture
 async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket."""
-    front = RpcServer([service], Settings(), port=0)
+    front = RpcServer([service], Settings(allow_plaintext=True), port=0)
     port = await front.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

@@ -75,7 +75,7 @@ def _dpe(folder: Path) -> Iterator[int]:
     port: list[int] = []
 
     async def serve() -> RpcServer:
-        server = RpcServer([_dpe_service()], Settings(state_dir=folder / "dpe"), port=0)
+        server = RpcServer([_dpe_service()], Settings(state_dir=folder / "dpe", allow_plaintext=True), port=0)
         port.append(await server.start())
         return server
 

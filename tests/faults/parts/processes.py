@@ -13,7 +13,7 @@ from typing import Any
 import libfaketime
 
 from tests.support.paths import ROOT
-from tests.support.servers.processes import COMMAND, Process, environment
+from tests.support.servers.processes import COMMAND, ON_PORTS, Process, environment
 
 DPE = [sys.executable, "-m", "tests.faults.parts.dpe_child"]
 WEAKENED = [sys.executable, "-m", "tests.faults.weakened"]
@@ -95,6 +95,6 @@ def skewed(seconds: int) -> dict[str, str]:
 
 def part(folder: Path, label: str, name: str, settings: Mapping[str, Any], state: Path) -> Part:
     """Return an unstarted part of the mesh."""
-    env = environment(state, settings)
+    env = environment(state, {**ON_PORTS, **settings})
     env.setdefault("PATH", os.environ.get("PATH", ""))
     return Part(folder / label, name, env)

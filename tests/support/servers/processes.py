@@ -22,20 +22,13 @@ STOP_S = 20.0
 # A child of a test hears nothing of the developer's own INTERLOCK_ settings, and speaks plainly.
 _BARE = {name: value for name, value in os.environ.items() if not name.startswith(("INTERLOCK_", "OTEL_"))}
 
-ANY_PORT = {
-    f"INTERLOCK_{name}_PORT": "0"
-    for name in (
-        "SIDECAR_HTTP",
-        "SIDECAR_GRPC",
-        "SESSION",
-        "POLICY",
-        "DPE",
-        "AUDIT",
-        "OVERSIGHT",
-        "OVERSIGHT_HTTP",
-        "METRICS",
-    )
+ANY_PORT = {f"INTERLOCK_{name}_PORT": "0" for name in ("SIDECAR_HTTP", "SIDECAR_GRPC", "OVERSIGHT_HTTP", "METRICS")}
+
+ON_PORTS: Mapping[str, Any] = {
+    "allow_plaintext": "true",
+    **{f"{name}_port": 0 for name in ("session", "policy", "dpe", "audit", "oversight")},
 }
+"""Settings of services that are processes of their own: on ports that a test finds and puts something before."""
 
 
 def environment(state_dir: Path, settings: Mapping[str, Any] | None = None) -> dict[str, str]:
@@ -60,7 +53,7 @@ class Process:
     def __init__(
         self, folder: Path, name: str | None, env: Mapping[str, str], *, label: str = "", cwd: Path | None = None
     ) -> None:
-        self.name, self.env, self.ports, self.cwd = name, dict(env), {}, cwd
+        self.name, self.env, self.ports, self.sockets, self.cwd = name, dict(env), {}, {}, cwd
         label = label or name or "mesh"
         self.out, self.err = folder / f"{label}.out", folder / f"{label}.err"
         self._child: subprocess.Popen[bytes] | None = None
@@ -81,7 +74,7 @@ class Process:
         while time.monotonic() < deadline:
             for line in self.out.read_bytes()[self._seen :].splitlines():
                 self.ready = json.loads(line)
-                self.ports = self.ready["ports"]
+                self.ports, self.sockets = self.ready["ports"], self.ready.get("sockets", {})
                 self.env.update({f"INTERLOCK_{name.upper()}_PORT": str(port) for name, port in self.ports.items()})
                 return self
             if self.child.poll() is not None:
@@ -90,6 +83,10 @@ class Process:
                 )
             time.sleep(0.05)
         raise AssertionError(f"serve {self.name or ''} is not ready after {START_S} s\n{self.log()[-4000:]}")
+
+    def address(self, name: str) -> str:
+        """Return the gRPC target of one of its services."""
+        return f"unix:{self.sockets[name]}" if name in self.sockets else f"127.0.0.1:{self.ports[name]}"
 
     @property
     def child(self) -> subprocess.Popen[bytes]:
@@ -138,7 +135,8 @@ class Processes:
 
     def process(self, name: str | None = None, *, label: str = "", **settings: Any) -> Process:
         """Return a new, unstarted process of one service, or of the whole mesh; of several of one service each has a label."""
-        env = environment(self.folder / "state", {**self.settings, **settings})
+        places = ON_PORTS if name else {}
+        env = environment(self.folder / "state", {**places, **self.settings, **settings})
         made = self.all[label or name or "mesh"] = Process(self.folder, name, env, label=label)
         return made
 

@@ -65,7 +65,7 @@ def replace(folder: Path, name: str, other: str) -> None:
 @asynccontextmanager
 async def serving(services: Sequence[Any], **settings: Any):
     """Serve *services* on one port of this machine, and yield the port."""
-    server = RpcServer(services, Settings(**{"drain_s": 0.2, **settings}), port=0)
+    server = RpcServer(services, Settings(**{"drain_s": 0.2, "allow_plaintext": True, **settings}), port=0)
     yield await server.start()
     await server.drain()
 

@@ -20,16 +20,21 @@ from interlock.api.oversight.v1 import oversight_pb2
 from interlock.api.oversight.v1.oversight_pb2_grpc import OversightServiceStub
 from interlock.domain import approval
 from interlock.domain.approval import Approval
-from interlock.oversight.wiring import open_oversight
+from interlock.oversight.wiring import OpenedOversight, open_oversight
 from interlock.runtime.clock import iso8601, system_clock
 from interlock.runtime.http.server import WebServer, listen
 from interlock.runtime.rpc.server import RpcServer
+from interlock.runtime.settings.model import Settings
 from tests.support.policy import agents
 from tests.support.servers.provider import Provider, RunningProvider
 from tests.support.sidecar.sidecar import RunningSidecar, running_sidecar
 
 HOLDS = {"crp-safety-oversight-mode": "human-review"}
 """Request headers under which an answer of HIGH or CRITICAL risk is held."""
+
+
+def _on_port(opened: OpenedOversight, settings: Settings) -> RpcServer:
+    return RpcServer([opened.service], settings.model_copy(update={"allow_plaintext": True}), port=0)
 
 
 _NUMBERS = itertools.count(1_000)
@@ -139,7 +144,7 @@ async def running_oversight(sidecar: RunningSidecar, **overrides: Any) -> AsyncI
         port = listener.getsockname()[1]
         clock = Shifted()
         opened = open_oversight(settings, sidecar.mesh, ready, http_port=port, clock=clock)
-        web, server = WebServer(opened.http_app, settings, listener), RpcServer([opened.service], settings, port=0)
+        web, server = WebServer(opened.http_app, settings, listener), _on_port(opened, settings)
         await web.start()
         ends.push_async_callback(web.drain)
         grpc_port = await server.start()

@@ -32,7 +32,7 @@ async def two_pairs(
     """Start them all. *own* is the environment of one process by its name: session-0, session-1, sidecar-0, audit …"""
     async with AsyncExitStack() as ends:
         double = _dpe_service()
-        dpe = RpcServer([double], Settings(), port=0)
+        dpe = RpcServer([double], Settings(allow_plaintext=True), port=0)
         shared = {**CALM, "upstream_base_url": upstream, "redis_url": redis_url, **settings}
         shared["dpe_address"] = f"127.0.0.1:{await dpe.start()}"
         ends.push_async_callback(dpe.drain)

@@ -143,7 +143,7 @@ async def four_sidecars(
 ) -> AsyncIterator[World]:
     """Session, policy and audit as processes, four sidecars before them, and the analysis of this process."""
     async with AsyncExitStack() as ends:
-        dpe = RpcServer([_dpe_service()], Settings(sidecar_http_port=0), port=0)
+        dpe = RpcServer([_dpe_service()], Settings(allow_plaintext=True), port=0)
         dpe_port = await dpe.start()
         ends.push_async_callback(dpe.drain)
         reviewed = {"reviewers_file": agents.write(folder / "reviewers-of-the-test.yaml", agents.reviewers())}

@@ -14,7 +14,8 @@ def test_settings_of_the_person_who_runs_it_do_not_reach_the_demo(monkeypatch):
     env = environment(Path("state"), {"INTERLOCK_MAX_WINDOWS": "8"})
 
     assert "INTERLOCK_UPSTREAM_BASE_URL" not in env
-    assert (env["INTERLOCK_SESSION_PORT"], env["INTERLOCK_MAX_WINDOWS"]) == ("0", "8")
+    assert "INTERLOCK_SESSION_PORT" not in env
+    assert (env["INTERLOCK_SIDECAR_HTTP_PORT"], env["INTERLOCK_MAX_WINDOWS"]) == ("0", "8")
 
 
 def test_everything_else_of_the_environment_is_kept(monkeypatch):

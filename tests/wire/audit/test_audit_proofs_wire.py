@@ -37,7 +37,7 @@ async def test_every_entry_is_proved_to_be_under_the_signed_root(tmp_path):
     for number in range(9):
         await audit.seal(session=1 + number % 2)
     await audit.notary.round()
-    server = RpcServer([service], settings, port=0)
+    server = RpcServer([service], settings.model_copy(update={"allow_plaintext": True}), port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = audit_pb2_grpc.AuditServiceStub(channel)

@@ -58,7 +58,7 @@ class Wire:
 @pytest_asyncio.fixture
 async def wire(tmp_path: Path) -> AsyncIterator[Wire]:
     """The service as ``interlock serve audit`` runs it."""
-    settings = Settings(state_dir=tmp_path, master_key=bytes(range(32)).hex())
+    settings = Settings(state_dir=tmp_path, master_key=bytes(range(32)).hex(), allow_plaintext=True)
     server = RpcServer([await open_service(settings, clock=Ticking())], settings, port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

@@ -227,6 +227,7 @@ async def test_sinks_get_what_they_ask_for(tmp_path):
     """By severity, by type, from now on; a bearer where one is set."""
     async with Receiver() as receiver:
         (tmp_path / "token").write_text("token-12345678\n")
+        (tmp_path / "token").chmod(0o600)
         sinks = {
             "warnings": {"url": url(receiver, "/warnings"), "min_severity": "WARN"},
             "halts": {"url": url(receiver, "/halts"), "event_types": ["SAFETY_HALT"], "bearer_file": "token"},

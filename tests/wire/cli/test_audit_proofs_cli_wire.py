@@ -48,7 +48,8 @@ async def serving(settings: Settings, *, windows: int = 4) -> AsyncIterator[Audi
         await running.seal()
     if windows:
         await running.notary.round()
-    server = RpcServer([running.service, await open_policy(settings)], settings, port=0)
+    open_ports = settings.model_copy(update={"allow_plaintext": True})
+    server = RpcServer([running.service, await open_policy(settings)], open_ports, port=0)
     address = f"127.0.0.1:{await server.start()}"
     ours = {
         "INTERLOCK_AUDIT_ADDRESS": address, "INTERLOCK_POLICY_ADDRESS": address,

@@ -69,8 +69,8 @@ async def test_fresh_machine_has_no_failure():
 
     assert [f for f in findings if f.status == "FAIL"] == []
     assert {f.group for f in findings} == {
-        "configuration", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models", "services",
-        "upstream", "ports",
+        "configuration", "code", "profile", "keys", "certificates", "embedded parts", "redis", "audit store", "models",
+        "triton", "services", "upstream", "traces", "ports",
     }  # fmt: skip
 
 
@@ -161,7 +161,7 @@ async def test_redis_that_is_well(monkeypatch, redis_url):
     monkeypatch.setenv("INTERLOCK_REDIS_URL", redis_url)
     statuses = {f.name: f.status for f in await examine() if f.group == "redis"}
 
-    assert statuses == dict.fromkeys(["server", "version", "maxmemory-policy", "appendonly"], "OK")
+    assert statuses == dict.fromkeys(["server", "version", "maxmemory-policy", "appendonly", "clock"], "OK")
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ async def test_peers_that_hang_do_not_hang_the_check(monkeypatch):
 async def test_service_by_its_health(monkeypatch):
     """A service that runs is OK; one that misses something fails with that thing's name; a stranger fails as such."""
     dependency = Dependency()
-    server = RpcServer([policy_service(PolicyProbe(), dependency)], Settings(), port=0)
+    server = RpcServer([policy_service(PolicyProbe(), dependency)], Settings(allow_plaintext=True), port=0)
     port = await server.start()
     monkeypatch.setenv("INTERLOCK_POLICY_ADDRESS", f"127.0.0.1:{port}")
     monkeypatch.setenv("INTERLOCK_DPE_ADDRESS", f"127.0.0.1:{port}")
@@ -286,6 +286,6 @@ async def test_certificates_are_looked_at(tmp_path, monkeypatch):
     (held / "operator.key").write_bytes((held / "audit.key").read_bytes())
     broken = {(finding.group, finding.name): finding.status for finding in await examine()}
 
-    assert {(one.name, one.status.value) for one in soon} == {("mesh", "WARN"), ("fronts", "OK")}
+    assert {(one.name, one.status.value) for one in soon} == {("mesh", "WARN"), ("fronts", "OK"), ("callers", "OK")}
     assert broken["certificates", "mesh"].value == "FAIL"
     assert broken["services", "all"].value == "SKIP"

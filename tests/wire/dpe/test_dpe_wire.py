@@ -42,7 +42,7 @@ async def service() -> AsyncIterator[Service]:
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def stub(service: Service) -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket."""
-    settings = Settings()
+    settings = Settings(allow_plaintext=True)
     server = RpcServer([service], settings, port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:

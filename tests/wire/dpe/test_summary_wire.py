@@ -30,7 +30,7 @@ USED_FROM = 0.80
 async def stub() -> AsyncIterator[dpe_pb2_grpc.DpeServiceStub]:
     """A client over a socket, of a service as a process opens it."""
     service = await open_service(Settings(max_text_bytes=15_000, max_claims=40))
-    server = RpcServer([service], Settings(), port=0)
+    server = RpcServer([service], Settings(allow_plaintext=True), port=0)
     port = await server.start()
     async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
         yield dpe_pb2_grpc.DpeServiceStub(channel)

@@ -28,7 +28,7 @@ class Peers:
         self.redis = Dependency()
         addresses = {f"{name}_address": f"127.0.0.1:{free_port()}" for name in ("session", "dpe")}
         ours = {f"{name}_address": f"127.0.0.1:{self.port}" for name in ("policy", "audit")}
-        self.settings = Settings(**addresses, **ours, drain_s=0.1)
+        self.settings = Settings(**addresses, **ours, drain_s=0.1, allow_plaintext=True)
 
     async def start(self) -> RpcServer:
         services = [policy_service(PolicyProbe(), self.redis), audit_service(AuditProbe())]

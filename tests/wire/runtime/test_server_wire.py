@@ -46,7 +46,7 @@ class Running:
             policy_service(self.policy_probe, self.redis),
             audit_service(self.audit_probe, self.disk),
         ]
-        self.server = RpcServer(self.services, Settings(**settings), port=0)
+        self.server = RpcServer(self.services, Settings(**{"allow_plaintext": True, **settings}), port=0)
 
     async def __aenter__(self):
         self.port = await self.server.start()
@@ -299,7 +299,7 @@ async def test_drain_is_bounded():
 @pytest.mark.req("SVC-4")
 async def test_taken_port_is_refused(running):
     """A second server on the same port is refused with a reason; the port is not shared in silence."""
-    second = RpcServer(running.services, Settings(), port=running.port)
+    second = RpcServer(running.services, Settings(allow_plaintext=True), port=running.port)
     with pytest.raises(Refused, match="PORT_IN_USE"):
         await second.start()
 

@@ -94,7 +94,7 @@ async def test_a_caller_of_another_authority_is_not_served(held, tmp_path):
 
 async def test_another_service_is_not_taken_for_the_one_called(held):
     """A rogue that has the certificate of dpe cannot stand in for policy."""
-    rogue = RpcServer([policy_service(PolicyProbe())], Settings(drain_s=0.2), port=0)
+    rogue = RpcServer([policy_service(PolicyProbe())], Settings(drain_s=0.2, allow_plaintext=True), port=0)
     credentials = grpc.ssl_server_credentials(
         [((held / "dpe.key").read_bytes(), (held / "dpe.pem").read_bytes())], (held / "ca.pem").read_bytes(), True
     )

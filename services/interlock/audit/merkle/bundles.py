@@ -10,13 +10,15 @@ import asyncio
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from interlock.audit.merkle.folder import LogFolder, UnusableError
+from interlock.audit.merkle.sessions import WINDOWS, DatabaseSessions, window_line
 from interlock.audit.store.log import LogReader, StoredReport
+from interlock.domain.chain.chain import WindowRecord
 from interlock.domain.errors import Refused, conflict
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.note import checkpoint_in, verifier_key
@@ -58,6 +60,9 @@ class LogSource(Protocol):
     async def report(self, window_id: str) -> bytes | None:
         """Return the report of a sealed window; ``None`` when it was erased."""
 
+    def windows(self, size: int) -> Iterable[WindowRecord] | None:
+        """Return the rows of the windows of the first *size* entries; ``None`` where this source has none."""
+
 
 @dataclass(frozen=True)
 class BundleManifest:
@@ -65,6 +70,8 @@ class BundleManifest:
 
     size: int
     reports: bool
+    windows: bool = False
+    """Whether the rows of the windows are there."""
 
 
 class LocalSource:
@@ -82,6 +89,11 @@ class LocalSource:
         end = self._log.log_size()
         for first in range(start, end, PAGE):
             yield page_of(self._log, first, min(first + PAGE, end))
+
+    def windows(self, size: int) -> Iterable[WindowRecord] | None:
+        """Yield the rows of the windows whose seals are among the first *size* entries, and those that have no seal."""
+        sessions = DatabaseSessions(self._log).each()
+        return (window for session in sessions for window in session.windows_within(size))
 
     async def report(self, window_id: str) -> bytes | None:
         """Return the report of a sealed window; ``None`` when it was erased."""
@@ -102,6 +114,8 @@ async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManife
     await asyncio.to_thread(out.mkdir, parents=True, exist_ok=True)
     folder = LogFolder(out)
     tiles = _Tiles(folder)
+    # Before the entries: what is signed while they are written is of entries that are not among them.
+    key, notes = await source.checkpoints()
     with _appending(out / ENTRIES) as file:
         for text, leaf in lines_in(file):
             tiles.add(leaf)
@@ -121,9 +135,11 @@ async def export(source: LogSource, out: Path, *, reports: bool) -> BundleManife
         file.flush()
         os.fsync(file.fileno())
     tiles.end()
-    await _write_checkpoints(source, folder, tiles.size)
-    manifest = BundleManifest(tiles.size, reports)
-    content = json.dumps({"format": FORMAT, "reports": reports, "size": tiles.size}) + "\n"
+    _write_checkpoints(folder, key, notes)
+    windows = _write_windows(source, folder, tiles.size)
+    manifest = BundleManifest(tiles.size, reports, windows)
+    described = {"format": FORMAT, "reports": reports, "size": tiles.size, **({"windows": True} if windows else {})}
+    content = json.dumps(described) + "\n"
     folder.write((MANIFEST,), content.encode(), replace=True)
     return manifest
 
@@ -139,15 +155,21 @@ def _another() -> Refused:
     )
 
 
-async def _write_checkpoints(source: LogSource, folder: LogFolder, size: int) -> None:
-    key, notes = await source.checkpoints()
+def _write_checkpoints(folder: LogFolder, key: str, notes: Iterable[str]) -> None:
     name = verifier_key(key).name
     for note in notes:
         checkpoint = checkpoint_in(note)
         home = generation_folder(parse_generation(name, checkpoint.origin) or 1)
-        if checkpoint.size <= size:
-            folder.write((*home, HISTORY, str(checkpoint.size)), note.encode(), replace=False)
-            folder.write((*home, CHECKPOINT), note.encode(), replace=True)
+        # Those of a larger size than the log too: they are what contradicts a log that lost its end.
+        folder.write((*home, HISTORY, str(checkpoint.size)), note.encode(), replace=False)
+        folder.write((*home, CHECKPOINT), note.encode(), replace=True)
+
+
+def _write_windows(source: LogSource, folder: LogFolder, size: int) -> bool:
+    rows = source.windows(size)
+    if rows is not None:
+        folder.write((WINDOWS,), b"".join(map(window_line, rows)), replace=True)
+    return rows is not None
 
 
 async def _write_report(source: LogSource, folder: LogFolder, entry: bytes, wanted: bool) -> None:  # noqa: FBT001 - a filter
@@ -196,11 +218,15 @@ def manifest_in(folder: LogFolder) -> BundleManifest:
         found: Any = json.loads(text or b"")
     except (ValueError, RecursionError):
         found = None
-    if not isinstance(found, dict) or found.get("format") != FORMAT or found.keys() != {"format", "reports", "size"}:
+    if (
+        not isinstance(found, dict)
+        or found.get("format") != FORMAT
+        or found.keys() - {"windows"} != {"format", "reports", "size"}
+    ):
         raise UnusableError(f"{MANIFEST}: not a bundle of an audit log ({FORMAT})")
     if type(found["size"]) is not int or not 0 <= found["size"] < 2**63 or type(found["reports"]) is not bool:
         raise UnusableError(f"{MANIFEST}: not a bundle of an audit log ({FORMAT})")
-    return BundleManifest(found["size"], found["reports"])
+    return BundleManifest(found["size"], found["reports"], found.get("windows") is True)
 
 
 def lines_in(file: BinaryIO) -> Iterator[Line]:

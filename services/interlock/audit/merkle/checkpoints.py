@@ -20,6 +20,7 @@ from prometheus_client import Counter, Gauge
 from interlock.audit.merkle.anchor import Anchor, AnchorFailedError, LostError, Newest, missing
 from interlock.audit.merkle.checkpoint_key import CheckpointKey
 from interlock.audit.sealing.appender import Appender
+from interlock.audit.sealing.genuine import LOG_FORGED, MOST_AT_ONCE, Genuine
 from interlock.audit.store.fence import LOG_FORKED, Fence, generation_in, last_loss
 from interlock.audit.store.log import AuditLog, StoreFailed, Writing
 from interlock.domain.errors import Refused, unavailable
@@ -50,10 +51,14 @@ class Notary:
     """Signs checkpoints and publishes them."""
 
     def __init__(  # noqa: PLR0917 - the parts of the service, wired once
-        self, settings: Settings, audit_log: AuditLog, appender: Appender, key: CheckpointKey, fence: Fence, clock: Clock
+        self, settings: Settings, audit_log: AuditLog, appender: Appender, key: CheckpointKey, fence: Fence, clock: Clock,
+        genuine: Genuine,
     ) -> None:  # fmt: skip
         self.key, self.fence = key, fence
         self._settings, self._log, self._appender, self._clock = settings, audit_log, appender, clock
+        self._genuine = genuine
+        self.forged: StoreFailed | None = None
+        """Why nothing more is signed: an entry that this deployment did not seal."""
         self._anchor = Anchor(settings.audit_anchor, key) if settings.audit_anchor else None
         self._anchored: int | None = None
         self._signed = 0
@@ -108,7 +113,12 @@ class Notary:
         return self._busy is not None and not self._busy.is_set()
 
     def require_anchored(self) -> None:
-        """Refuse with AUDIT_ANCHOR_LAG while more entries wait for publication than the settings allow."""
+        """Refuse with AUDIT_ANCHOR_LAG while more entries wait for publication than the settings allow.
+
+        Refuse with LOG_FORGED while an entry keeps the log from being signed: what is sealed now would have no witness.
+        """
+        if self.forged is not None:
+            raise self.forged
         if not self._settings.audit_anchor_required:
             return
         if self._anchored is None or self.unanchored > self._settings.audit_anchor_max_lag:
@@ -121,6 +131,8 @@ class Notary:
             return {DEPENDENCY: f"{lost.cause}: {lost.failure().hint}"}
         try:
             self.require_anchored()
+        except StoreFailed as failed:
+            return {"audit_log": f"{failed.reason}: {failed.hint}"}
         except Refused as refused:
             return {DEPENDENCY: f"{refused.reason}: {self.trouble or 'it is behind'}"}
         return {}
@@ -131,16 +143,32 @@ class Notary:
         if self.fence.lost is not None and await self._look():
             await asyncio.to_thread(self.fence.recheck, self._log)
         if await asyncio.to_thread(self._log.leads, TASK):
-            sign = partial(sign_checkpoint, key=self.key, now_s=self._clock() // 1_000_000)
             try:
-                self._signed = await self._appender.submit(sign)
-            except StoreFailed:
+                await self._sign()
+            except StoreFailed as failed:
+                self._note_forged(failed)
                 await self._look()  # a log that cannot be signed may no longer be the published one
                 raise
+            self.forged = None
             await self._use(self._publish)
         else:
             await self._look()
         self._tell()
+
+    async def _sign(self) -> None:
+        """Sign the log up to its end, a part at a time where much is new."""
+        while True:
+            now_s = self._clock() // 1_000_000
+            sign = partial(sign_checkpoint, key=self.key, now_s=now_s, genuine=self._genuine)
+            before, (self._signed, size) = self._signed, await self._appender.submit(sign)
+            if self._signed >= size or self._signed == before:
+                return
+
+    def _note_forged(self, failed: StoreFailed) -> None:
+        if failed.reason == LOG_FORGED:
+            if self.forged is None:
+                log.critical("audit.log.forged", reason=failed.reason, hint=failed.hint, **failed.metadata)
+            self.forged = failed
 
     async def _run(self) -> None:
         while True:
@@ -238,23 +266,25 @@ def _resolve(future: asyncio.Future[Any], value: Any, error: Exception | None) -
         future.set_result(value)
 
 
-def sign_checkpoint(writing: Writing, key: CheckpointKey, now_s: int) -> int:
-    """Sign the log as this transaction sees it, unless that size is signed already; return the signed size.
+def sign_checkpoint(writing: Writing, key: CheckpointKey, now_s: int, genuine: Genuine) -> tuple[int, int]:
+    """Sign the log as this transaction sees it, unless that size is signed already; return the signed size and the log's.
 
-    Refused with LOG_FORKED if it does not extend the last checkpoint: no signature contradicts an earlier one (I6).
+    At most ``MOST_AT_ONCE`` entries more than before. Refused with LOG_FORKED if it does not extend the last checkpoint: no
+    signature contradicts an earlier one (I6). Refused with LOG_FORGED if an entry is not one that this deployment sealed.
     """
-    size, last = writing.log_size(), writing.checkpoint()
+    whole, last = writing.log_size(), writing.checkpoint()
     loss = last_loss(writing.chain(LOG_SESSION).events)
     generation = loss.generation if loss else 1
     node = StoredTree(lambda level, start, end: _stored(writing, level, start, end)).node
-    if last is not None and _require_extended(last[1], size, node) == size:
-        return size
-    if not size:
-        return 0
+    signed = _require_extended(last[1], whole, node) if last is not None else 0
+    size = min(whole, signed + MOST_AT_ONCE)
+    if size == signed:
+        return signed, whole
+    genuine.require(writing, signed, size)
     failpoints.reached_sync("audit.before_checkpoint")
     writing.add_checkpoint(size, key.sign(size, tree_root(size, node), generation=generation, now_s=now_s))
     CHECKPOINTS.inc()
-    return size
+    return size, whole
 
 
 def _require_extended(note: str, size: int, node: NodeOf) -> int:

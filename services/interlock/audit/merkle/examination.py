@@ -12,6 +12,14 @@ from typing import BinaryIO
 from interlock.audit.merkle.bundles import LONGEST_REPORT, PAGE, WINDOW_NAME, lines_in, manifest_in
 from interlock.audit.merkle.checkpoint_key import holds
 from interlock.audit.merkle.folder import LogFolder, UnusableError
+from interlock.audit.merkle.sessions import (
+    SESSION_KEY,
+    WINDOWS,
+    BundleSessions,
+    DatabaseSessions,
+    keyless,
+    with_sessions,
+)
 from interlock.audit.store.log import LogReader
 from interlock.domain.chain.chain import content_hash
 from interlock.domain.merkle.bundle import Examined, Examiner, Finding, Head
@@ -35,14 +43,19 @@ def examine_bundle(path: Path, key: VerifierKey, anchor_path: Path | None) -> Ex
     for finding in told:
         examiner.add(finding)
     leaves = _Leaves(bundle, manifest.size, anchor, heads, examiner.add)
-    with _regular(path / ENTRIES) as file:
-        return examiner.run(lines_in(file), leaves.known(), whole=leaves.whole)
+    with contextlib.ExitStack() as files:
+        entries = files.enter_context(_regular(path / ENTRIES))
+        windows = files.enter_context(_regular(path / WINDOWS)) if manifest.windows else None
+        found = examiner.run(lines_in(entries), leaves.known(), whole=leaves.whole)
+        return with_sessions(found, BundleSessions(entries, windows).each())
 
 
-def examine_log(log: LogReader, key: VerifierKey, anchor_path: Path | None) -> Examined:
-    """Examine a database: every stored entry against its leaf, the stored tree, its checkpoints, its anchor.
+def examine_log(
+    log: LogReader, key: VerifierKey, anchor_path: Path | None, *, key_of: SESSION_KEY = keyless
+) -> Examined:
+    """Examine a database: every stored entry against its leaf, the stored tree, its checkpoints, its anchor, its sessions.
 
-    Published leaves take precedence over stored ones.
+    Published leaves take precedence over stored ones. With *key_of* every HMAC is checked too.
     """
     told: list[Finding] = []
     heads = [*_opened_heads(((size, note) for size, note in log.checkpoints()), key, told.append)]
@@ -54,7 +67,8 @@ def examine_log(log: LogReader, key: VerifierKey, anchor_path: Path | None) -> E
         examiner.add(finding)
     size = log.log_size()
     leaves = _Leaves(_Own(log), size, anchor, heads, examiner.add)
-    return examiner.run(_stored_lines(log, size), leaves.known(), whole=True)
+    found = examiner.run(_stored_lines(log, size), leaves.known(), whole=True)
+    return with_sessions(found, DatabaseSessions(log).each(), key_of)
 
 
 def heads_in(folder: LogFolder, key: VerifierKey, tell: Tell, *, anchored: bool) -> Iterator[Head]:

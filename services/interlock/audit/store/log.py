@@ -1,8 +1,7 @@
 """The port of the audit log.
 
-One thread writes a log, in transactions of many requests; any thread reads it. The log stores what it is given: ``seal.py``
-decides inside the transaction what may be written. Every event has a position, 0, 1, 2 and so on over all sessions, in the
-order of commit: the Merkle log (AUD-6).
+One thread writes a log, in transactions of many requests; any thread reads it. ``seal.py`` decides inside a transaction what may
+be written. Every event has a position over all sessions, 0, 1, 2 and so on in the order of commit: the Merkle log (AUD-6).
 """
 
 from __future__ import annotations
@@ -11,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import EventRecord, WindowRecord
 from interlock.domain.errors import Kind, Refused
 
@@ -23,8 +23,7 @@ class StoreFailed(Refused):
 
     def __init__(self, reason: str, message: str, *, hint: str, cause: str) -> None:
         super().__init__(Kind.UNAVAILABLE, reason, message, metadata={"cause": cause}, retry_after_ms=1000)
-        self.hint = hint
-        """What the operator can do. It may name a path, so it goes to logs and readiness, not to callers."""
+        self.hint = hint  # for the operator: it may name a path, so it goes to logs and readiness, not to callers
 
 
 class Decided(Refused):
@@ -219,11 +218,17 @@ class Writing(Protocol):
     def nodes(self, level: int, start: int, end: int) -> list[bytes]:
         """Return stored hashes of complete subtrees of ``2**level`` leaves; *level* is 8 or 16."""
 
-    def adopt_unlogged(self) -> int:
-        """Give positions to events that code without a Merkle log wrote, in their order; return how many.
+    def adopt_unlogged(self, vouch: Vouch, *, after: int = 0) -> int:
+        """Give events without a leaf one each, those that *vouch* vouches for; return how far it looked, beginning *after*."""
 
-        Done at the start of every transaction, so that an older process can run alongside this one.
-        """
+    def entries(self, start: int, end: int) -> list[Entry]:
+        """Return entries by position, from *start* up to, and without, *end*."""
+
+    def named_by_leaf(self, position: int) -> tuple[str, int]:
+        """Return the session and the sequence that a leaf names; ("", 0) without a leaf."""
+
+    def hmac_at(self, session_id: str, sequence: int) -> str:
+        """Return the HMAC of a session's event; empty if it is not there."""
 
     def add_checkpoint(self, size: int, note: str) -> None:
         """Add a signed checkpoint."""
@@ -331,6 +336,9 @@ class LogReader(Protocol):
 
     def positions(self, session_id: str) -> dict[int, int]:
         """Return the position of each of a session's events by sequence, of truncated ones too."""
+
+    def sessions(self) -> list[str]:
+        """Return every session of which there is a leaf, an event or a window, by name."""
 
     def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint that was added last."""

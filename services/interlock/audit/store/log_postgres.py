@@ -19,6 +19,7 @@ from interlock.audit.store import statements
 from interlock.audit.store.database_postgres import Timed, connect, ensure_schema, store_failed
 from interlock.audit.store.log import RequestOutcome, StoreFailed, Work
 from interlock.audit.store.reading import SqlReader
+from interlock.audit.store.vouching import Unlogged, Vouch, nobody
 from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
@@ -135,9 +136,11 @@ class PostgresLog(PostgresReader):
 
     def __init__(
         self, url: str, *, clock: Clock = system_clock, write_limit_s: float = WRITE_LIMIT_S,
-        read_limit_s: float = READ_LIMIT_S,
+        read_limit_s: float = READ_LIMIT_S, vouch: Vouch = nobody,
     ) -> None:  # fmt: skip
+        """*vouch* tells which events without a leaf may get one."""
         super().__init__(url, limit_s=read_limit_s)
+        self._unlogged = Unlogged(vouch)
         self._clock, self._write_limit_s = clock, write_limit_s
         self._writer: Timed | None = None
         self._leader: Timed | None = None
@@ -149,7 +152,7 @@ class PostgresLog(PostgresReader):
         try:
             connection = self._writing()
             with connection.within(self._write_limit_s):
-                return _transaction(connection, works)
+                return _transaction(connection, works, self._unlogged)
         except (psycopg.Error, OSError) as error:
             self._close_writer()
             raise store_failed(error, self.url) from None
@@ -213,11 +216,11 @@ class PostgresLog(PostgresReader):
             self._leader = None
 
 
-def _transaction(connection: Timed, works: Iterable[Work]) -> list[RequestOutcome]:
+def _transaction(connection: Timed, works: Iterable[Work], unlogged: Unlogged) -> list[RequestOutcome]:
     connection.execute(_BEGIN)
     try:
         lent = _Lent(connection)
-        SqlWriting(lent).adopt_unlogged()
+        looked = SqlWriting(lent).adopt_unlogged(unlogged.vouch, after=unlogged.looked)
         connection.execute("SAVEPOINT request")
         outcomes = [_in_savepoint(lent, work) for work in works]
         failpoints.reached_sync("audit.before_commit")
@@ -227,6 +230,7 @@ def _transaction(connection: Timed, works: Iterable[Work]) -> list[RequestOutcom
             if not connection.closed:
                 connection.execute("ROLLBACK")
         raise
+    unlogged.looked = looked
     failpoints.reached_sync("audit.after_commit")
     return outcomes
 

@@ -13,6 +13,7 @@ from interlock.audit.store import statements
 from interlock.audit.store.database import forget, open_reader, open_writer, store_failed
 from interlock.audit.store.log import RequestOutcome, Work
 from interlock.audit.store.reading import SqlReader
+from interlock.audit.store.vouching import Unlogged, Vouch, nobody
 from interlock.audit.store.writing import SqlConnection, SqlWriting
 from interlock.runtime import failpoints
 from interlock.runtime.clock import Clock, system_clock
@@ -100,8 +101,12 @@ def _identity(path: Path) -> tuple[int, int]:
 class SqliteLog(SqliteReader):
     """The service's log: the reader, and ``commit`` for the one writing thread."""
 
-    def __init__(self, path: Path, *, clock: Clock = system_clock, busy_timeout_s: float = 5.0) -> None:
+    def __init__(
+        self, path: Path, *, clock: Clock = system_clock, busy_timeout_s: float = 5.0, vouch: Vouch = nobody
+    ) -> None:
+        """*vouch* tells which events without a leaf may get one."""
         super().__init__(path)
+        self._unlogged = Unlogged(vouch)
         self._clock, self._busy_timeout_s = clock, busy_timeout_s
         self._writer: sqlite3.Connection | None = None
         self._opened_on: tuple[int, int] | None = None
@@ -111,7 +116,7 @@ class SqliteLog(SqliteReader):
         try:
             connection = self._writing()
             lent = _Lent(connection, self._opened_on)
-            outcomes = _transaction(lent, works)
+            outcomes = _transaction(lent, works, self._unlogged)
             self._check_file()
             if lent.erased:
                 forget(connection, self._busy_timeout_s)
@@ -152,11 +157,11 @@ class SqliteLog(SqliteReader):
             self._writer = None
 
 
-def _transaction(lent: _Lent, works: Iterable[Work]) -> list[RequestOutcome]:
+def _transaction(lent: _Lent, works: Iterable[Work], unlogged: Unlogged) -> list[RequestOutcome]:
     connection = lent.connection
     connection.execute("BEGIN IMMEDIATE")
     try:
-        SqlWriting(lent).adopt_unlogged()
+        looked = SqlWriting(lent).adopt_unlogged(unlogged.vouch, after=unlogged.looked)
         outcomes = [_in_savepoint(lent, work) for work in works]
         failpoints.reached_sync("audit.before_commit")
         connection.execute("COMMIT")
@@ -165,6 +170,7 @@ def _transaction(lent: _Lent, works: Iterable[Work]) -> list[RequestOutcome]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
         raise
+    unlogged.looked = looked
     failpoints.reached_sync("audit.after_commit")
     return outcomes
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from interlock.audit.store.log import AuditLog
 from interlock.audit.store.log_sql import SqliteLog, SqliteReader
 from interlock.audit.store.reading import SqlReader
+from interlock.audit.store.vouching import Vouch, nobody
 from interlock.domain.errors import Refused, invalid, not_found, unavailable
 from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.settings.model import Settings
@@ -33,14 +34,14 @@ def database_path(settings: Settings) -> Path:
     return Path(name)
 
 
-def open_log(settings: Settings, *, clock: Clock = system_clock) -> AuditLog:
-    """Return the log for the service. Its database is opened at the first use."""
+def open_log(settings: Settings, *, clock: Clock = system_clock, vouch: Vouch = nobody) -> AuditLog:
+    """Return the log for the service. Its database is opened at the first use. *vouch*: see ``SqliteLog``."""
     if not is_postgres(settings):
-        return SqliteLog(database_path(settings), clock=clock)
+        return SqliteLog(database_path(settings), clock=clock, vouch=vouch)
     _require_driver()
     from interlock.audit.store.log_postgres import PostgresLog
 
-    return PostgresLog(settings.audit_url, clock=clock)
+    return PostgresLog(settings.audit_url, clock=clock, vouch=vouch)
 
 
 def open_reader(settings: Settings) -> SqlReader:

@@ -99,6 +99,10 @@ class SqlReader(ABC):
         """Return the position of each of a session's events by sequence, of truncated ones too."""
         return {rows.number(row[0]): rows.number(row[1]) for row in self._all(statements.POSITIONS, session_id)}
 
+    def sessions(self) -> list[str]:
+        """Return every session of which there is a leaf, an event or a window, by name."""
+        return [rows.text(row[0]) for row in self._all(statements.SESSIONS)]
+
     def checkpoint(self) -> Checkpoint | None:
         """Return the checkpoint that was added last."""
         with self._reading() as connection:

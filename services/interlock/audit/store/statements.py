@@ -84,11 +84,17 @@ ADD_NODE = "INSERT INTO merkle_nodes (level, number, hash) VALUES (?, ?, ?)"
 NODES = "SELECT hash FROM merkle_nodes WHERE level = ? AND number >= ? AND number < ? ORDER BY number"
 UNLOGGED = (
     "SELECT e.session_id, e.sequence, e.window_id, e.event_type, e.severity, e.timestamp, e.data_json, e.key_version,"
-    " e.hmac FROM unlogged AS u JOIN events AS e ON e.session_id = u.session_id AND e.sequence = u.sequence"
-    " WHERE NOT EXISTS (SELECT 1 FROM leaves AS l WHERE l.session_id = u.session_id AND l.sequence = u.sequence)"
+    " e.hmac, u.number FROM unlogged AS u JOIN events AS e ON e.session_id = u.session_id AND e.sequence = u.sequence"
+    " WHERE u.number > ?"
+    " AND NOT EXISTS (SELECT 1 FROM leaves AS l WHERE l.session_id = u.session_id AND l.sequence = u.sequence)"
     " ORDER BY u.number LIMIT ?"
 )
-ANY_UNLOGGED = "SELECT 1 FROM unlogged LIMIT 1"
+ANY_UNLOGGED = "SELECT 1 FROM unlogged WHERE number > ? LIMIT 1"
+LEAF_NAMES = "SELECT session_id, sequence FROM leaves WHERE position = ?"
+HMAC_AT = "SELECT hmac FROM events WHERE session_id = ? AND sequence = ?"
+SESSIONS = (
+    "SELECT session_id FROM leaves UNION SELECT session_id FROM events UNION SELECT session_id FROM windows ORDER BY 1"
+)
 ADD_CHECKPOINT = "INSERT INTO checkpoints (size, note) VALUES (?, ?)"
 CHECKPOINT = "SELECT size, note FROM checkpoints ORDER BY number DESC LIMIT 1"
 CHECKPOINTS = "SELECT size, note FROM checkpoints ORDER BY number"

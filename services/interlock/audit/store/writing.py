@@ -5,11 +5,32 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Protocol
 
+import structlog
+from prometheus_client import Counter
+
 from interlock.audit.store import rows, statements
-from interlock.audit.store.log import Chain, Checkpoint, ContentKey, Decided, Erased, HandedOut, HeldRow, Since
+from interlock.audit.store.log import (
+    Chain,
+    Checkpoint,
+    ContentKey,
+    Decided,
+    Entry,
+    Erased,
+    HandedOut,
+    HeldRow,
+    Since,
+)
+from interlock.audit.store.vouching import Vouch
 from interlock.domain.chain.chain import WINDOW_SEALED, EventRecord, WindowRecord
 from interlock.domain.merkle.entry import encode_entry
 from interlock.domain.merkle.tree import STORED_LEVELS, TILE_WIDTH, complete_root, leaf_hash
+
+log = structlog.get_logger()
+
+FORGED = Counter(
+    "interlock_audit_forged_entries", "Events in the database without a leaf that this deployment did not seal."
+)
+FORGED_HINT = "events that this deployment did not seal are in the database and get no leaf; run `interlock audit fsck`"
 
 ADOPT_AT_ONCE = 1_000
 
@@ -162,15 +183,37 @@ class SqlWriting:
     def positions(self, session_id: str) -> dict[int, int]:
         return {row[0]: row[1] for row in self._connection.execute(statements.POSITIONS, (session_id,))}
 
-    def adopt_unlogged(self) -> int:
-        adopted = 0
-        while self._any(statements.ANY_UNLOGGED):
-            found = self._connection.execute(statements.UNLOGGED, (ADOPT_AT_ONCE,)).fetchall()
-            self._add_leaves([rows.event(row) for row in found])
-            adopted += len(found)
-            if not self._connection.drop("drop_unlogged"):
-                break  # the rows left have no event; they stay
-        return adopted
+    def adopt_unlogged(self, vouch: Vouch, *, after: int = 0) -> int:
+        if not self._any(statements.ANY_UNLOGGED, 0):
+            return 0  # the numbers of the rows that are gone may be used again
+        while self._any(statements.ANY_UNLOGGED, after):
+            found = self._connection.execute(statements.UNLOGGED, (after, ADOPT_AT_ONCE)).fetchall()
+            if not found:
+                break  # the rows left have no event, or a leaf; they stay
+            events = [rows.event(row) for row in found]
+            good = [vouch(event, self._before(event)) for event in events]
+            self._add_leaves([event for event, kept in zip(events, good, strict=True) if kept])
+            self._connection.drop("drop_unlogged")
+            refused = [rows.number(row[9]) for row, kept in zip(found, good, strict=True) if not kept]
+            if refused:
+                log.critical("audit.entries.forged", count=len(refused), hint=FORGED_HINT)
+                FORGED.inc(len(refused))
+                after = refused[-1]
+        return after
+
+    def _before(self, event: EventRecord) -> str:
+        return self.hmac_at(event.session_id, event.sequence - 1) if event.sequence > 1 else ""
+
+    def entries(self, start: int, end: int) -> list[Entry]:
+        return [rows.entry(row) for row in self._connection.execute(statements.ENTRIES, (start, end))]
+
+    def named_by_leaf(self, position: int) -> tuple[str, int]:
+        row = self._one(statements.LEAF_NAMES, position)
+        return (rows.text(row[0]), rows.number(row[1])) if row else ("", 0)
+
+    def hmac_at(self, session_id: str, sequence: int) -> str:
+        row = self._one(statements.HMAC_AT, session_id, sequence)
+        return rows.text(row[0]) if row else ""
 
     def add_checkpoint(self, size: int, note: str) -> None:
         self._connection.execute(statements.ADD_CHECKPOINT, (size, note))

@@ -18,6 +18,7 @@ from interlock.domain.chain.chain import EventRecord
 from interlock.domain.errors import Refused, invalid, unavailable
 from interlock.runtime.egress.addresses import allowed_origins, check_url
 from interlock.runtime.settings.model import Settings
+from interlock.runtime.settings.rereading import read_content
 
 FORMATS = ("cloudevents", "comply", "report")
 REPORT = "report"
@@ -71,7 +72,10 @@ def report_sinks(settings: Settings) -> dict[str, Sink]:
 
 
 def load_sinks(settings: Settings) -> dict[str, Sink]:
-    """Return the sinks in the settings' file, with secrets. Refused with SINKS_INVALID or SINKS_NOT_READABLE."""
+    """Return the sinks in the settings' file, with secrets.
+
+    Refused with SINKS_INVALID or SINKS_NOT_READABLE, and with KEY_FILE_EXPOSED where everyone may read a file of a secret.
+    """
     path = settings.sinks_file
     if path is None:
         return {}
@@ -85,9 +89,9 @@ def load_sinks(settings: Settings) -> dict[str, Sink]:
     return {name: _sink(name, fields, allowed, path.parent) for name, fields in document["sinks"].items()}
 
 
-def _text(path: Path) -> str:
+def _text(path: Path, *, secret: bool = False) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_content(path, secret=True).decode() if secret else path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         raise unavailable(
             "SINKS_NOT_READABLE", f"{path}: {type(error).__name__}", retry_after_ms=0, hint="see sinks_file"
@@ -189,7 +193,7 @@ def _secret(place: str, what: str, fields: Mapping[str, Any], folder: Path) -> s
     if not isinstance(value, str):
         raise _bad(f"{place}.{given[0]}", "a text")
     if given == [f"{what}_file"]:
-        return _text(folder / value).strip()
+        return _text(folder / value, secret=True).strip()
     if given == [f"{what}_env"]:
         if not _VARIABLE.fullmatch(value) or value not in os.environ:
             raise _bad(f"{place}.{what}_env", "the name of an environment variable that is set")

@@ -19,7 +19,7 @@ from interlock.audit.tree.walk import TreeReader, walk_tree, walked
 from interlock.cli.audit import stream
 from interlock.cli.audit.erase import erase, migrate
 from interlock.cli.audit.export import export
-from interlock.cli.audit.offline import ANCHOR, OFFLINE, PUBLIC_KEY, fsck, verify_offline
+from interlock.cli.audit.offline import ANCHOR, OFFLINE, PUBLIC_KEY, fsck, verify_offline, with_log
 from interlock.cli.audit.proofs import acknowledge_truncation, bundle, checkpoint, prove
 from interlock.cli.audit.tree import as_json, print_tree, tree_as_json
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, print_refusal
@@ -52,7 +52,9 @@ def verify(  # noqa: PLR0917 - each is an option of the command
     public_key: Path | None = PUBLIC_KEY,
     output: Output = Format.TEXT,
 ) -> None:
-    """Check every HMAC, hash, number and link of a session's trail, from the stored bytes.
+    """Check every HMAC, hash, number and link of a session's trail, from the stored bytes, and the log that it is part of.
+
+    Where `fsck` finds a fault that concerns the session, or one of the log that concerns every session, so does this.
 
     With --tree: also check all child sessions recursively, and compare each parent's records of its children with the
     children's own trails (SPEC-012 §8.2). The first break is named.
@@ -72,9 +74,10 @@ def verify(  # noqa: PLR0917 - each is an option of the command
         with closing(open_reader(settings)) as reader:
             keyring = _keyring(settings)
             stored = reader.chain(ids.check("crp_sess_", session_id))
-            if not stored.events and not stored.windows:
+            if not stored.events and not stored.windows and not reader.positions(session_id):
                 raise _unknown(settings)
-        found = examine(stored, session_id, keyring)
+            found = examine(stored, session_id, keyring)
+            found = with_log(found, reader, session_id, settings)
     if output is Format.JSON:
         print_json({"session_id": session_id, **as_json(found)})
     else:

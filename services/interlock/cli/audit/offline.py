@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Set as AbstractSet
 from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -12,11 +15,16 @@ from interlock.audit.export.export import printable
 from interlock.audit.merkle.checkpoint_key import PUBLIC, load_checkpoint_key
 from interlock.audit.merkle.examination import examine_bundle, examine_log
 from interlock.audit.merkle.folder import UnusableError
+from interlock.audit.merkle.sessions import SESSION_KEY, keyless
+from interlock.audit.sealing.verify import key_of
+from interlock.audit.store.log import LogReader
 from interlock.audit.store.opening import open_reader
 from interlock.cli.output import NEGATIVE, Format, Output, print_json, refusals
+from interlock.domain.chain.chain import Fault, Verification
 from interlock.domain.errors import Refused, invalid
-from interlock.domain.merkle.bundle import Examined, as_json
+from interlock.domain.merkle.bundle import Examined, Finding, as_json
 from interlock.domain.merkle.note import MalformedNoteError, VerifierKey, verifier_key
+from interlock.runtime.keys.derivation import OWN_KEY, load_keyring
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
@@ -57,10 +65,53 @@ def fsck(anchor: Path | None = ANCHOR, output: Output = Format.TEXT) -> None:
         key = own_verifier(settings)
         with closing(open_reader(settings)) as log:
             try:
-                found = examine_log(log, key, anchor)
+                found = examine_log(log, key, anchor, key_of=own_keys(settings))
             except (OSError, UnusableError) as error:
                 raise _unusable(error) from None
     _end(found, key, output, anchor=anchor)
+
+
+def with_log(found: Verification, log: LogReader, session_id: str, settings: Settings) -> Verification:
+    """Return the verdict on a session with what the log over all sessions says against it: one verdict by any command.
+
+    That is what ``fsck`` finds at one of the session's own entries, and what it finds of no entry's session: a checkpoint that
+    does not hold, an entry that is gone. A log that was never signed has no key and says nothing.
+    """
+    signed = bool(log.checkpoints()) or settings.audit_anchor is not None
+    if not signed:
+        return found
+    try:
+        whole = examine_log(log, own_verifier(settings), settings.audit_anchor, key_of=own_keys(settings))
+    except (OSError, UnusableError) as error:
+        raise _unusable(error) from None
+    mine = log.positions(session_id)
+    owned = set(mine.values())
+    size = log.log_size()
+    told = {mine.get(fault.index, -1) for fault in found.faults if fault.what == "event"}
+    more = [
+        Fault("log", one.index, one.reason)
+        for one in whole.findings
+        if one.index not in told and _concerns(one, owned, log, size)
+    ]
+    return replace(found, faults=(*found.faults, *more))
+
+
+def _concerns(finding: Finding, owned: AbstractSet[int], log: LogReader, size: int) -> bool:
+    """Return whether a finding is at an entry of the session, or at none of any session that is still there."""
+    if finding.what in {"session", "window", "report"}:
+        return False  # of one session, and the chain of this one has its own
+    if finding.what != "entry" or finding.index in owned or finding.index >= size:
+        return True
+    here = log.entries(finding.index, finding.index + 1)
+    return not here or here[0].event is None
+
+
+def own_keys(settings: Settings) -> SESSION_KEY:
+    """Return the session keys of the master key in the settings; no key where there is none. Never create one here."""
+    given = settings.master_key is not None or settings.master_keys_file is not None
+    if not given and not (settings.state_dir / OWN_KEY).is_file():
+        return keyless
+    return partial(key_of, load_keyring(settings))
 
 
 def own_verifier(settings: Settings) -> VerifierKey:

@@ -41,6 +41,7 @@ from interlock.domain.merkle.tiles import parse_generation
 from interlock.domain.merkle.tree import leaf_hash, verify_inclusion
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.client import call_service
+from interlock.runtime.rpc.places import address_to_call
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.mutual import channel_to
@@ -160,7 +161,7 @@ def _from_database(settings: Settings, out: Path, reports: bool) -> BundleManife
 
 async def _exported(settings: Settings, out: Path) -> BundleManifest:
     options = (("grpc.enable_http_proxy", 0), ("grpc.max_receive_message_length", settings.max_message_bytes))
-    async with channel_to("audit", settings, settings.audit_address, options) as channel:
+    async with channel_to("audit", settings, address_to_call(settings, "audit"), options) as channel:
         source: LogSource = ServiceSource(audit_pb2_grpc.AuditServiceStub(channel), settings.rpc_timeout_s)
         return await export(source, out, reports=False)
 
@@ -186,6 +187,10 @@ class ServiceSource:
                 yield [(one.entry, one.leaf_hash)]
         except grpc.aio.AioRpcError as error:
             raise unavailable("AUDIT_UNAVAILABLE", f"the stream broke: {error.code().name}; run it again") from None
+
+    def windows(self, size: int) -> None:
+        """Return ``None``: rows of windows come from the database."""
+        del size
 
     async def report(self, window_id: str) -> bytes | None:
         """Return ``None``: reports come from the database and need the master key."""

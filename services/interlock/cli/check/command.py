@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -15,9 +16,10 @@ import typer
 from interlock.cli.check import probes
 from interlock.cli.check.probes import ProbeFinding, ProbeStatus
 from interlock.cli.check.probes_audit import audit_store
+from interlock.cli.check.probes_listeners import certificates, ports
+from interlock.cli.check.probes_parts import code, traces, triton
 from interlock.cli.check.probes_profile import profile
 from interlock.cli.output import NEGATIVE, OK, Format, Output, print_json
-from interlock.domain.errors import Refused
 from interlock.runtime.settings.loading import load
 from interlock.runtime.settings.model import Settings
 
@@ -29,9 +31,9 @@ def check(
     output: Output = Format.TEXT,
     wait: Annotated[float, typer.Option(help="Seconds to wait until all services are ready.", min=0, max=3600)] = 0,
 ) -> None:
-    """Check configuration, profile, keys, embedded parts, Redis, audit store, models, services, provider and ports.
+    """Check configuration, code, profile, keys, certificates, embedded parts, Redis and clock, audit store, models, Triton, services, provider, traces and ports.
 
-    Changes nothing and ends within five seconds (and within --wait). OK: works. SKIP: does not apply. WARN: works, but maybe
+    Changes nothing and ends within five seconds (and within --wait). A part that is broken ends no other probe. OK: works. SKIP: does not apply. WARN: works, but maybe
     not as you expect. FAIL: does not work. Exit code 1 on any FAIL.
 
     Examples: interlock check | interlock check -o json | interlock check --wait 60
@@ -63,23 +65,24 @@ async def examine() -> list[ProbeFinding]:
     """Return all findings by group. A group that takes longer than ``GROUP_LIMIT_S`` is a finding itself."""
     try:
         settings = load()
-    except Refused as refused:
-        problem = ProbeFinding(
-            "configuration", "settings", ProbeStatus.FAIL, refused.message, refused.metadata.get("hint", "")
-        )
+    except Exception as error:  # noqa: BLE001 - a check that ends here would tell nothing
+        problem = probes.broken(partial(ProbeFinding, "configuration"), "settings", error)
         return [problem, ProbeFinding("everything else", "all", ProbeStatus.SKIP, "correct the settings first")]
-    running = asyncio.create_task(_bounded("services", _all(probes.services(settings))))
+    running = asyncio.create_task(answering("services", lambda: probes.services(settings)))
     groups = [
-        _blocking("configuration", lambda: probes.configuration(settings, os.environ)),
-        _blocking("profile", lambda: profile(settings)),
-        _blocking("keys", lambda: probes.keys(settings)),
-        _blocking("certificates", lambda: probes.certificates(settings)),
-        _blocking("embedded parts", lambda: probes.embedded(settings)),
-        _bounded("redis", _all(probes.redis(settings))),
-        _blocking("audit store", lambda: audit_store(settings)),
-        _blocking("models", lambda: probes.models(settings)),
+        blocking("configuration", lambda: probes.configuration(settings, os.environ)),
+        blocking("code", lambda: code(settings)),
+        blocking("profile", lambda: profile(settings)),
+        blocking("keys", lambda: probes.keys(settings)),
+        blocking("certificates", lambda: certificates(settings)),
+        blocking("embedded parts", lambda: probes.embedded(settings)),
+        answering("redis", lambda: probes.redis(settings)),
+        blocking("audit store", lambda: audit_store(settings)),
+        blocking("models", lambda: probes.models(settings)),
+        answering("triton", lambda: triton(settings)),
         running,
-        _bounded("upstream", _all(probes.upstream(settings))),
+        answering("upstream", lambda: probes.upstream(settings)),
+        answering("traces", lambda: traces(settings)),
         _ports(settings, running),
     ]
     return [finding for group in await asyncio.gather(*groups) for finding in group]
@@ -87,27 +90,44 @@ async def examine() -> list[ProbeFinding]:
 
 async def _ports(settings: Settings, running: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
     found = {finding.name: finding.status for finding in await running}
-    return list(probes.ports(settings, found))
+    return await blocking("ports", lambda: ports(settings, found))
 
 
-async def _all(findings: AsyncIterator[ProbeFinding]) -> list[ProbeFinding]:
-    return [finding async for finding in findings]
+async def answering(group: str, probe: Callable[[], AsyncIterator[ProbeFinding]]) -> list[ProbeFinding]:
+    """Return what a probe that awaits its answers found."""
+
+    async def look(found: list[ProbeFinding]) -> None:
+        async for finding in probe():
+            found.append(finding)  # noqa: PERF401 - what was found before a fault is kept
+
+    return await _isolated(group, look)
 
 
-async def _blocking(group: str, look: Callable[[], Iterator[ProbeFinding]]) -> list[ProbeFinding]:
-    return await _bounded(group, probes.in_thread(lambda: list(look())))
+async def blocking(group: str, probe: Callable[[], Iterator[ProbeFinding]]) -> list[ProbeFinding]:
+    """Return what a probe that blocks found, in a thread of its own."""
+
+    async def look(found: list[ProbeFinding]) -> None:
+        def keep() -> None:
+            for finding in probe():
+                found.append(finding)  # noqa: PERF402 - what was found before a fault is kept
+
+        await probes.in_thread(keep)
+
+    return await _isolated(group, look)
 
 
-async def _bounded(group: str, findings: Awaitable[list[ProbeFinding]]) -> list[ProbeFinding]:
+async def _isolated(group: str, look: Callable[[list[ProbeFinding]], Awaitable[None]]) -> list[ProbeFinding]:
+    """Return what a group found. Its own end, by time or by any fault, is one more finding and ends no other group."""
+    found: list[ProbeFinding] = []
     try:
         async with asyncio.timeout(GROUP_LIMIT_S):
-            return await findings
+            await look(found)
     except TimeoutError:
-        return [
-            ProbeFinding(
-                group, "time", ProbeStatus.FAIL, f"no result after {GROUP_LIMIT_S:g} s", "a disk or the network hangs"
-            )
-        ]
+        late = f"no result after {GROUP_LIMIT_S:g} s"
+        return [*found, ProbeFinding(group, "time", ProbeStatus.FAIL, late, "a disk or the network hangs")]
+    except Exception as error:  # noqa: BLE001 - whatever is broken here, the rest is still worth telling
+        return [*found, probes.broken(partial(ProbeFinding, group), "probe", error)]
+    return found
 
 
 def _print(findings: list[ProbeFinding]) -> None:

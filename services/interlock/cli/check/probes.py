@@ -5,33 +5,32 @@ from __future__ import annotations
 import asyncio
 import importlib
 import importlib.util
+import math
 import os
 import stat
 import threading
+import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from interlock.domain.errors import Refused
-from interlock.runtime.http.server import listen
+from interlock.domain.errors import Refused, unavailable
+from interlock.domain.session.token import LEEWAY_S
 from interlock.runtime.keys.derivation import load_keyring
 from interlock.runtime.rpc.mesh import NAMES, Peer, hint_for, peer
-from interlock.runtime.rpc.server import address
+from interlock.runtime.rpc.places import address, address_to_call
 from interlock.runtime.settings.loading import deprecated, unknown_variables
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.profile_files import profile_values
 from interlock.runtime.settings.values import without_password
-from interlock.runtime.tls.fronts import open_front_tls
-from interlock.runtime.tls.mutual import channel_to, open_tls, require_private
+from interlock.runtime.tls.mutual import channel_to, open_tls
 
 UPSTREAM_LIMIT_S = 3.0
 REDIS_LIMIT_S = 2.0
 OLDEST_REDIS = (7, 0)
-SOON_DAYS = 7
 
 T = TypeVar("T")
 
@@ -65,28 +64,31 @@ def configuration(settings: Settings, environment: Mapping[str, str]) -> Iterato
         yield line(name, ProbeStatus.WARN, "no setting has this name", "see docs/configuration.md for all names")
     for name, hint in deprecated(settings).items():
         yield line(name, ProbeStatus.WARN, "deprecated", hint)
-    if problem := unwritable(settings.state_dir):
-        yield line("state_dir", ProbeStatus.FAIL, problem, "choose a writable folder with INTERLOCK_STATE_DIR")
-    else:
-        yield line("state_dir", ProbeStatus.OK, str(settings.state_dir))
+    yield refusable(line, "state_dir", partial(_require_writable, settings.state_dir), str(settings.state_dir))
     if settings.api_keys_file:
         from interlock.sidecar.call.identity import load_api_keys
 
-        yield _refusable(
+        yield refusable(
             line, "api_keys_file", lambda: load_api_keys(settings.api_keys_file), str(settings.api_keys_file)
         )
     if agents := settings.agents_file:
         from interlock.policy.agents_file import load as load_agents
 
-        yield _refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
+        yield refusable(line, "agents_file", lambda: load_agents(agents), str(agents))
     if reviewers := settings.reviewers_file:
         from interlock.policy.reviewers import load_reviewers
 
-        yield _refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
+        yield refusable(line, "reviewers_file", lambda: load_reviewers(reviewers), str(reviewers))
     if settings.default_policy:
         from interlock.domain.policy.policy_text import parse
 
-        yield _refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
+        yield refusable(line, "default_policy", lambda: parse(settings.default_policy), "it parses")
+
+
+def _require_writable(folder: Path) -> None:
+    if problem := unwritable(folder):
+        hint = "choose a writable folder with INTERLOCK_STATE_DIR"
+        raise unavailable("STATE_DIR_UNWRITABLE", problem, retry_after_ms=0, hint=hint)
 
 
 def unwritable(folder: Path) -> str:
@@ -97,12 +99,20 @@ def unwritable(folder: Path) -> str:
     return "" if os.access(there, os.W_OK | os.X_OK) else f"{there} is not writable"
 
 
-def _refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
+def refusable(line: Callable[..., ProbeFinding], name: str, look: Callable[[], Any], detail: str) -> ProbeFinding:
+    """Return OK with *detail*, or FAIL with what *look* refused or broke on."""
     try:
         look()
-    except Refused as refused:
-        return line(name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}")
+    except Exception as error:  # noqa: BLE001 - one part that breaks its reader must not end the probe of the next
+        return broken(line, name, error)
     return line(name, ProbeStatus.OK, detail)
+
+
+def broken(line: Callable[..., ProbeFinding], name: str, error: Exception) -> ProbeFinding:
+    """Return the finding of a refusal; of any other fault by its type only, since its text could hold a secret."""
+    if isinstance(error, Refused):
+        return line(name, ProbeStatus.FAIL, error.message, error.metadata.get("hint") or f"reason {error.reason}")
+    return line(name, ProbeStatus.FAIL, f"cannot be looked at: {type(error).__name__}", "see the setting that names it")
 
 
 def keys(settings: Settings) -> Iterator[ProbeFinding]:
@@ -114,9 +124,11 @@ def keys(settings: Settings) -> Iterator[ProbeFinding]:
     if settings.master_key is None and not path.exists():
         yield line("master key", ProbeStatus.OK, f"none yet; the first start creates {path}")
         return
-    yield _refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
-    if settings.master_key is None and stat.S_IMODE(path.stat().st_mode) & 0o077:
-        yield line("master key file", ProbeStatus.FAIL, f"{path} is readable by others", f"chmod 600 {path}")
+    yield refusable(line, "master key", lambda: load_keyring(settings), "strong enough")
+    if settings.master_key is None and (mode := stat.S_IMODE(path.stat().st_mode) & 0o077):
+        # A group that only reads is how a secret is mounted; anything more refuses to start.
+        status = ProbeStatus.WARN if mode == stat.S_IRGRP else ProbeStatus.FAIL
+        yield line("master key file", status, f"{path} is readable by others", f"chmod 600 {path}")
 
 
 def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path) -> Iterator[ProbeFinding]:
@@ -126,7 +138,7 @@ def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path)
     def look() -> None:
         keys_file.check_not_rolled_back(keys_file.load(path), settings.state_dir)
 
-    yield _refusable(line, "master keys", look, "strong enough, private, not rolled back")
+    yield refusable(line, "master keys", look, "strong enough, private, not rolled back")
     try:
         missing = sorted((versions_used(settings) or set()) - set(keys_file.load(path).by_version))
     except Refused as refused:
@@ -137,29 +149,6 @@ def _versions(line: Callable[..., ProbeFinding], settings: Settings, path: Path)
         yield line("versions", ProbeStatus.WARN, f"audit data need version {', '.join(map(str, missing))}", hint)
     else:
         yield line("versions", ProbeStatus.OK, "all versions that audit data need")
-
-
-def certificates(settings: Settings) -> Iterator[ProbeFinding]:
-    """Check the certificates of the mesh and of the fronts: matching, valid, and present where other machines can connect."""
-    line = partial(ProbeFinding, "certificates")
-    for name, look in (("mesh", open_tls), ("fronts", open_front_tls)):
-        try:
-            held = look(settings)
-        except Refused as refused:
-            yield line(
-                name, ProbeStatus.FAIL, refused.message, refused.metadata.get("hint") or f"reason {refused.reason}"
-            )
-            continue
-        if held:
-            yield _certificate(line, name, held.now().expires_at)
-        else:
-            yield _refusable(line, name, partial(require_private, settings, front=name == "fronts"), "plain text")
-
-
-def _certificate(line: Callable[..., ProbeFinding], name: str, ends: datetime) -> ProbeFinding:
-    days = (ends - datetime.now(UTC)).days
-    status = ProbeStatus.OK if days >= SOON_DAYS else ProbeStatus.WARN
-    return line(name, status, f"valid until {ends:%Y-%m-%d}, {days} days", "replace it; no restart is needed")
 
 
 def embedded(settings: Settings) -> Iterator[ProbeFinding]:
@@ -212,6 +201,7 @@ async def redis(settings: Settings) -> AsyncIterator[ProbeFinding]:
                 line, client, ProbeStatus.WARN if settings.allow_unfit_store else ProbeStatus.FAIL
             ):
                 yield finding
+            yield await _clock(line, client)
         except (RedisError, OSError) as error:
             hint = "start it, or correct INTERLOCK_REDIS_URL; calls are refused until it is back"
             yield line("server", ProbeStatus.FAIL, f"{shown}: {type(error).__name__}", hint)
@@ -266,6 +256,20 @@ async def _redis_settings(
         yield line("appendonly", worst, "AOF is off", hint)
 
 
+async def _clock(line: Callable[..., ProbeFinding], client: Any) -> ProbeFinding:
+    """Compare this machine's clock with the store's, by which tokens and leases end."""
+    begun = time.time()
+    seconds, micros = await client.time()
+    ahead = (begun + time.time()) / 2 - (seconds + micros / 1_000_000)
+    if abs(ahead) <= LEEWAY_S:
+        return line(
+            "clock", ProbeStatus.OK, f"this machine's is within {max(1, math.ceil(abs(ahead)))} s of the store's"
+        )
+    way = "ahead of" if ahead > 0 else "behind"
+    hint = "synchronise both, as with chrony; tokens go by the store's clock, events are dated by the machine's"
+    return line("clock", ProbeStatus.WARN, f"this machine's is {abs(ahead):.0f} s {way} the store's", hint)
+
+
 def models(settings: Settings) -> Iterator[ProbeFinding]:
     """Check the models in process: every file is the pinned one."""
     line = partial(ProbeFinding, "models")
@@ -293,10 +297,14 @@ async def services(settings: Settings) -> AsyncIterator[ProbeFinding]:
     except Refused as refused:
         yield ProbeFinding("services", "all", ProbeStatus.SKIP, refused.message, "correct the certificates first")
         return
-    places = {name: getattr(settings, f"{name}_address") for name in NAMES}
+    places = {name: address_to_call(settings, name) for name in NAMES}
     places["sidecar"] = address(settings.host, settings.sidecar_grpc_port)
     states = await asyncio.gather(*(_peer_at(name, where, settings) for name, where in places.items()))
-    for (name, where), (state, missing) in zip(places.items(), states, strict=True):
+    for (name, where), found in zip(places.items(), states, strict=True):
+        if isinstance(found, Exception):
+            yield broken(partial(ProbeFinding, "services"), name, found)
+            continue
+        state, missing = found
         if state is Peer.READY:
             yield ProbeFinding("services", name, ProbeStatus.OK, f"ready on {where}")
         elif state is Peer.SILENT:
@@ -313,9 +321,12 @@ def _start_hint(name: str, where: str) -> str:
     return hint_for(Peer.SILENT, name, where)
 
 
-async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]]:
-    async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
-        return await peer(name, channel)
+async def _peer_at(name: str, where: str, settings: Settings) -> tuple[Peer, dict[str, str]] | Exception:
+    try:
+        async with channel_to(name, settings, where, [("grpc.enable_http_proxy", 0)]) as channel:
+            return await peer(name, channel)
+    except Exception as error:  # noqa: BLE001 - a certificate that only one of them needs hides no other
+        return error
 
 
 async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
@@ -346,27 +357,6 @@ async def upstream(settings: Settings) -> AsyncIterator[ProbeFinding]:
         yield line(ProbeStatus.WARN, f"{without_password(base)}/models is not found", hint)
     else:
         yield line(ProbeStatus.OK, f"{without_password(base)} answers")
-
-
-def ports(settings: Settings, found: Mapping[str, ProbeStatus]) -> Iterator[ProbeFinding]:
-    """Check the ports of ``interlock serve``: free, or taken by the service that belongs there."""
-    for name in ("sidecar_http", "sidecar_grpc", *NAMES, "metrics"):
-        port = getattr(settings, f"{name}_port")
-        line = partial(ProbeFinding, "ports", f"{name}_port")
-        try:
-            listen(settings, port, name).close()
-        except Refused:
-            ours = name in {"sidecar_http", "metrics"} or found.get(name.removesuffix("_grpc")) in {
-                ProbeStatus.OK,
-                ProbeStatus.FAIL,
-            }
-            if ours and any(status is not ProbeStatus.WARN for status in found.values()):
-                yield line(ProbeStatus.OK, f"{port} is taken by a running Interlock")
-            else:
-                hint = f"end that process, or choose another port with INTERLOCK_{name.upper()}_PORT"
-                yield line(ProbeStatus.WARN, f"{port} is taken by another process", hint)
-        else:
-            yield line(ProbeStatus.OK, f"{port or 'any'} is free")
 
 
 async def in_thread(look: Callable[[], T]) -> T:

@@ -1,11 +1,10 @@
 """The audit chain: HMACs over unambiguous fields, and the verification of a stored chain (SPEC-011 §2 and §3).
 
-Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (reliability.md A-28). A session has
-two chains: one over its windows, whose HMAC is the value of CRP-Provenance-HMAC, and one over its events. Each sealed window
-has one WINDOW_SEALED event with what its HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
+Every HMAC covers its fields joined by U+241F, so that no two lists give the same bytes (A-28). A session has two chains: one over
+its windows, whose HMAC is CRP-Provenance-HMAC, and one over its events. Each sealed window has one WINDOW_SEALED event with what
+its HMAC leaves out (id, charge, status, settlement), so each chain vouches for the other.
 
-A bare chain cannot show that both chains were cut off together, or that a holder of the key made a new chain. The first shows
-when the session's state, which is stored elsewhere, names a later window. Both need signed checkpoints.
+A bare chain cannot show that both were cut off together, or that a holder of the key made new ones: signed checkpoints can.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, Literal
 
+from interlock.domain.chain.keyless import KEYLESS
 from interlock.domain.chain.marks import json_object, read_marks
 from interlock.domain.errors import Refused, invalid
 
@@ -76,9 +76,11 @@ class WindowRecord:
     hmac: str
     stored_report_hash: str
     content_hash: str = ""
-    """Hash of the encrypted content that is stored next to the chain; empty when none is stored."""
+    """Hash of the encrypted content that is stored next to the chain; empty when none is."""
     sealed_report_hash: str = ""
     """Hash of the report's stored bytes when they are encrypted; empty where they are the report itself."""
+    settle_hash: str = ""
+    """Hash of the settlement where its text is not at hand, else empty."""
 
 
 class Integrity(IntEnum):
@@ -93,9 +95,9 @@ class Integrity(IntEnum):
 
 @dataclass(frozen=True)
 class Fault:
-    """A record that does not verify: the sequence of an event, or the number of a window."""
+    """A record that does not verify: an event's sequence, a window's number, or a position in the log over all."""
 
-    what: Literal["event", "window"]
+    what: Literal["event", "window", "log"]
     index: int
     reason: str
     window_id: str = field(default="", compare=False)
@@ -125,10 +127,9 @@ class Verification:
     @property
     def integrity(self) -> Integrity:
         """Return the verdict. A single window has no predecessor and is UNVERIFIED."""
-        if not self.faults and self.marks:
-            return Integrity.TRUNCATED
         if not self.faults:
-            return Integrity.VALID if self.windows > 1 else Integrity.UNVERIFIED
+            whole = Integrity.VALID if self.windows > 1 else Integrity.UNVERIFIED
+            return Integrity.TRUNCATED if self.marks else whole
         return Integrity.PARTIAL if all(f.reason in ONLY_MISSING for f in self.faults) else Integrity.BROKEN
 
 
@@ -221,7 +222,7 @@ def seal_data(window: WindowRecord) -> dict[str, Any]:
         "risk_level": window.risk_level,
         "charge_micros": window.charge_micros,
         "status": window.status,
-        "settle_hash": content_hash(window.settle_json.encode("utf-8", "surrogatepass")),
+        "settle_hash": window.settle_hash or content_hash(window.settle_json.encode("utf-8", "surrogatepass")),
         "trail_id": window.trail_id,
         "request_hash": window.request_hash,
         "timestamp": window.timestamp,
@@ -274,15 +275,16 @@ def event_faults(
         if event.sequence > sequence + 1:
             yield Fault("event", sequence + 1, "SEQUENCE_GAP")
             linked = False
-        if linked and (reason := _event_fault(event, previous, key_of)):
+        if linked and (reason := event_fault(event, previous, key_of)):
             yield Fault("event", event.sequence, reason)
         sequence, previous, linked = event.sequence, event.hmac, True
 
 
-def _event_fault(event: EventRecord, previous: str, key_of: KeyOf) -> str:
+def event_fault(event: EventRecord, previous: str, key_of: KeyOf) -> str:
+    """Return why an event was not sealed after the one whose HMAC is *previous*; empty if it was."""
     key = key_of(event.key_version)
     if key is None:
-        return "KEY_UNKNOWN"
+        return "" if key_of is KEYLESS else "KEY_UNKNOWN"
     try:
         expected = event_hmac(key, event, previous)
     except Refused:
@@ -353,9 +355,9 @@ def _link_faults(window: WindowRecord, known: Mapping[str, WindowRecord], seals:
     if window.window_number != max((number for number, _ in parents), default=0) + 1:
         yield "NUMBER_MISMATCH"
     key = key_of(window.key_version)
-    if key is None:
+    if key is None and key_of is not KEYLESS:
         yield "KEY_UNKNOWN"
-    elif reason := _hmac_fault(window, key, [hmac_ for _, hmac_ in parents]):
+    elif key and (reason := _hmac_fault(window, key, [hmac_ for _, hmac_ in parents])):
         yield reason
 
 

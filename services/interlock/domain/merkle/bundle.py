@@ -20,12 +20,15 @@ from interlock.domain.merkle.tree import Frontier
 MOST_FINDINGS = 1000
 """Maximum number of findings that are listed. All are counted."""
 
-What = Literal["entry", "checkpoint", "tile", "report"]
+What = Literal["entry", "checkpoint", "tile", "report", "window", "session"]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A fault, at the position of an entry or at the size of a checkpoint."""
+    """A fault: at the position of an entry, a window at that of its seal, a checkpoint at its size.
+
+    A ``session`` has its faults at a sequence or window number of its own, where the log has no position for them.
+    """
 
     what: What
     index: int

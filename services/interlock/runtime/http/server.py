@@ -16,7 +16,9 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from interlock.runtime.http.protocol import guarded
-from interlock.runtime.rpc.server import address, port_in_use
+from interlock.runtime.rpc.places import address
+from interlock.runtime.rpc.server import port_in_use
+from interlock.runtime.settings.access import is_open
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.fronts import FrontTls, open_front_tls
 from interlock.runtime.tls.mutual import require_private
@@ -113,8 +115,8 @@ class _Quiet(uvicorn.Server):
         return await super().on_tick(counter)
 
 
-def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlette:
-    """Return the pages of a service without an HTTP front: /healthz, /readyz and /metrics."""
+def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]], settings: Settings) -> Starlette:
+    """Return the pages for operators: /healthz, /readyz, and /metrics, which is 403 where ``metrics_access`` is against it."""
 
     async def healthz(_request: Request) -> Response:
         return PlainTextResponse("ok\n")
@@ -124,6 +126,8 @@ def operations(readiness: Callable[[], Awaitable[Mapping[str, str]]]) -> Starlet
         return JSONResponse({"ready": not unready, "missing": unready}, status_code=503 if unready else 200)
 
     async def metrics(_request: Request) -> Response:
+        if not is_open(settings.metrics_access, settings.host):
+            return PlainTextResponse(f"metrics_access is {settings.metrics_access}\n", status_code=403)
         return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 
     return Starlette(routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics)])

@@ -14,7 +14,7 @@ from interlock.runtime.clock import Clock, system_clock
 from interlock.runtime.keys import keys_file
 from interlock.runtime.keys.masters import MINIMUM_BYTES, Masters, decoded
 from interlock.runtime.settings.model import Settings
-from interlock.runtime.settings.rereading import Reread
+from interlock.runtime.settings.rereading import Reread, read_content
 
 SIGN = b"crp-session-sign-v3"
 HMAC = b"crp-session-hmac-v3"
@@ -93,8 +93,8 @@ def _derive(master: bytes, session_id: str, info: bytes) -> bytes:
 def load_keyring(settings: Settings, *, clock: Clock = system_clock) -> Keyring:
     """Return the keyring of the settings. Without a given key, make a master key below ``state_dir``.
 
-    Refused with MASTER_KEY_WEAK, MASTER_KEY_UNREADABLE, MASTER_KEYS_INVALID or MASTER_KEYS_ROLLED_BACK: no process starts with a
-    guessable key, or with older keys than this deployment has used.
+    Refused with MASTER_KEY_WEAK, MASTER_KEY_UNREADABLE, KEY_FILE_EXPOSED, MASTER_KEYS_INVALID or MASTER_KEYS_ROLLED_BACK: no
+    process starts with a guessable key, one that every user of the machine has, or older keys than this deployment has used.
     """
     given = settings.master_key
     if settings.master_keys_file is not None:
@@ -124,7 +124,7 @@ def _own_key(state_dir: Path) -> str:
         state_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not path.exists():
             _create(path)
-        return path.read_text(encoding="ascii")
+        return read_content(path, secret=True).decode("ascii")
     except (OSError, UnicodeDecodeError) as error:
         raise unavailable("MASTER_KEY_UNREADABLE", f"{path}: {type(error).__name__}", retry_after_ms=0) from None
 

@@ -19,6 +19,7 @@ from interlock.api.policy.v1.policy_pb2_grpc import PolicyServiceStub
 from interlock.api.session.v1.session_pb2_grpc import SessionServiceStub
 from interlock.runtime.rpc.channel import LocalChannel, TracedChannel
 from interlock.runtime.rpc.health import MISSING_KEY
+from interlock.runtime.rpc.places import address_to_call, is_socket
 from interlock.runtime.rpc.rotating import RotatingChannel
 from interlock.runtime.rpc.service import Close, UnreadyDependencies
 from interlock.runtime.settings.model import Settings
@@ -75,7 +76,7 @@ class Mesh:
     @classmethod
     def remote(cls, settings: Settings) -> Self:
         """Return a mesh over gRPC at the addresses of the settings. It connects at the first call."""
-        addresses = {name: getattr(settings, f"{name}_address") for name in NAMES}
+        addresses = {name: address_to_call(settings, name) for name in NAMES}
         size = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
         options = [*_OPTIONS, *((name, settings.max_message_bytes) for name in size)]
         tls = open_tls(settings)
@@ -104,7 +105,7 @@ class Mesh:
 
 
 def _channel(tls: Tls | None, name: str, where: str, options: Sequence[tuple[str, Any]], settings: Settings) -> Any:
-    if tls is None:
+    if tls is None or is_socket(where):
         return grpc.aio.insecure_channel(where, options=options)
     return RotatingChannel(tls, name, where, options, drain_s=settings.request_timeout_s)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import grpc
@@ -13,7 +14,10 @@ from interlock.domain.errors import unavailable
 from interlock.runtime.rpc.callers import Gate
 from interlock.runtime.rpc.health import HealthFront, Readiness
 from interlock.runtime.rpc.interceptor import CallInterceptor
+from interlock.runtime.rpc.places import address
 from interlock.runtime.rpc.service import Service
+from interlock.runtime.rpc.sockets import OwnedSocket
+from interlock.runtime.settings.access import is_open
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.tls.fronts import open_front_tls
 from interlock.runtime.tls.mutual import CONNECTION_AGE_MS, open_tls, require_private
@@ -46,23 +50,26 @@ def options(settings: Settings, largest_request: int) -> list[tuple[str, int]]:
     ]
 
 
-def address(host: str, port: int) -> str:
-    """Return HOST:PORT, with brackets around an IPv6 host."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 class RpcServer:
-    """Serves one or more services on one port until it is drained."""
+    """Serves one or more services until it is drained, on one port or on a Unix socket that only its owner may open."""
 
     def __init__(
-        self, services: Sequence[Service], settings: Settings, *, port: int, largest_request: int | None = None
+        self,
+        services: Sequence[Service],
+        settings: Settings,
+        *,
+        port: int = 0,
+        socket: Path | None = None,
+        largest_request: int | None = None,
     ) -> None:
-        self.services, self.port = tuple(services), port
+        """Prepare the server. With a *socket* there is no port and no certificate: who may open the file may call."""
+        self.services, self.port, self.target = tuple(services), port, ""
         self.readiness = Readiness(self.services)
-        self._settings = settings
+        self._settings, self._socket = settings, socket
+        self._owned: OwnedSocket | None = None
         self._health = HealthFront(self.services, self.readiness)
         self._front = any(service.name in FRONTS for service in self.services)
-        self._credentials, gate = self._front_credentials() if self._front else self._mesh_credentials()
+        self._credentials, gate = self._identification()
         self._server = grpc.aio.server(
             interceptors=(CallInterceptor(settings.request_timeout_s, gate),),
             options=[
@@ -72,15 +79,26 @@ class RpcServer:
         )
 
     async def start(self) -> int:
-        """Bind, serve, and return the port. Refused with PORT_IN_USE if the port is unavailable."""
+        """Bind, serve, and return the port; 0 with a socket. Refused with PORT_IN_USE if the place is taken."""
         for service in self.services:
             service.register(service.servicer, self._server)
         health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
-        _add_reflection([service.full_name for service in self.services], self._server)
-        self.port = self._bound()
+        if self._reflects():
+            _add_reflection([service.full_name for service in self.services], self._server)
+        self.port = self._bound() if self._socket is None else self._bound_to(self._socket)
         await self._health.start()
         await self._server.start()
         return self.port
+
+    def _identification(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
+        if self._socket is not None:
+            return None, None
+        return self._front_credentials() if self._front else self._mesh_credentials()
+
+    def _reflects(self) -> bool:
+        """Return whether this server describes itself. A port of the mesh with certificates does: it knows its callers."""
+        known = self._socket is not None or (self._credentials is not None and not self._front)
+        return is_open(self._settings.reflection_access, self._settings.host, known=known)
 
     def _mesh_credentials(self) -> tuple[grpc.ServerCredentials | None, Gate | None]:
         tls = open_tls(self._settings)
@@ -105,7 +123,14 @@ class RpcServer:
             port = 0
         if port == 0:
             raise port_in_use(wanted, ", ".join(service.name for service in self.services))
+        self.target = address(self._settings.host, port)
         return port
+
+    def _bound_to(self, path: Path) -> int:
+        self._owned = OwnedSocket(path)
+        with self._owned.binding() as self.target:
+            self._server.add_insecure_port(self.target)
+        return 0
 
     async def leave(self) -> None:
         """Report NOT_SERVING for good, so that clients send no more calls."""
@@ -115,6 +140,8 @@ class RpcServer:
         """Refuse new calls and let the ones in flight finish within ``drain_s``. The rest is cancelled."""
         await self.leave()
         await self._server.stop(self._settings.drain_s)
+        if self._owned:
+            self._owned.release()
 
 
 def port_in_use(wanted: str, name: str) -> Exception:

@@ -23,7 +23,6 @@ from interlock.runtime.settings.values import (
     FieldPaths,
     HeaderNames,
     HostNames,
-    HostPort,
     HttpUrl,
     LogName,
     Origins,
@@ -32,6 +31,7 @@ from interlock.runtime.settings.values import (
     Region,
     Remedies,
     Seconds,
+    ServiceAddress,
     TritonAddress,
 )
 
@@ -88,29 +88,34 @@ class SettingDeclarations(BaseSettings):
     sidecar_grpc_port: Port = 7071
     """Port of the sidecar's gRPC front. 0: any free port."""
     session_port: Port = 7081
-    """Port of the session service. 0: any free port."""
+    """Port of the session service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     policy_port: Port = 7082
-    """Port of the policy service. 0: any free port."""
+    """Port of the policy service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     dpe_port: Port = 7083
-    """Port of the dpe service. 0: any free port."""
+    """Port of the dpe service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     audit_port: Port = 7084
-    """Port of the audit service. 0: any free port."""
+    """Port of the audit service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     oversight_port: Port = 7085
-    """Port of the oversight service. 0: any free port."""
+    """Port of the oversight service where it is served by itself with certificates, or allow_plaintext. 0: any free port."""
     oversight_http_port: Port = 7075
     """Port of the reviewers' page. 0: any free port."""
     metrics_port: Port = 9464
     """Port of /metrics for services without HTTP. 0: any free port."""
-    session_address: HostPort = "127.0.0.1:7081"
-    """Where a separate sidecar finds session."""
-    policy_address: HostPort = "127.0.0.1:7082"
-    """Where a separate sidecar finds policy."""
-    dpe_address: HostPort = "127.0.0.1:7083"
-    """Where a separate sidecar finds dpe."""
-    audit_address: HostPort = "127.0.0.1:7084"
-    """Where a separate sidecar finds audit."""
-    oversight_address: HostPort = "127.0.0.1:7085"
-    """Where `interlock oversight` finds the oversight service."""
+    session_address: ServiceAddress = ""
+    """Where session is found: HOST:PORT, or unix:/PATH, where a session service also listens. Absent: a socket below
+    state_dir that only its owner may open; with certificates or allow_plaintext, where none answers, its port here."""
+    policy_address: ServiceAddress = ""
+    """Where policy is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    dpe_address: ServiceAddress = ""
+    """Where dpe is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    audit_address: ServiceAddress = ""
+    """Where audit is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    oversight_address: ServiceAddress = ""
+    """Where oversight is found and, at unix:/PATH, listens. Absent: as for session_address."""
+    metrics_access: Literal["local", "anyone", "nobody"] = "local"
+    """Who is answered /metrics: local (a listener on loopback answers), anyone or nobody. Health always answers."""
+    reflection_access: Literal["local", "anyone", "nobody"] = "local"
+    """Which gRPC servers have reflection: local (on loopback, a socket, or for the mesh's operator), anyone or nobody."""
     public_base_url: HttpUrl = ""
     """Base of the URIs in CRP-Provenance-Report-URI and CRP-Compliance-Audit-Trail-URI. Absent: the HTTP front's own
     address."""
@@ -128,6 +133,9 @@ class SettingDeclarations(BaseSettings):
     api_keys_file: Path | None = None
     """YAML file of accepted API keys: a mapping of name to the key's SHA-256 in hex, or to a list of them. Read again
     when it changes. Absent: any bearer token is accepted, and its hash is the session's scope."""
+    allow_unlisted_keys: bool = False
+    """Whether a front that other machines reach may serve keys that no list names, where something before it checks them.
+    Absent: it needs api_keys_file, or agents_file with require_registered_agents: API_KEYS_REQUIRED."""
     require_verified_code: bool = False
     """Whether a process whose code cannot be verified against its package, such as a source checkout, refuses to start
     with CODE_UNVERIFIED. Absent: it says so."""
@@ -145,8 +153,8 @@ class SettingDeclarations(BaseSettings):
     tls_trust_domain: str = Field(default="interlock", pattern=r"^[a-z0-9][a-z0-9._-]{0,254}$")
     """SPIFFE trust domain of the mesh; certificates of another one are no member of it."""
     allow_plaintext: bool = False
-    """Whether a port on an address that other machines reach may be plain text, as behind a mesh that encrypts by
-    itself. Absent: such a start is refused with PLAINTEXT_REFUSED."""
+    """Whether ports may be plain text without certificates, where something else encrypts and identifies: those of the
+    mesh, on loopback too, and fronts that other machines reach. Absent: refused with PLAINTEXT_REFUSED."""
     front_cert_file: Path | None = None
     """PEM file of the certificate of the fronts that agents and reviewers reach, HTTP and gRPC. Absent: they are plain
     text."""

@@ -102,7 +102,8 @@ class Reread(Generic[T]):
 def read_content(path: Path, *, secret: bool = False) -> bytes:
     """Return the bytes of a regular file.
 
-    Refused with FILE_UNREADABLE or FILE_TOO_LARGE, and a world-readable *secret* with KEY_FILE_EXPOSED.
+    Refused with FILE_UNREADABLE or FILE_TOO_LARGE, and with KEY_FILE_EXPOSED a *secret* that everyone may read or that
+    others than its owner may change. Its group may read it, as a mounted secret is.
     """
     try:
         mode = path.stat().st_mode
@@ -110,6 +111,8 @@ def read_content(path: Path, *, secret: bool = False) -> bytes:
             raise _unusable("FILE_UNREADABLE", path, "it is not a regular file")
         if secret and mode & stat.S_IRWXO:
             raise _unusable("KEY_FILE_EXPOSED", path, "everyone on this machine may read or change it", "chmod o= it")
+        if secret and mode & stat.S_IWGRP:
+            raise _unusable("KEY_FILE_EXPOSED", path, "its group may change it", "chmod g-w it")
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)
     except OSError as error:

@@ -115,7 +115,7 @@ def _remedies(value: object) -> str:
 Port = Annotated[int, Field(ge=0, le=65535)]
 Seconds = Annotated[float, Field(gt=0, le=3600)]
 HttpUrl = Annotated[str, _matching(r"(?:https?://[^\s/]+\S*)?", "must be a URL that starts with http:// or https://")]
-HostPort = Annotated[str, _matching(r"\S+:\d{1,5}", "must be HOST:PORT")]
+ServiceAddress = Annotated[str, _matching(r"(?:unix:\S+|\S+:\d{1,5})?", "must be HOST:PORT or unix:/PATH")]
 TritonAddress = Annotated[
     str,
     _matching(

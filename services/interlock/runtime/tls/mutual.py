@@ -7,7 +7,6 @@ gRPC for Python compares DNS names only, and shows a client nothing else of its 
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +17,7 @@ import structlog
 from prometheus_client import Gauge
 
 from interlock.domain.errors import Refused, invalid, unavailable
+from interlock.runtime.settings.access import is_loopback
 from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread, read_content
 
@@ -117,6 +117,8 @@ def channel_to(
     service: str, settings: Settings, address: str, options: Sequence[tuple[str, Any]] = ()
 ) -> grpc.aio.Channel:
     """Return a channel for a few calls, with the TLS of the settings. The channel to the sidecar uses the agents' front."""
+    if address.startswith("unix:"):
+        return grpc.aio.insecure_channel(address, options=options)
     if service != "sidecar":
         tls = open_tls(settings)
         return tls.channel(service, address, options) if tls else grpc.aio.insecure_channel(address, options=options)
@@ -129,29 +131,30 @@ def channel_to(
 
 
 def require_private(settings: Settings, *, front: bool) -> None:
-    """Refuse plain text that other machines could read, with PLAINTEXT_REFUSED, unless ``allow_plaintext`` is set.
+    """Refuse plain text that the wrong ones could reach, with PLAINTEXT_REFUSED, unless ``allow_plaintext`` is set.
 
-    A *front* serves agents and reviewers; any other port belongs to the mesh.
+    A *front* serves agents and reviewers, who present a key: plain text is for this machine. Any other port belongs to the
+    mesh and takes its callers' word, so without certificates every process of this machine, an agent too, could speak for
+    any caller: a port needs certificates on loopback too, or is a socket (``rpc/places.py``).
     """
     encrypted = settings.front_cert_file if front else settings.tls_cert_file
-    if encrypted or settings.allow_plaintext or is_loopback(settings.host):
+    if encrypted or settings.allow_plaintext:
         return
+    if is_loopback(settings.host):
+        if front:
+            return
+        raise invalid(
+            "PLAINTEXT_REFUSED",
+            f"a port of the mesh on {settings.host} without certificates is open to every process of this machine",
+            hint="set no port, so that a socket that only its owner may open is used; or set tls_cert_file, tls_key_file "
+            "and tls_ca_file; or allow_plaintext where nothing untrusted runs",
+        )
     wanted = "front_cert_file and front_key_file" if front else "tls_cert_file, tls_key_file and tls_ca_file"
     raise invalid(
         "PLAINTEXT_REFUSED",
         f"plain text on {settings.host} could be read by other machines",
         hint=f"set {wanted}, bind 127.0.0.1, or set allow_plaintext where something else encrypts",
     )
-
-
-def is_loopback(host: str) -> bool:
-    """Return whether *host* is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def spiffe_id(trust_domain: str, service: str) -> str:

@@ -12,7 +12,9 @@ from typing import Any
 
 import structlog
 
-from interlock.domain.errors import Refused, unauthenticated, unavailable
+from interlock.domain.errors import Refused, invalid, unauthenticated, unavailable
+from interlock.runtime.settings.access import is_loopback
+from interlock.runtime.settings.model import Settings
 from interlock.runtime.settings.rereading import Reread
 from interlock.runtime.settings.strict_yaml import parse_yaml
 
@@ -97,6 +99,19 @@ def load_api_keys(path: Path | None, *, passed_on: bool = True) -> ApiKeys:
         if refused.reason == INVALID:
             raise
         raise _broken(path, refused.message.removeprefix(f"{path}: ")) from None
+
+
+def require_keys(settings: Settings) -> None:
+    """Refuse a front that other machines reach and that serves whoever comes, with API_KEYS_REQUIRED."""
+    registered = settings.agents_file is not None and settings.require_registered_agents
+    if settings.api_keys_file or registered or settings.allow_unlisted_keys or is_loopback(settings.host):
+        return
+    raise invalid(
+        "API_KEYS_REQUIRED",
+        f"the front on {settings.host} would serve everyone who reaches it, with this deployment's key and budget",
+        hint="list the accepted keys in api_keys_file, bind 127.0.0.1, or set allow_unlisted_keys where something else "
+        "checks them",
+    )
 
 
 def _document(content: bytes, path: Path) -> Any:

@@ -77,7 +77,7 @@ def make_app(front: Front, readiness: Readiness, base_url: str) -> Starlette:
 
     app = Starlette(
         routes=[
-            *operations(readiness).routes,
+            *operations(readiness, front.settings).routes,
             Route("/.well-known/crp-gateway.json", well_known),
             route(wellknown.CHAT, _chat, "POST"),
             route(wellknown.MODELS, _models, "GET"),

@@ -83,6 +83,7 @@ def test_unreadable_folder_is_refused(tmp_path):
 def test_broken_key_file_is_refused(tmp_path):
     """A key file that was cut short is refused, not padded and not replaced."""
     (tmp_path / "master.key").write_text("abcd")
+    (tmp_path / "master.key").chmod(0o600)
 
     with pytest.raises(Refused, match="MASTER_KEY_WEAK"):
         load_keyring(Settings(state_dir=tmp_path))
