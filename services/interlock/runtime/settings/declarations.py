@@ -319,8 +319,7 @@ class SettingDeclarations(BaseSettings):
     compared_windows: int = Field(default=8, ge=1, le=64)
     """Latest windows on the path that an answer is compared with; the cost of a call does not grow with the others."""
     context_tokens: int = Field(default=16_384, ge=256, le=10_000_000)
-    """Tokens of context that a window may be given from earlier ones where its request names no token_budget; three
-    UTF-8 bytes count as one token."""
+    """Tokens of context that a window may get from earlier ones without a token_budget; three UTF-8 bytes count as one."""
 
     # == Analysis and its models
 
@@ -328,8 +327,7 @@ class SettingDeclarations(BaseSettings):
     """How claims are attributed: nli (embeddings propose, NLI and values decide) or cosine, the plain reading of
     SPEC-005 §4.3."""
     dpe_cannot_tell: Literal["free", "medium"] = "free"
-    """What a statement costs that the sources neither show nor speak against: free (it is counted), or medium (the answer is
-    MEDIUM). A policy that requires grounding counts it against the answer in any case."""
+    """What a statement costs that the sources neither show nor speak against: free (counted alone), or medium (prevents LOW)."""
     dpe_threads: int = Field(default=2, ge=1, le=64)
     """Threads of the embedded models."""
     nli_model_dir: Path | None = None
