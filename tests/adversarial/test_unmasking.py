@@ -16,7 +16,7 @@ from interlock.dpe.document import Claim, ClaimType, Distortion
 from interlock.dpe.grounding.attribution import NOTHING, Attribution
 from interlock.dpe.judging import worst_views
 from interlock.dpe.quality.coherence import CrossWindow
-from interlock.dpe.report import Choice
+from interlock.dpe.report.message import Choice
 from interlock.dpe.request import Output
 from interlock.dpe.risk import Risk
 from interlock.dpe.text.addressing import addressed

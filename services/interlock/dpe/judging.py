@@ -23,7 +23,7 @@ from interlock.dpe.grounding.fidelity import Flaws
 from interlock.dpe.grounding.said import NOTHING_SAID, SaidEvidence
 from interlock.dpe.grounding.tools.calls import JudgedCall
 from interlock.dpe.inference.port import Floats
-from interlock.dpe.report import Choice
+from interlock.dpe.report.message import Choice
 from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
 from interlock.dpe.values.extraction import extract

@@ -19,7 +19,7 @@ from interlock.api.dpe.v1 import dpe_pb2
 from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
-from interlock.dpe import call_context, regulatory
+from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion
@@ -44,7 +44,8 @@ from interlock.dpe.quality.cross_agent import CrossAgent, FanIn, FanInStages
 from interlock.dpe.quality.profile import Memory
 from interlock.dpe.quality.quality import NOT_AN_ANSWER, EarlierWindows, Quality, Query, quality, session_amplifiers
 from interlock.dpe.regulatory import Classification
-from interlock.dpe.report import Choice, Context, report
+from interlock.dpe.report import call_context
+from interlock.dpe.report.message import Choice, Context, report
 from interlock.dpe.request import Output, Request
 from interlock.dpe.risk import amplifiers_for
 from interlock.dpe.summary import Checked, check, source_facts

@@ -23,7 +23,7 @@ from interlock.dpe.quality.quality import Quality
 from interlock.dpe.quality.queries import Need
 from interlock.dpe.quality.repetition import Repeated, Repetitions
 from interlock.dpe.regulatory import classify
-from interlock.dpe.report import Choice, Context, report
+from interlock.dpe.report.message import Choice, Context, report
 from interlock.dpe.request import LinkedResult, Request
 from interlock.dpe.risk import RiskFindings, assess
 from tests.support.dpe import claim

@@ -13,7 +13,7 @@ import pytest_asyncio
 from interlock.api.common.v1 import common_pb2
 from interlock.api.dpe.v1 import dpe_pb2, dpe_pb2_grpc
 from interlock.domain.errors import Refused
-from interlock.dpe.report import STAGES
+from interlock.dpe.report.message import STAGES
 from interlock.dpe.servicer import WAITING, DpeServicer
 from interlock.dpe.wiring import FULL_NAME, open_service
 from interlock.runtime.rpc.channel import LocalContext

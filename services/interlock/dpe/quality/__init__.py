@@ -1,4 +1,4 @@
 """The quality of an answer: coverage of the query, completeness, repetition, flow, and agreement between agents.
 
-`intake.py`, `report.py` and `pipeline.py` import it.
+`intake.py`, `report` and `pipeline.py` import it.
 """

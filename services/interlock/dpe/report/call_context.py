@@ -15,7 +15,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.inference.port import Inference, ModelInfo
 from interlock.dpe.quality.quality import Query
 from interlock.dpe.regulatory import Classification
-from interlock.dpe.report import Context, stages_run
+from interlock.dpe.report.message import Context, stages_run
 from interlock.dpe.request import Request
 
 

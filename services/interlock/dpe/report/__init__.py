@@ -1,0 +1,1 @@
+"""The report: what was found, as the message that leaves the engine."""
