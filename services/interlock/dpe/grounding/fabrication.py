@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
-from interlock.dpe.document import Claim
+from interlock.dpe.document import Claim, Fact
+from interlock.dpe.grounding.parts import Parts
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.text.parts import PART_KINDS, plain_number
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
@@ -63,10 +65,11 @@ class EnvelopeIndex:
     text: str  # folded and lower-cased, for addresses and references
     facts: int
     dates_by_today: bool = False  # it contains tomorrow, Fri or the like
+    parts: Parts | None = None
 
     @staticmethod
-    def of(fact_texts: Sequence[str], query: str) -> "EnvelopeIndex":
-        """Index the facts and the query.
+    def of(fact_texts: Sequence[str], query: str, facts: Sequence[Fact] = ()) -> "EnvelopeIndex":
+        """Index the facts and the query. *facts* are the facts as they were sent, whose numbered parts a claim may name.
 
         No model looks for names in them. Their words, and which words are adjacent, are enough to look a name up.
         """
@@ -83,6 +86,7 @@ class EnvelopeIndex:
             text=text,
             facts=len(fact_texts),
             dates_by_today=_DATED_BY_TODAY.search(text) is not None,
+            parts=Parts.of(facts) if facts else None,
         )
 
     def cites(self, address: str) -> bool:
@@ -308,8 +312,16 @@ def _finding(reading: ValuesRead, first: int, last: int) -> _Finding:
 def _ungrounded_values(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        if not _has_other_form(value, reading, envelope):
+        if not _names_part(value, envelope) and not _has_other_form(value, reading, envelope):
             yield _Finding(value.text, value.start, value.end)
+
+
+def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:
+    """Whether a label names a part that the sources number, or one of a numbering that nobody knows."""
+    kind = value.unit.removeprefix("label:") if value.label else ""
+    if envelope.parts is None or kind not in PART_KINDS:
+        return False
+    return envelope.parts.passages(kind, plain_number(value.label)) is not None
 
 
 def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
