@@ -27,6 +27,7 @@ from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.notation import in_notation_of
 
 GROUNDED_ENTAILMENT = 0.50
 SURE_ENTAILMENT = 0.80
@@ -172,9 +173,12 @@ def _sure(answers: Sequence[NliScores]) -> bool:
 
 
 async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
-    """Return the NLI scores of each (premise, hypothesis), with the figures of both in one notation."""
+    """Return the NLI scores of each (premise, hypothesis), with the values of both in one notation."""
     rows = await inference.nli(
-        [(plain_figures(uncut(premise, hypothesis)), plain_figures(hypothesis)) for premise, hypothesis in pairs]
+        [
+            (plain_figures(uncut(premise, hypothesis)), plain_figures(in_notation_of(hypothesis, premise)))
+            for premise, hypothesis in pairs
+        ]
     )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 

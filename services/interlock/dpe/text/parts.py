@@ -176,7 +176,7 @@ def _placed(raw: str, match: Any, form: str, before: str, after: str) -> tuple[i
     if form == "aside":
         return start, end - 1, "", False
     if form == "label":
-        first, last = span_of(match, "headed")
+        first, _ = span_of(match, "headed")
         return (first, end, "", True) if after.strip() else None
     opens = _OPENS.search(before + raw[start : start + _leading(match)]) is not None
     if form == "under":
