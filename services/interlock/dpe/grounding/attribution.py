@@ -174,11 +174,9 @@ def _sure(answers: Sequence[NliScores]) -> bool:
 
 async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
     """Return the NLI scores of each (premise, hypothesis), with the values of both in one notation."""
+    whole = [(uncut(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
     rows = await inference.nli(
-        [
-            (plain_figures(uncut(premise, hypothesis)), plain_figures(in_notation_of(hypothesis, premise)))
-            for premise, hypothesis in pairs
-        ]
+        [(plain_figures(premise), plain_figures(in_notation_of(claim, premise))) for premise, claim in whole]
     )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 

@@ -15,7 +15,7 @@ from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
-from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, opens_sentence, plain, significant
 from interlock.dpe.text.parts import PART_KINDS, plain_number
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
@@ -44,6 +44,7 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
+_SHORTEST_PART = 3
 _TRAILING = ".,;:!?'\""
 # Short words of a headline in capitals; they are no abbreviations.
 _SHOUTED = word_set(
@@ -209,8 +210,18 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
+            and not _is_opening_compound(tokens, first, last)
         ):
             yield _finding(reading, first, last)
+
+
+def _is_opening_compound(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
+    """Whether a word that opens its sentence is a compound of common words: headcount, footfall. The classifier saw no name."""
+    word = tokens[first].low
+    if last - first != 1 or not opens_sentence(tokens, first) or tokens[first].text[1:] != word[1:]:
+        return False
+    parts = ((word[:cut], word[cut:]) for cut in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1))
+    return any(head in COMMON_WORDS and tail.removesuffix("s") in COMMON_WORDS for head, tail in parts)
 
 
 def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:

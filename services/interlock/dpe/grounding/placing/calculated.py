@@ -27,7 +27,7 @@ from interlock.dpe.grounding.placing.misplaced import (
 )
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
-from interlock.dpe.grounding.tables.cells import label_of, restated
+from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
@@ -48,6 +48,7 @@ MOST_CLAIMS = 400
 MOST_SAID = 40
 MOST_IN_WORDS = 5
 MOST_BEYOND = 16
+MOST_TOKENS_OF_REST = 16
 _ROUNDS = 2
 _FACTORS = {
     2.0: word_set("double doubles doubled doubling twice exponential exponentially"),
@@ -112,7 +113,8 @@ def settle(
     sentences: Mapping[str, str],
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
-    if not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
+    rows = {claim.claim_id for claim in claims if (row := cells_of(claim.text)) is not None and not _answers(row[1])}
+    if not rows and not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
         return dict(evidence)
     known = scopes(envelope)
     said = of_texts([text for text in own.splitlines() if text.strip()][-MOST_SAID:], len(known.all))
@@ -126,8 +128,13 @@ def settle(
         if settled is not None:
             reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
-    rests = {name for name, reckoned in reckonings.items() if reckoned.rest}
+    rests = rows | {name for name, reckoned in reckonings.items() if reckoned.rest}
     return {name: replace(each, tabular=each.source in tabular or name in rests) for name, each in found.items()}
+
+
+def _answers(cells: Sequence[tuple[str, str]]) -> bool:
+    """Whether a row gives one answer, *Refundable; Saver: no*, which the *not* of a sentence may deny."""
+    return len(cells) == 1 and cells[0][1].casefold() in {"yes", "no", "true", "false"}
 
 
 def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, str]:
@@ -170,7 +177,8 @@ def _settled(
     made = _derived(reading, values, stated, pool, said, known)
     pooled = [operand for scope in pool for operand in scope.operands]
     negated = any(is_negator(token.low) for token in reading.tokens)
-    rest = {n for n, value in enumerate(values) if negated and implied.leaves(value, pooled)}
+    simple = negated and len(reading.tokens) <= MOST_TOKENS_OF_REST
+    rest = {n for n, value in enumerate(values) if simple and implied.leaves(value, pooled)}
     extremes = {n for n, value in enumerate(values) if is_extreme(reading, value, pool)}
     made |= rest | extremes
     bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
@@ -178,10 +186,12 @@ def _settled(
     untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
     lesser = not_extreme_of_list(reading, values, pool)
     moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known), *lesser)
-    shown = made | bound if not moved else made
+    keyed = stated if text != claim.text else set()  # the unit of a field stands in its key
+    shown = made | bound | keyed if not moved else made
     texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
     nouned = all(_has_noun(reading, values[n], pool) for n in bound)
-    complete = len(covered) == len(values) and bool(made or (bound and (named or nouned)))
+    told = {n for n in stated if any(holds(values[n], scope) for scope in [*pool, *said])}
+    complete = len(covered) == len(values) and bool((made - told) | rest | extremes or (bound and (named or nouned)))
     unknown = vocabulary.strange(_without_operations(claim.text))
     sure = (
         complete
@@ -217,7 +227,8 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
-    if value.words and (value.kind == ORDINAL or (value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS)):
+    small = value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS and not value.fraction
+    if value.words and (value.kind == ORDINAL or small):
         return True  # second; two of them
     return any(holds(value, scope) for scope in pool)
 

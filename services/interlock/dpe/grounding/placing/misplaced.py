@@ -76,7 +76,7 @@ def _of_another(
 ) -> Iterator[Distortion]:
     siblings = known.siblings(record)
     for value in values:
-        if holds(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
+        if _states(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
             continue
         for place, slot in enumerate(record.slots):
             if slot.written in record.marks:
@@ -90,6 +90,14 @@ def _of_another(
                 kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
                 yield Distortion(kind, own.text, value.text, record.fact_id)
                 break
+
+
+def _states(value: Value, record: Scope) -> bool:
+    """Whether a record states a value as the value of a field that could be meant: $10 is no field of 10 seats and $25."""
+    measured = any(slot.values and comparable(value, slot.values[0]) for slot in record.slots)
+    if value.unit and measured:
+        return any(_equal(value, operand.value) for operand in record.operands)
+    return holds(value, record)
 
 
 def _denied_field(reading: ValuesRead, record: Scope) -> Iterator[Distortion]:
@@ -188,7 +196,8 @@ def _listed(text: str) -> list[Value]:
 
 def holds(value: Value, scope: Scope) -> bool:
     """Whether a scope states a value, with or without its unit."""
-    return any(_equal(value, operand.value) or _bare(value, operand.value) for operand in scope.operands)
+    exact = [operand.value for operand in scope.operands if not operand.value.vague]  # how many days states no number of days
+    return any(_equal(value, each) or _bare(value, each) for each in exact)
 
 
 def _equal(value: Value, other: Value) -> bool:
