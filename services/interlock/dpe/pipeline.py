@@ -204,8 +204,9 @@ class Pipeline:
         self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
+            bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
             return await fidelity.distortions(
-                claims, evidence, self.inference, self.language, sentences=answer.sentences
+                bent, evidence, self.inference, self.language, sentences=answer.sentences
             )
 
     async def _citations(

@@ -29,7 +29,7 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, is_reference
 from interlock.dpe.grounding.numbering import Known, Numbering, Passage
 from interlock.dpe.grounding.parts import Parts
-from interlock.dpe.grounding.support import Vocabulary, calibrated
+from interlock.dpe.grounding.support import Vocabulary, calibrated, content_stems
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
@@ -40,6 +40,7 @@ from interlock.dpe.values.quantities import Value
 WRONG_SOURCE, NO_SOURCE = "WRONG_SOURCE", "NO_SOURCE"
 _NEAREST = 3
 _SMALL = 12
+_MORE_SHARED = 0.5  # of a claim's words: the model also finds a wrong passage likely, where a copy stands elsewhere
 _SURE = 0.50  # P(entailment), as the model gives it, of a claim that another source surely holds
 
 
@@ -274,15 +275,25 @@ def _in_another_part(
     envelope = sources.envelope
     within = {envelope.facts[p.fact].id: envelope.facts[p.fact].content for p in each.passages}
     texts = [envelope.facts[p.fact].content[p.start : p.end] for p in each.passages]
-    if support >= GROUNDED_ENTAILMENT or not evidence.source:
+    if not evidence.source:
         return None
     content = within.get(evidence.fact_id)
     named = content is not None and _stands_in(evidence.source, texts, content)
     sure = evidence.plain_scores.entailment >= _SURE and not named
+    if sure and _shared(each.claim.text, evidence.source) > _shared(each.claim.text, cited) + _MORE_SHARED:
+        return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, tuple(dict.fromkeys(within)), evidence.fact_id)
+    if support >= GROUNDED_ENTAILMENT:
+        return None
     if not sure and not (_values_elsewhere(each.claim, cited, envelope) and support < MIXED_ENTAILMENT):
         return None
     ids = tuple(dict.fromkeys(within))
     return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, ids, evidence.fact_id if sure else "")
+
+
+def _shared(claim: str, text: str) -> float:
+    """Return the share of a claim's words that a text has."""
+    words = content_stems(claim)
+    return len(words & content_stems(text)) / len(words) if words else 0.0
 
 
 def _values_elsewhere(claim: Claim, cited: str, envelope: Envelope) -> bool:

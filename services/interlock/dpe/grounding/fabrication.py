@@ -338,6 +338,8 @@ def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:
 def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
     """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
+        if f"{reading.tokens[value.first].low}s" in envelope.text:
+            return True  # closed on Mondays, for a Monday
         return envelope.dates_by_today  # Friday may be what "tomorrow" means; stage 3b and NLI decide
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     return any(envelope.values.has(form) for form in other_forms(value, before, after))

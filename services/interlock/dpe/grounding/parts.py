@@ -119,7 +119,7 @@ def _mentions(content: str, fact: int, headings: Sequence[Any]) -> Iterator[tupl
             continue
         start = max((found.end() for found in _BREAK.finditer(content, 0, match.start())), default=0)
         ending = _BREAK.search(content, match.end())
-        passage = Passage(fact, start, ending.start() if ending else len(content))
+        passage = Passage(fact, start, ending.start() + 1 if ending else len(content))
         for kind, label in parts_of(match.group()):
             yield kind, label, passage
 

@@ -58,8 +58,7 @@ _MONTH_CUES = word_set(
 )
 _LONGEST_SPAN = 120  # maximum years of a span: 2007-2008
 # The lower-case words that a date can begin with.
-BEGINNINGS = frozenset(
-    MONTHS.keys() | _WEEKDAYS.keys() | {f"{day}s" for day in _WEEKDAYS} | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
+BEGINNINGS = frozenset(MONTHS.keys() | _WEEKDAYS.keys() | ORDINALS.keys() | TENS.keys() | UNITS.keys() | PERIOD_WORDS)
 
 
 def read_date(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
@@ -214,7 +213,7 @@ def _stands_alone(tokens: Sequence[Lexeme], index: int, end: int) -> bool:
 
 def _read_weekday(tokens: Sequence[Lexeme], index: int) -> DateRead | None:
     token = at(tokens, index)
-    weekday = _WEEKDAYS.get(token.low, _WEEKDAYS.get(token.low.removesuffix("s")))
+    weekday = _WEEKDAYS.get(token.low)
     if (
         weekday is None
         or not (token.capital or len(token.text) >= 6)

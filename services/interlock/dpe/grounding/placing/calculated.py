@@ -124,6 +124,8 @@ def settle(
     tabular = {scope.text for scope in known.all if scope.slots}
     reckonings: dict[str, Reckoning] = {}
     for claim in claims[:MOST_CLAIMS]:
+        if evidence[claim.claim_id].copied:
+            continue
         settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])
         if settled is not None:
             reckonings[claim.claim_id] = settled
