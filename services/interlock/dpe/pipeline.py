@@ -22,7 +22,7 @@ from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import call_context, regulatory
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
-from interlock.dpe.document import Claim, Distortion
+from interlock.dpe.document import Claim, Distortion, Fact
 from interlock.dpe.grounding import attribution, basis, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
@@ -96,7 +96,7 @@ class Pipeline:
             self._evidence(answer, base, request.query, request.own_words),
             self._fabrications(answer, basis.shown(request, base.cut.texts), request.query, fabrication.invented)
             if mode is GroundingMode.OPEN
-            else self._fabrications(answer, base.cut.texts, request.own_words),
+            else self._fabrications(answer, base.cut.texts, request.own_words, facts=base.facts),
             self._inputs.personal_data(request, self.pii.find),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
@@ -146,7 +146,7 @@ class Pipeline:
         answer, base = await _together(self._inputs.answer(request), self._inputs.envelope(request))
         evidence, fabricated, inside = await _together(
             self._evidence(answer, base, ""),
-            self._fabrications(answer, base.cut.texts, ""),
+            self._fabrications(answer, base.cut.texts, "", facts=base.facts),
             self._contradictions(answer, request),
         )
         distorted = await self._distortions(answer.checked, answer, evidence)
@@ -189,21 +189,26 @@ class Pipeline:
     # Stage 3
 
     async def _fabrications(
-        self, answer: ReadAnswer, texts: Sequence[str], query: str, find: fabrication.Find = fabrication.find
+        self,
+        answer: ReadAnswer,
+        texts: Sequence[str],
+        query: str,
+        find: fabrication.Find = fabrication.find,
+        *,
+        facts: Sequence[Fact] = (),
     ) -> dict[str, tuple[str, ...]]:
         """Return the fabrications by claim. The text thread finds them while the models score the claims."""
         with timed("3a"):
             return await self.language.run(
-                lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query)), stage="3a"
+                lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query, facts)), stage="3a"
             )
 
     async def _distortions(
         self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
-            return await fidelity.distortions(
-                claims, evidence, self.inference, self.language, sentences=answer.sentences
-            )
+            bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
+            return await fidelity.distortions(bent, evidence, self.inference, self.language, sentences=answer.sentences)
 
     async def _citations(
         self,

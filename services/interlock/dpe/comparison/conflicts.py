@@ -71,6 +71,7 @@ def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
             not same(value, source)
             and value.vague == source.vague
             and (comparable(value, source) or _mistaken_kind(value, source))
+            and not _one_figure(value, source)
         ):
             yield value, source
 
@@ -82,6 +83,13 @@ def _mistaken_kind(value: Value, source: Value) -> bool:
     years = {each.moment.years for each in (value, source) if each.moment}
     counts = {(each.amount, each.amount) for each in (value, source) if each.amount is not None}
     return not years & counts  # 2,000, and a 2000 that was read as a year
+
+
+def _one_figure(value: Value, source: Value) -> bool:
+    """Whether one side leaves out the unit of the other's figure: 28 for 28 days."""
+    if value.amount is None or source.amount is None or bool(value.unit) == bool(source.unit):
+        return False
+    return value.amount / value.factor == source.amount / source.factor
 
 
 def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:

@@ -97,5 +97,11 @@ def _by_text(facts: Sequence[Fact]) -> dict[str, tuple[Passage, ...]]:
     return {name: tuple(parts) for name, parts in found.items()}
 
 
+def message_of(fact_id: str) -> str:
+    """Return the message that a fact is a sentence of, or an empty string."""
+    found = _OF_A_MESSAGE.fullmatch(fact_id)
+    return found[1] if found else ""
+
+
 def _plain(name: str) -> str:
     return "".join(char for char in name.casefold() if char.isalnum())

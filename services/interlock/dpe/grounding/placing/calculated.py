@@ -17,15 +17,24 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing.misplaced import findings, holds, in_place, row_findings
+from interlock.dpe.grounding.placing.misplaced import (
+    findings,
+    holds,
+    in_place,
+    is_extreme,
+    not_extreme_of_list,
+    row_findings,
+)
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
-from interlock.dpe.grounding.tables.cells import label_of, restated
+from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values import implied
 from interlock.dpe.values.derived import DIFFERS, DOWN, UP, Operand, derives, words_of
+from interlock.dpe.values.equations import equations, series_step
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, same
@@ -37,7 +46,15 @@ MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
 MOST_IN_WORDS = 5
+MOST_BEYOND = 16
+MOST_TOKENS_OF_REST = 16
 _ROUNDS = 2
+_FACTORS = {
+    2.0: word_set("double doubles doubled doubling twice exponential exponentially"),
+    3.0: word_set("triple triples tripled tripling thrice"),
+    0.5: word_set("half halve halves halved halving"),
+    10.0: word_set("tenfold"),
+}
 _FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
 _OPERATING = frozenset(
     stem(word)
@@ -81,6 +98,8 @@ class Reckoning:
     moved: tuple[Distortion, ...]
     supported: bool
     premise: str = ""
+    rest: bool = False
+    """Whether the claim counts what its source leaves, so that its *not* negates no sentence."""
 
 
 def settle(
@@ -93,7 +112,8 @@ def settle(
     sentences: Mapping[str, str],
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
-    if not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
+    rows = {claim.claim_id for claim in claims if (row := cells_of(claim.text)) is not None and not _answers(row[1])}
+    if not rows and not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
         return dict(evidence)
     known = scopes(envelope)
     said = of_texts([text for text in own.splitlines() if text.strip()][-MOST_SAID:], len(known.all))
@@ -101,11 +121,21 @@ def settle(
     found = dict(evidence)
     around = _around(claims, sentences)
     tabular = {scope.text for scope in known.all if scope.slots}
+    reckonings: dict[str, Reckoning] = {}
     for claim in claims[:MOST_CLAIMS]:
+        if evidence[claim.claim_id].copied:
+            continue
         settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])
         if settled is not None:
+            reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
-    return {name: replace(each, tabular=each.source in tabular) for name, each in found.items()}
+    rests = rows | {name for name, reckoned in reckonings.items() if reckoned.rest}
+    return {name: replace(each, tabular=each.source in tabular or name in rests) for name, each in found.items()}
+
+
+def _answers(cells: Sequence[tuple[str, str]]) -> bool:
+    """Whether a row gives one answer, *Refundable; Saver: no*, which the *not* of a sentence may deny."""
+    return len(cells) == 1 and cells[0][1].casefold() in {"yes", "no", "true", "false"}
 
 
 def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, str]:
@@ -145,24 +175,34 @@ def _settled(
         named = [group[0] for group in known.named(around).values() if len(group) == 1]
     pool = _pool(f"{text} {around}", known, named, siblings=bool(words & DIFFERS))
     stated = {n for n, value in enumerate(values) if _is_stated(value, [*pool, *said])}
-    made = _derived(values, stated, words, pool, said)
+    made = _derived(reading, values, stated, pool, said, known)
+    pooled = [operand for scope in pool for operand in scope.operands]
+    negated = any(is_negator(token.low) for token in reading.tokens)
+    simple = negated and len(reading.tokens) <= MOST_TOKENS_OF_REST
+    rest = {n for n, value in enumerate(values) if simple and implied.leaves(value, pooled)}
+    extremes = {n for n, value in enumerate(values) if is_extreme(reading, value, pool)}
+    made |= rest | extremes
     bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
     covered = stated | made
     untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
-    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known))
-    shown = made | bound if not moved else made
+    lesser = not_extreme_of_list(reading, values, pool)
+    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known), *lesser)
+    keyed = stated if text != claim.text else set()  # the unit of a field stands in its key
+    shown = made | bound | keyed if not moved else made
     texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
     nouned = all(_has_noun(reading, values[n], pool) for n in bound)
-    complete = len(covered) == len(values) and bool(made or (bound and (named or nouned)))
+    told = {n for n in stated if any(holds(values[n], scope) for scope in [*pool, *said])}
+    complete = len(covered) == len(values) and bool((made - told) | rest | extremes or (bound and (named or nouned)))
     unknown = vocabulary.strange(_without_operations(claim.text))
     sure = (
         complete
         and unknown <= MOST_STRANGE
         and not moved
+        and (bool(rest) or not negated)
         and not _doubtful(reading, words, [values[n] for n in sorted(stated)], pool, named)
     )
     used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in covered)]
-    return Reckoning(texts, moved, sure, " ".join(used[:4]))
+    return Reckoning(texts, moved, sure, " ".join(used[:4]), rest=bool(rest))
 
 
 def _pool(text: str, known: Scopes, named: Sequence[Scope], *, siblings: bool) -> list[Scope]:
@@ -188,7 +228,8 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
-    if value.words and (value.kind == ORDINAL or (value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS)):
+    small = value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS and not value.fraction
+    if value.words and (value.kind == ORDINAL or small):
         return True  # second; two of them
     return any(holds(value, scope) for scope in pool)
 
@@ -203,29 +244,88 @@ def _figures(text: str) -> tuple[str, ...]:
 
 
 def _derived(
-    values: Sequence[Value], stated: set[int], words: frozenset[str], pool: Sequence[Scope], said: Sequence[Scope]
+    reading: ValuesRead,
+    values: Sequence[Value],
+    stated: set[int],
+    pool: Sequence[Scope],
+    said: Sequence[Scope],
+    known: Scopes,
 ) -> set[int]:
-    """Return which values follow from others. A value that was derived may be an operand of the next."""
+    """Return which values follow from others. A value that was derived may be an operand of the next.
+
+    A value that is stated somewhere may follow as well: the instalment that happens to equal the deposit.
+    """
+    words = words_of(reading.tokens)
     own = {n: Operand(values[n], frozenset(), -1) for n in stated}
     shown = [operand for scope in pool for operand in scope.operands]
     used = [each for each in shown if any(same(each.value, values[n]) for n in stated)]
     asked = [operand for scope in said for operand in scope.operands]
     operands = list(dict.fromkeys([*own.values(), *used, *shown, *asked]))
+    wider = list(dict.fromkeys([*operands, *_beyond(known, pool)]))
     counts = [
         each.value.amount
         for each in operands
         if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
     ]
-    made: set[int] = set()
+    made = _equated(reading, values, [*wider, *(each for scope in known.all for each in scope.operands)])
     for _ in range(_ROUNDS):
         for group in _compounds(values):
-            if set(group) <= stated | made:
+            if set(group) <= made:
                 continue
             target = _joined([values[n] for n in group])
-            if derives(target, words, operands, counts):
+            further = [each for each in wider if each.scope >= 0 or not same(each.value, target)]
+            timed = target.moment is not None or target.unit == TIME
+            others = (
+                further if timed else [each for each in operands if each.scope >= 0 or not same(each.value, target)]
+            )
+            if derives(target, words, others, counts) or implied.follows(target, reading, further):
                 made |= set(group)
                 operands.insert(0, Operand(target, frozenset(), -1))
-    return made - stated
+    return made
+
+
+def _beyond(known: Scopes, pool: Sequence[Scope]) -> Iterator[Operand]:
+    """Yield the operands of scopes that share no word with a claim, where so few of their kind are stated that none is another's."""
+    rest = [scope for scope in known.all if scope not in pool]
+    operands = [operand for scope in rest for operand in scope.operands]
+    if len(operands) + sum(len(scope.operands) for scope in pool) <= MOST_BEYOND:
+        yield from operands
+
+
+def _equated(reading: ValuesRead, values: Sequence[Value], operands: Sequence[Operand]) -> set[int]:
+    """Return the values of the equations that a claim writes out, that are right, and whose operands have a source."""
+    places = {(value.start, value.end): n for n, value in enumerate(values)}
+    found: set[int] = set()
+    for equation in equations(reading):
+        group = [
+            places.get((reading.values[n].start, reading.values[n].end)) for n in (*equation.operands, equation.result)
+        ]
+        if not equation.right or None in group:
+            continue
+        left = [reading.values[n] for n in equation.operands]
+        if all(_has_figure(value, operands) for value in left) or _goes_on(left, operands):
+            found |= {n for n in group if n is not None}
+    return found
+
+
+def _has_figure(value: Value, operands: Sequence[Operand]) -> bool:
+    return any(same(value, each.value) or _same_figure(value, each.value) for each in operands)
+
+
+def _same_figure(value: Value, other: Value) -> bool:
+    """Whether two values have one figure, whatever their units: the 0.2 of an equation and 0.2 seconds."""
+    if value.amount is None or other.amount is None:
+        return False
+    return (not value.unit or not other.unit) and abs(value.amount / value.factor - other.amount / other.factor) < 1e-9
+
+
+def _goes_on(left: Sequence[Value], operands: Sequence[Operand]) -> bool:
+    """Whether amounts go on from a stated one by a stated factor: 0.2, 0.4, 0.8 from a delay of 0.2 that doubles."""
+    factor = series_step([value.amount or 0.0 for value in left])
+    if factor is None or not _has_figure(left[0], operands):
+        return False
+    named = any(each.near & _FACTORS.get(factor, frozenset()) for each in operands)
+    return named or any(each.value.amount == factor for each in operands)
 
 
 def _compounds(values: Sequence[Value]) -> Iterator[tuple[int, ...]]:
@@ -267,9 +367,8 @@ def _without_operations(text: str) -> str:
 def _doubtful(
     reading: ValuesRead, words: frozenset[str], values: Sequence[Value], pool: Sequence[Scope], named: Sequence[Scope]
 ) -> bool:
-    """Whether the words of a claim may say something else than its values: a negation, a direction that nothing shows."""
-    negated = any(is_negator(token.low) for token in reading.tokens)
-    if negated or not in_place(reading, values, named or pool):
+    """Whether the words of a claim may say something else than its values: a direction that nothing shows, another field."""
+    if not in_place(reading, values, named or pool):
         return True
     up, down = bool(words & UP), bool(words & DOWN)
     if up == down:
