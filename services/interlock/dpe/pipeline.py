@@ -21,10 +21,11 @@ from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import regulatory
+from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
-from interlock.dpe.grounding import attribution, basis, citations, envelope, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, bound, citations, envelope, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
@@ -68,6 +69,7 @@ class Pipeline:
     calibration: Calibration
     quality_weights: QualityWeights = field(default_factory=QualityWeights)
     memory: Memory = field(default_factory=Memory)
+    passages: Passages = field(default_factory=Passages)
 
     def close(self) -> None:
         """Stop the threads and drop queued work."""
@@ -198,9 +200,13 @@ class Pipeline:
         self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
-            return await fidelity.distortions(
+            found = await fidelity.distortions(
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
+            misbound = await bound.distortions(
+                claims, answer.readings, answer.parses, evidence, self.passages, self.language
+            )
+            return bound.with_bindings(found, misbound)
 
     async def _citations(
         self,

@@ -1,0 +1,204 @@
+"""What the sources bind: the frames of the sentences that are evidence, and which of their fillers are surely two things."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from interlock.dpe.bindings import predicates
+from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, key_of, own_words, same
+from interlock.dpe.bindings.frames import Frame, frames
+from interlock.dpe.bindings.limits import Limit, degree, limits
+from interlock.dpe.text.wordlists import lines
+from interlock.dpe.values.frames import STOP
+
+_COMPARABLE = frozenset({Kind.NAME, Kind.NOUN})
+
+
+def _counterparts() -> frozenset[frozenset[str]]:
+    """Read the pairs of parties of one relation: landlord and tenant."""
+    return frozenset(
+        frozenset(map(key, pair.split("="))) for line in lines("counterparts.txt") for pair in line.split() if "=" in pair
+    )
+
+
+_COUNTERPARTS = _counterparts()
+_GENERAL = frozenset(
+    map(
+        key,
+        """
+        company firm group organisation organization bank agency institution body team club party side man woman person
+        people official country nation city town state region area place site building product device system service tool
+        model drug medicine treatment study report paper article author researcher scientist patient victim suspect player
+        actor singer star band movie film show event incident accident decision plan project programme program scheme measure
+        law rule act bill deal agreement amount number figure sum total lender business corporation authority government
+        """.split(),
+    )
+)
+"""Nouns that may stand for another filler of the same text."""
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in."""
+
+    text: str
+    frames: tuple[Frame, ...]
+    limits: tuple[Limit, ...]
+    degree: int
+    degree_word: str
+    content: frozenset[str]
+    fact_id: str = ""
+
+
+def passage(sentence: Any) -> Passage:
+    """Return the passage of a parsed sentence, a spaCy span."""
+    held, word = degree(sentence)
+    content = frozenset(key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"})
+    return Passage(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A frame of a source, the sentence that it stands in and the fact."""
+
+    frame: Frame
+    sentence: int
+    fact_id: str
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """The sentences that are evidence on an answer, and their frames."""
+
+    passages: tuple[Passage, ...]
+
+    @cached_property
+    def bound(self) -> tuple[Bound, ...]:
+        """The frames of all sentences."""
+        return tuple(Bound(frame, n, each.fact_id) for n, each in enumerate(self.passages) for frame in each.frames)
+
+    @cached_property
+    def _placed(self) -> tuple[tuple[int, int, str, Filler], ...]:
+        """Return each filler with the numbers of its sentence and its frame, and its slot."""
+        return tuple(
+            (each.sentence, number, slot, filler)
+            for number, each in enumerate(self.bound)
+            for slot, filler in each.frame.all()
+        )
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every word of a filler or a predicate."""
+        own = {word for _, _, _, filler in self._placed for word in filler.all}
+        return frozenset(own | {each.frame.predicate for each in self.bound})
+
+    def likeness(self, claimed: Sequence[Filler], stated: Sequence[Filler]) -> Likeness:
+        """Compare the fillers of one slot. Some of a source's coordinated fillers are the same, more than they are not."""
+        alike = [any(agree(c, s) for s in stated) for c in claimed]
+        if all(alike):
+            return Likeness.SAME
+        if any(alike) or any(c.kind is Kind.UNKNOWN for c in (*claimed, *stated)):
+            return Likeness.UNSURE
+        return Likeness.APART if all(self.apart(c, s) for c in claimed for s in stated) else Likeness.UNSURE
+
+    def apart(self, claimed: Filler, stated: Filler) -> bool:
+        """Whether a claim's filler surely is another thing than a source's: the sources know both, and as two."""
+        if claimed.kind not in _COMPARABLE or stated.kind not in _COMPARABLE or self._linked(claimed, stated):
+            return False
+        mine, its = own_words(claimed, stated)
+        if not mine or not its:
+            return False
+        if frozenset({claimed.head, stated.head}) in _COUNTERPARTS:
+            return not (claimed.words & stated.words)
+        known = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
+        if not known:
+            return False
+        if claimed.kind is Kind.NAME and stated.kind is Kind.NAME:
+            return _are_two_names(claimed, stated)
+        if claimed.head == stated.head:
+            return True
+        return any(self._told_apart(place, stated) for place in known)
+
+    def _told_apart(self, known: tuple[int, int, str, Filler], stated: Filler) -> bool:
+        """Whether the sources tell two fillers apart: as two slots of one frame, or in one slot of two like frames.
+
+        A noun may be another word for a name or for a general noun of its sentence: *the bank said the lender would pay*.
+        """
+        mine, frame = known[3], self.bound[known[1]].frame
+        may_refer = Kind.NAME in {mine.kind, stated.kind} or mine.head in _GENERAL or stated.head in _GENERAL
+        for sentence, number, slot, filler in self._placed:
+            if not same(filler, stated) or (number, slot) == known[1:3]:
+                continue
+            if number == known[1]:
+                if not mine.words & stated.all and not stated.words & mine.all:
+                    return True
+                continue
+            if may_refer:
+                continue
+            like = slot == known[2] and predicates.alike(self.bound[number].frame.predicate, frame.predicate)
+            if sentence == known[0] or like:
+                return True
+        return False
+
+    def _linked(self, one: Filler, other: Filler) -> bool:
+        """Whether a source says that two fillers are one thing."""
+        for each in self.bound:
+            slots = each.frame.slots
+            if each.frame.predicate == predicates.BE and not each.frame.negated:
+                pairs = [(a, r) for a in slots.get("agent", ()) for r in slots.get("role", ())]
+                if any((_near(a, one) and _near(r, other)) or (_near(a, other) and _near(r, one)) for a, r in pairs):
+                    return True
+        return False
+
+    def together(self, one: Filler, other: Filler, rival: Bound) -> bool:
+        """Whether a frame of another predicate and sentence than *rival* has both fillers, so that it may say what a claim says."""
+        for each in self.bound:
+            if predicates.alike(each.frame.predicate, rival.frame.predicate) or each.sentence == rival.sentence:
+                continue
+            own = [filler for _, filler in each.frame.all()]
+            if any(_near(f, one) for f in own) and any(_near(f, other) for f in own):
+                return True
+        return False
+
+    def agrees(self, claim: Frame, source: Frame) -> bool:
+        """Whether a source's frame is of the predicate of a claim's and has the same fillers, as far as both are filled."""
+        if not predicates.alike(claim.predicate, source.predicate):
+            return False
+        shared = claim.slots.keys() & source.slots.keys()
+        found = [self.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
+        return Likeness.SAME in found and Likeness.APART not in found
+
+    def alike(self, frame: Frame) -> Iterator[Bound]:
+        """Yield the frames with a predicate of the same meaning."""
+        return (each for each in self.bound if predicates.alike(each.frame.predicate, frame.predicate))
+
+    def opposite(self, frame: Frame) -> Iterator[Bound]:
+        """Yield the frames with an opposite predicate."""
+        return (each for each in self.bound if predicates.opposite(each.frame.predicate, frame.predicate))
+
+
+def agree(claimed: Filler, stated: Filler) -> bool:
+    """Whether two fillers are the same, and so are the amounts that both state."""
+    return same(claimed, stated) and (
+        not claimed.amount or not stated.amount or claimed.amount == stated.amount
+    )
+
+
+def _near(one: Filler, other: Filler) -> bool:
+    return same(one, other) or bool(one.words and one.words <= other.all) or bool(other.words and other.words <= one.all)
+
+
+def _are_two_names(one: Filler, other: Filler) -> bool:
+    """Whether two names share no word but what a series shares, and neither is the other's initials."""
+    if one.labels and other.labels:
+        return one.labels != other.labels
+    return not one.words & other.words and not _abbreviates(one, other) and not _abbreviates(other, one)
+
+
+def _abbreviates(short: Filler, long: Filler) -> bool:
+    letters = "".join(sorted(short.text.replace(".", "").lower()))
+    initials = "".join(sorted(word[0].lower() for word in long.text.split() if word[:1].isupper()))
+    return 2 <= len(letters) <= 6 and (letters == initials or short.text.lower() in long.text.lower())

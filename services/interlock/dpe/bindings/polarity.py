@@ -1,0 +1,64 @@
+"""Polarity of predicates: a claim that says the opposite of the same things, by a negation or by an opposite word."""
+
+from __future__ import annotations
+
+from interlock.dpe.bindings.evidence import Bound, Evidence
+from interlock.dpe.bindings.fillers import Kind, Likeness
+from interlock.dpe.bindings.findings import NEGATION_FLIP, Finding
+from interlock.dpe.bindings.frames import Frame
+
+_CORE = frozenset({"agent", "object", "role", "to", "from"})
+_SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
+
+
+def reversed_predicate(claim: Frame, evidence: Evidence) -> Finding | None:
+    """Return the predicate that *claim* reverses and that no source states as the claim does, or ``None``."""
+    if claim.hypothetical or claim.noun:
+        return None
+    against = [each for each in evidence.alike(claim) if each.frame.negated != claim.negated]
+    against += [each for each in evidence.opposite(claim) if each.frame.negated == claim.negated]
+    same_way = [each.frame for each in evidence.alike(claim) if each.frame.negated == claim.negated]
+    same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
+    if not against or any(_may_mean(claim, each, evidence) for each in same_way):
+        return None
+    for each in against:
+        if _is_of_the_same(claim, each.frame, evidence):
+            return _finding(claim, each)
+    return None
+
+
+def _may_mean(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+    """Whether a source that speaks the same way may be about the claim's things."""
+    slots = [slot for slot in claim.slots if slot in source.slots and slot in _CORE]
+    if not slots:
+        return True
+    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in slots]
+    if Likeness.APART in found:
+        return False
+    return Likeness.SAME in found or any(f.kind is Kind.UNKNOWN for slot in slots for f in source.slots[slot])
+
+
+def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+    """Whether both frames surely are of the same things: every slot that one has and that matters."""
+    if source.hypothetical or source.noun or {claim.modality, source.modality} == {"may", ""}:
+        return False
+    mine, its = set(claim.slots), set(source.slots)
+    if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
+        return False
+    shared = mine & its
+    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
+    return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
+
+
+def _are_whole(claim: Frame, source: Frame) -> bool:
+    """Whether the fillers are as narrow on both sides: *some costs* may rise while *costs* fall."""
+    for slot in claim.slots.keys() & source.slots.keys() & _CORE:
+        for mine, its in zip(claim.slots[slot], source.slots[slot], strict=False):
+            if mine.quantifier != its.quantifier or mine.words != its.words:
+                return False
+    return True
+
+
+def _finding(claim: Frame, source: Bound) -> Finding:
+    stated, said = source.frame.written or source.frame.predicate, claim.written or claim.predicate
+    return Finding(NEGATION_FLIP, "predicate", stated, said, source.frame.text, source.fact_id)
