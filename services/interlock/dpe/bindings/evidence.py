@@ -105,43 +105,65 @@ class Evidence:
         return Likeness.APART if all(self.apart(c, s) for c in claimed for s in stated) else Likeness.UNSURE
 
     def apart(self, claimed: Filler, stated: Filler) -> bool:
-        """Whether a claim's filler surely is another thing than a source's: the sources know both, and as two."""
-        if claimed.kind not in _COMPARABLE or stated.kind not in _COMPARABLE or self._linked(claimed, stated):
+        """Whether a claim's filler surely is another thing than a source's: the sources know both, and as two.
+
+        A name is not told from a noun: the one may stand for the other.
+        """
+        if claimed.kind is not stated.kind or claimed.kind not in _COMPARABLE or claimed.borrowed or stated.borrowed:
             return False
         mine, its = own_words(claimed, stated)
-        if not mine or not its:
+        if not mine or not its or self._linked(claimed, stated):
             return False
         if frozenset({claimed.head, stated.head}) in _COUNTERPARTS:
             return not (claimed.words & stated.words)
+        if claimed.words & stated.deep or stated.words & claimed.deep:
+            return self._of_a_series(claimed, stated, mine, its)
         known = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
-        if not known:
-            return False
-        if claimed.kind is Kind.NAME and stated.kind is Kind.NAME:
-            return _are_two_names(claimed, stated)
-        if claimed.head == stated.head:
-            return True
+        if claimed.kind is Kind.NAME:
+            return bool(known) and _are_two_names(claimed, stated)
         return any(self._told_apart(place, stated) for place in known)
 
-    def _told_apart(self, known: tuple[int, int, str, Filler], stated: Filler) -> bool:
-        """Whether the sources tell two fillers apart: as two slots of one frame, or in one slot of two like frames.
+    def _of_a_series(self, claimed: Filler, stated: Filler, mine: frozenset[str], its: frozenset[str]) -> bool:
+        """Whether two fillers are two of one kind: *port 22* and *port 443*, *sales in Spain* and *sales in Italy*."""
+        if claimed.head != stated.head and not (claimed.labels and stated.labels):
+            return False
+        known = any(agree(claimed, place[3]) and claimed.all <= place[3].all for place in self._placed)
+        named = mine <= claimed.proper and its <= stated.proper
+        labelled = bool(claimed.labels and stated.labels) and claimed.labels != stated.labels
+        opposed = any(predicates.opposite(one, other) for one in mine for other in its)
+        return known and (named or labelled or opposed or self._pairs_off(claimed, stated))
 
-        A noun may be another word for a name or for a general noun of its sentence: *the bank said the lender would pay*.
+    def _pairs_off(self, claimed: Filler, stated: Filler) -> bool:
+        """Whether like frames bind the two to different partners."""
+        own = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
+        return any(self._told_apart(place, stated) for place in own)
+
+    def _told_apart(self, known: tuple[int, int, str, Filler], stated: Filler) -> bool:
+        """Whether the sources tell two nouns apart: as two slots of one frame, or in one slot of two like frames.
+
+        A general noun may be another word for the other: *the lender sued Mr Hale, and the bank won*.
         """
         mine, frame = known[3], self.bound[known[1]].frame
-        may_refer = Kind.NAME in {mine.kind, stated.kind} or mine.head in _GENERAL or stated.head in _GENERAL
-        for sentence, number, slot, filler in self._placed:
-            if not same(filler, stated) or (number, slot) == known[1:3]:
+        general = mine.head != stated.head and (mine.head in _GENERAL or stated.head in _GENERAL)
+        if mine.borrowed or general or frame.predicate == predicates.BE:
+            return False
+        for _, number, slot, filler in self._placed:
+            if (number, slot) == known[1:3] or filler.borrowed or not same(filler, stated):
                 continue
-            if number == known[1]:
-                if not mine.words & stated.all and not stated.words & mine.all:
-                    return True
-                continue
-            if may_refer:
-                continue
-            like = slot == known[2] and predicates.alike(self.bound[number].frame.predicate, frame.predicate)
-            if sentence == known[0] or like:
+            if number == known[1] and not mine.words & stated.all and not stated.words & mine.all:
+                return True
+            if number != known[1] and slot == known[2] and self._parallel(frame, self.bound[number].frame, slot):
                 return True
         return False
+
+    def _parallel(self, one: Frame, other: Frame, slot: str) -> bool:
+        """Whether two frames say the same, or the opposite, of different partners."""
+        if predicates.opposite(one.predicate, other.predicate):
+            return True
+        if not predicates.alike(one.predicate, other.predicate):
+            return False
+        others = one.slots.keys() & other.slots.keys() - {slot}
+        return any(not any(same(f, g) for f in one.slots[each] for g in other.slots[each]) for each in others)
 
     def _linked(self, one: Filler, other: Filler) -> bool:
         """Whether a source says that two fillers are one thing."""

@@ -27,6 +27,8 @@ _PERIODS = word_set(
     "thursday friday saturday sunday spring summer autumn winter today yesterday tomorrow week month year day decade "
     "century quarter morning afternoon evening night hour minute second weekend noon midnight"
 )
+_POINTING = word_set("this these those such")
+_ERAS = word_set("bc ad ce bce am pm a.m p.m")
 _SIGNS = frozenset("%$€£¥")
 _AMOUNTS = frozenset({"increase", "high", "more", "large"})
 _WORDY = 2
@@ -54,7 +56,11 @@ class Likeness(Enum):
 
 @dataclass(frozen=True)
 class Filler:
-    """A filler: its text, the key of its head, its own distinguishing keys, and those of the phrases that it governs."""
+    """A filler: its text, the key of its head, its own distinguishing keys, and those of the phrases that it governs.
+
+    ``deep`` are the keys of all that it governs, clauses too, and ``proper`` those of names among them. ``borrowed``: it fills the
+    slot as the antecedent of a participle or a relative clause, which a parser often finds wrong.
+    """
 
     text: str
     kind: Kind
@@ -65,6 +71,9 @@ class Filler:
     quantifier: str = ""
     amount: str = ""
     indefinite: bool = False
+    deep: frozenset[str] = frozenset()
+    proper: frozenset[str] = frozenset()
+    borrowed: bool = False
 
     @property
     def all(self) -> frozenset[str]:
@@ -131,6 +140,8 @@ def _one(token: Any) -> Filler:
         labels=labels,
         quantifier=quantifier,
         amount=amount,
+        deep=frozenset(key_of(t) for t in _governed(head) if _is_content(t)),
+        proper=frozenset(key_of(t) for t in _governed(head) if t.pos_ == "PROPN"),
         indefinite=head.tag_ in {"NNS", "NNPS"} or any(c.lower_ in {"a", "an", "another"} for c in head.children),
     )
 
@@ -160,7 +171,7 @@ def _below(head: Any) -> Iterator[Any]:
 def _is_label(token: Any, head: Any) -> bool:
     """Whether a token tells one of a series from another: *port 22*, *service B*, *vitamin K*."""
     if token is head:
-        return _is_bare_label(token) and any(c.dep_ == "compound" for c in token.children)
+        return _is_bare_label(token) and any(c.dep_ == "compound" and c.is_alpha for c in token.children)
     return (token.dep_ in {"nummod", "appos"} and token.i > head.i) or (token.dep_ == "compound" and token.like_num)
 
 
@@ -174,9 +185,11 @@ def _counts(token: Any, head: Any) -> bool:
 
 
 def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> Kind:
-    if head.pos_ == "PRON" or head.tag_ in {"DT", "WDT", "WP", "EX"}:
+    if head.pos_ == "PRON" or head.tag_ in {"DT", "WDT", "WP", "EX"} or any(c.lower_ in _POINTING for c in head.children):
         return Kind.UNKNOWN
     low = head.lower_.strip(".")
+    if low in _ERAS:
+        return Kind.TIME
     if low in _PERIODS or (head.like_num and len(low) == 4 and low.isdigit()):
         return Kind.TIME if head.pos_ in {"NOUN", "PROPN", "NUM"} else Kind.UNKNOWN
     if head.like_num or head.pos_ in {"NUM", "SYM"} or low in {"%", "percent"}:
@@ -207,6 +220,14 @@ def _phrase(token: Any) -> Iterator[Any]:
     for child in token.children:
         if child.dep_ not in {"relcl", "acl", "advcl", "appos"}:
             yield from _phrase(child)
+
+
+def _governed(token: Any) -> Iterator[Any]:
+    """Yield a token and all that it governs but other members of its list and appositions."""
+    yield token
+    for child in token.children:
+        if child.dep_ not in {"conj", "appos"}:
+            yield from _governed(child)
 
 
 def _is_outside(token: Any, head: Any) -> bool:

@@ -22,6 +22,7 @@ _BOUND_TO_NOUN = word_set("to from for against over at in on by into with")
 _MUST = word_set("must shall")
 _MAY = word_set("may might could can")
 _OBLIGED = word_set("have need oblige require compel")
+_CARRIED_OUT = word_set("begin start continue manage tend use come get commence proceed happen seem appear be")
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate")
 _MARKS = {"before": "precede", "after": "precede", "because": predicates.CAUSE}
 _ORDERED = word_set("before after")
@@ -44,6 +45,7 @@ class Frame:
     text: str = ""
     at: int = 0
     noun: bool = False
+    finite: bool = True
     written: str = field(default="", compare=False)
 
     def all(self) -> Iterator[tuple[str, Filler]]:
@@ -120,7 +122,7 @@ def _of_verb(verb: Any) -> Iterator[Frame]:
     if not slots:
         return
     frame = Frame(
-        word, slots, negated, modality, _hypothetical(verb), at=verb.i, written=_verb_text(verb)
+        word, slots, negated, modality, _hypothetical(verb), at=verb.i, finite=_is_finite(verb), written=_verb_text(verb)
     )
     yield frame
     if lemma in _AS_ROLE and "as" in slots and (holder := slots.get("object") or slots.get("agent")):
@@ -189,19 +191,23 @@ def _has_subject(verb: Any) -> bool:
 def _resolved(subject: Any) -> tuple[Filler, ...]:
     """Return the fillers of a subject: of a relative pronoun, its antecedent."""
     if subject.lower_ in _RELATIVE and subject.head.dep_ == "relcl":
-        return fillers(subject.head.head)
+        return _borrowed(fillers(subject.head.head))
     return (clause(subject),) if subject.pos_ in {"VERB", "AUX"} else fillers(subject)
+
+
+def _borrowed(filled: tuple[Filler, ...]) -> tuple[Filler, ...]:
+    return tuple(replace(each, borrowed=True) for each in filled)
 
 
 def _shared(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:
     """Return the subject that a verb takes from its head: the antecedent, or the subject of its governor or neighbour."""
     place = "object" if passive else "agent"
     if verb.dep_ == "acl":
-        return {place: fillers(verb.head)} if verb.tag_ in {"VBN", "VBG"} else {}
+        return {place: _borrowed(fillers(verb.head))} if verb.tag_ in {"VBN", "VBG"} else {}
     if verb.dep_ not in {"conj", "xcomp"} or verb.head.pos_ not in {"VERB", "AUX"} or verb.head.i == verb.i:
         return {}
     if verb.dep_ == "xcomp" and any(c.dep_ == "dobj" for c in verb.head.children):
-        return {place: fillers(next(c for c in verb.head.children if c.dep_ == "dobj"))}
+        return {place: _borrowed(fillers(next(c for c in verb.head.children if c.dep_ == "dobj")))}
     above = next((c for c in verb.head.children if c.dep_ in _SUBJECTS | _PASSIVE_SUBJECTS), None)
     if above is not None:
         return {place: _resolved(above)}
@@ -280,6 +286,8 @@ def _modality(verb: Any) -> str:
 
 def _hypothetical(verb: Any) -> bool:
     """Whether a clause states no event: a condition, a question, what somebody wants or asks for."""
+    if any(c.lower_ == "to" and c.dep_ == "aux" for c in verb.children) and not _is_carried_out(verb):
+        return True
     for token in (verb, *verb.ancestors):
         if any(c.dep_ == "mark" and c.lower_ in {"if", "unless", "whether"} for c in token.children):
             return True
@@ -288,6 +296,18 @@ def _hypothetical(verb: Any) -> bool:
         if token.dep_ in {"ROOT", "relcl"}:
             break
     return verb.sent.text.rstrip().endswith("?")
+
+
+def _is_carried_out(verb: Any) -> bool:
+    """Whether an infinitive is what happens or must: *has to pay*, *failed to pay*, *began to pay*, but not *a bid to pay*."""
+    return verb.dep_ == "xcomp" and verb.head.lemma_.lower() in _OBLIGED | predicates.REFUSING | _CARRIED_OUT
+
+
+def _is_finite(verb: Any) -> bool:
+    helped = any(c.dep_ in {"aux", "auxpass"} and c.lower_ != "to" for c in verb.children)
+    return helped or verb.tag_ in {"VBD", "VBZ", "VBP"} or (verb.dep_ == "xcomp" and _is_carried_out(verb)) or (
+        verb.tag_ == "VB" and verb.dep_ in {"ROOT", "conj"}
+    )
 
 
 def _verb_text(verb: Any) -> str:

@@ -38,11 +38,12 @@ class LimitKind(Enum):
 
 @dataclass(frozen=True)
 class Limit:
-    """A limit: its kind, its content words and its text."""
+    """A limit: its kind, its content words, its text, and the place of the verb that it limits, -1 where it is none."""
 
     kind: LimitKind
     words: frozenset[str]
     text: str
+    at: int = -1
 
 
 def limits(sentence: Any) -> tuple[Limit, ...]:
@@ -96,7 +97,8 @@ def _limit(kind: LimitKind, tokens: Sequence[Any], n: int) -> Limit:
             break
         inside.append(token)
     words = frozenset(key_of(t) for t in inside[1:] if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"})
-    return Limit(kind, words, " ".join(t.text for t in inside))
+    verb = next((t for t in tokens[n].ancestors if t.pos_ in {"VERB", "AUX"} and t not in inside), None)
+    return Limit(kind, words, " ".join(t.text for t in inside), int(verb.i) if verb is not None else -1)
 
 
 def degree(sentence: Any) -> tuple[int, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from interlock.dpe.bindings import predicates
 from interlock.dpe.bindings.evidence import Bound, Evidence
 from interlock.dpe.bindings.fillers import Kind, Likeness
 from interlock.dpe.bindings.findings import NEGATION_FLIP, Finding
@@ -13,7 +14,7 @@ _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with
 
 def reversed_predicate(claim: Frame, evidence: Evidence) -> Finding | None:
     """Return the predicate that *claim* reverses and that no source states as the claim does, or ``None``."""
-    if claim.hypothetical or claim.noun:
+    if claim.hypothetical or claim.noun or not claim.finite or claim.predicate == predicates.SAY:
         return None
     against = [each for each in evidence.alike(claim) if each.frame.negated != claim.negated]
     against += [each for each in evidence.opposite(claim) if each.frame.negated == claim.negated]
@@ -40,12 +41,14 @@ def _may_mean(claim: Frame, source: Frame, evidence: Evidence) -> bool:
 
 def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     """Whether both frames surely are of the same things: every slot that one has and that matters."""
-    if source.hypothetical or source.noun or {claim.modality, source.modality} == {"may", ""}:
+    if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
     mine, its = set(claim.slots), set(source.slots)
     if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
         return False
     shared = mine & its
+    if claim.predicate in predicates.LIGHT and len(shared) < 2:  # noqa: PLR2004 - who and what
+        return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
 

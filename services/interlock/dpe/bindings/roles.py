@@ -106,6 +106,8 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     if len(apart) != 1 or len(apart) + len(anchors) != len(shared) or not _anchored(claim, source.frame, anchors):
         return
     slot = apart[0]
+    if named(slot, claim.predicate) == "said-by" and not _are_persons(claim, source.frame, evidence):
+        return
     if claim.predicate == predicates.BE and slot != "agent":
         return
     mine, stated = claim.slots[slot][0], source.frame.slots[slot][0]
@@ -113,6 +115,15 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     if any(evidence.together(mine, each, source) for each in held):
         return
     yield _finding(slot, stated, mine, claim, source)
+
+
+def _are_persons(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+    """Whether two speakers are full names, or each is known for what it says itself: Russia and the Kremlin say the same."""
+    mine, its = claim.slots["agent"][0], source.slots["agent"][0]
+    if min(len(mine.words), len(its.words)) > 1:
+        return True
+    own = [e.frame.slots for e in evidence.alike(claim) if any(agree(mine, f) for f in e.frame.slots.get("agent", ()))]
+    return any(not any(agree(c, f) for c in claim.slots["object"] for f in each.get("object", ())) for each in own)
 
 
 def _another_cause(claim: Frame, source: Frame, evidence: Evidence) -> bool:

@@ -9,10 +9,12 @@ from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, same
 from interlock.dpe.bindings.findings import CONTEXT_STRIPPED, Finding
 from interlock.dpe.bindings.frames import Frame
 from interlock.dpe.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
 _SAME_CONTENT = 0.6
 _SAME_TOPIC = 0.5
+_RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
 def raised(claim: Frame, evidence: Evidence) -> Finding | None:
@@ -113,7 +115,10 @@ def _says_so(claim: Passage, found: Limit, evidence: Evidence) -> bool:
 
 def _dropped(claim: Passage, source: Passage, stated: Limit, mentioned: frozenset[str], evidence: Evidence) -> bool:
     """Whether a claim says without any limit what its source says of one case only."""
-    if claim.limits or not stated.words or stated.words & mentioned:
+    if claim.limits or not stated.words or stated.words & mentioned or stated.text.split()[1].lower() not in _RESTRICTING:
+        return False
+    limited = [each for each in source.frames if each.at == stated.at and not each.noun]
+    if not any(evidence.agrees(mine, its) for mine in claim.frames for its in limited if mine.negated == its.negated):
         return False
     content = source.content - stated.words
     others = [each for each in evidence.passages if each is not source and _is_about(claim, each, evidence)]
