@@ -25,6 +25,13 @@ def _counterparts() -> frozenset[frozenset[str]]:
 
 
 _COUNTERPARTS = _counterparts()
+_YEAR = 4
+_SORTS = {
+    "weekday": frozenset(map(key, "monday tuesday wednesday thursday friday saturday sunday".split())),
+    "month": frozenset(
+        map(key, "january february march april may june july august september october november december".split())
+    ),
+}
 _GENERAL = frozenset(
     map(
         key,
@@ -109,19 +116,27 @@ class Evidence:
 
         A name is not told from a noun: the one may stand for the other.
         """
+        if frozenset({claimed.head, stated.head}) in _COUNTERPARTS and not claimed.words & stated.words:
+            return not self._linked(claimed, stated)
+        if claimed.kind is Kind.TIME and stated.kind is Kind.TIME:
+            return self._other_time(claimed, stated)
         if claimed.kind is not stated.kind or claimed.kind not in _COMPARABLE or claimed.borrowed or stated.borrowed:
             return False
         mine, its = own_words(claimed, stated)
         if not mine or not its or self._linked(claimed, stated):
             return False
-        if frozenset({claimed.head, stated.head}) in _COUNTERPARTS:
-            return not (claimed.words & stated.words)
         if claimed.words & stated.deep or stated.words & claimed.deep:
             return self._of_a_series(claimed, stated, mine, its)
         known = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
         if claimed.kind is Kind.NAME:
             return bool(known) and _are_two_names(claimed, stated)
         return any(self._told_apart(place, stated) for place in known)
+
+    def _other_time(self, claimed: Filler, stated: Filler) -> bool:
+        """Whether two times of one sort are different, and the sources know both: Monday and Thursday, 2019 and 2021."""
+        sorts = {_sort(claimed), _sort(stated)}
+        known = any(claimed.words == place[3].words for place in self._placed)
+        return len(sorts) == 1 and "" not in sorts and not claimed.words & stated.words and known
 
     def _of_a_series(self, claimed: Filler, stated: Filler, mine: frozenset[str], its: frozenset[str]) -> bool:
         """Whether two fillers are two of one kind: *port 22* and *port 443*, *sales in Spain* and *sales in Italy*."""
@@ -144,15 +159,17 @@ class Evidence:
         A general noun may be another word for the other: *the lender sued Mr Hale, and the bank won*.
         """
         mine, frame = known[3], self.bound[known[1]].frame
-        general = mine.head != stated.head and (mine.head in _GENERAL or stated.head in _GENERAL)
+        general = mine.head != stated.head and (_is_general(mine) or _is_general(stated))
         if mine.borrowed or general or frame.predicate == predicates.BE:
             return False
-        for _, number, slot, filler in self._placed:
+        for sentence, number, slot, filler in self._placed:
             if (number, slot) == known[1:3] or filler.borrowed or not same(filler, stated):
                 continue
             if number == known[1] and not mine.words & stated.all and not stated.words & mine.all:
                 return True
             if number != known[1] and slot == known[2] and self._parallel(frame, self.bound[number].frame, slot):
+                return True
+            if sentence == known[0] and number != known[1] and _side_by_side(frame, self.bound[number].frame):
                 return True
         return False
 
@@ -171,7 +188,7 @@ class Evidence:
             slots = each.frame.slots
             if each.frame.predicate == predicates.BE and not each.frame.negated:
                 pairs = [(a, r) for a in slots.get("agent", ()) for r in slots.get("role", ())]
-                if any((_near(a, one) and _near(r, other)) or (_near(a, other) and _near(r, one)) for a, r in pairs):
+                if any((near(a, one) and near(r, other)) or (near(a, other) and near(r, one)) for a, r in pairs):
                     return True
         return False
 
@@ -181,7 +198,7 @@ class Evidence:
             if predicates.alike(each.frame.predicate, rival.frame.predicate) or each.sentence == rival.sentence:
                 continue
             own = [filler for _, filler in each.frame.all()]
-            if any(_near(f, one) for f in own) and any(_near(f, other) for f in own):
+            if any(near(f, one) for f in own) and any(near(f, other) for f in own):
                 return True
         return False
 
@@ -202,6 +219,23 @@ class Evidence:
         return (each for each in self.bound if predicates.opposite(each.frame.predicate, frame.predicate))
 
 
+def _is_general(filler: Filler) -> bool:
+    return filler.head in _GENERAL and filler.words == {filler.head}
+
+
+def _side_by_side(one: Frame, other: Frame) -> bool:
+    """Whether two frames of one sentence are of coordinated clauses, each with a subject of its own."""
+    return bool(one.clause) and bool(other.clause) and one.clause != other.clause and one.level == other.level
+
+
+def _sort(time: Filler) -> str:
+    """Return of which sort a time is: a weekday, a month or a year; empty for any other."""
+    for sort, words in _SORTS.items():
+        if time.words and time.words <= words:
+            return sort
+    return "year" if time.words and all(w.isdigit() and len(w) == _YEAR for w in time.words) else ""
+
+
 def agree(claimed: Filler, stated: Filler) -> bool:
     """Whether two fillers are the same, and so are the amounts that both state."""
     return same(claimed, stated) and (
@@ -209,7 +243,7 @@ def agree(claimed: Filler, stated: Filler) -> bool:
     )
 
 
-def _near(one: Filler, other: Filler) -> bool:
+def near(one: Filler, other: Filler) -> bool:
     return same(one, other) or bool(one.words and one.words <= other.all) or bool(other.words and other.words <= one.all)
 
 

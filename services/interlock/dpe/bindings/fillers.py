@@ -17,7 +17,7 @@ from interlock.dpe.values.frames import stem as stem_of
 
 _PARTITIVES = word_set(
     "all most some many several few half none each any both one majority minority part share number group lot percent "
-    "% third quarter rest remainder series pair"
+    "% third quarter rest remainder series pair plenty lot lots bit piece kind type"
 )
 QUANTIFIERS = word_set("all every each most many some several few half no none any both")
 _CORE = frozenset({"compound", "amod", "nmod", "poss", "nummod", "npadvmod"})
@@ -117,9 +117,7 @@ def clause(token: Any, without: frozenset[int] = frozenset()) -> Filler:
 
 def _one(token: Any) -> Filler:
     head, quantifier = _counted(token)
-    quantifier = quantifier or next(
-        (c.lower_ for c in head.children if c.lower_ in QUANTIFIERS and c.dep_ in {"det", "amod", "predet", "nummod"}), ""
-    )
+    quantifier = _tempered(quantifier or _quantifier(head), head)
     core = [head, *(c for c in _core(head) if c.lower_ not in QUANTIFIERS)]
     inner = [t for c in head.children if c.dep_ == "prep" and c.lower_ in _INNER for t in _phrase(c)]
     inner += [t for c in head.children if c.dep_ == "poss" and c.pos_ != "PRON" for t in _phrase(c)]
@@ -144,6 +142,19 @@ def _one(token: Any) -> Filler:
         proper=frozenset(key_of(t) for t in _governed(head) if t.pos_ == "PROPN"),
         indefinite=head.tag_ in {"NNS", "NNPS"} or any(c.lower_ in {"a", "an", "another"} for c in head.children),
     )
+
+
+def _quantifier(head: Any) -> str:
+    dependent = (c for c in head.children if c.dep_ in {"det", "amod", "predet", "nummod"})
+    return next((c.lower_ for c in dependent if c.lower_ in QUANTIFIERS), "")
+
+
+def _tempered(quantifier: str, head: Any) -> str:
+    """Return what is left of a quantifier that is denied or rounded: *not all* are some, *almost all* are most."""
+    if quantifier not in {"all", "every", "each"}:
+        return quantifier
+    before = {t.lower_ for t in head.doc[max(head.sent.start, head.left_edge.i - 1) : head.i]}
+    return "some" if "not" in before else "most" if before & {"nearly", "almost", "virtually", "practically"} else quantifier
 
 
 def _counted(token: Any) -> tuple[Any, str]:
@@ -196,6 +207,8 @@ def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> Kind:
         return Kind.VALUE
     if labels:
         return Kind.NAME
+    if head.pos_ == "PROPN" and len(core) == 1 and any(c.lower_ == "the" for c in head.children):
+        return Kind.NOUN  # a defined term: the Landlord
     if head.pos_ == "PROPN":
         return Kind.NAME if head.text[:1].isupper() or any(t.text[:1].isupper() for t in core) else Kind.NOUN
     if head.pos_ in {"VERB", "AUX"}:
@@ -251,10 +264,17 @@ def same(one: Filler, other: Filler) -> bool:
         return _overlap(one, other) >= _MOSTLY
     if one.kind in {Kind.VALUE, Kind.TIME}:
         return one.kind is other.kind and (one.all <= other.all or other.all <= one.all) and bool(one.all & other.all)
+    if "".join(sorted(one.all)) and _joined(one) == _joined(other):
+        return True
     shared = one.words & other.words
     if not shared or (one.kind is Kind.NOUN and other.kind is Kind.NOUN and one.head != other.head):
         return _direction_of(one) is not None and _direction_of(one) == _direction_of(other)
     return one.all <= other.all or other.all <= one.all
+
+
+def _joined(filler: Filler) -> str:
+    """Return the letters of a filler without gaps: *cross fire* and *crossfire*."""
+    return "".join(c for c in filler.text.casefold().removeprefix("the ").removeprefix("a ") if c.isalnum())
 
 
 def _direction_of(filler: Filler) -> frozenset[str] | None:

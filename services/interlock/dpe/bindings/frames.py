@@ -27,6 +27,7 @@ _AS_ROLE = word_set("join serve work act appoint name hire elect nominate")
 _MARKS = {"before": "precede", "after": "precede", "because": predicates.CAUSE}
 _ORDERED = word_set("before after")
 _PARTS = frozenset({"in favour of", "in favor of", "on behalf of", "because of", "due to", "instead of", "in front of"})
+_AHEAD = word_set("ahead")
 _RELATIVE = word_set("who which that")
 _LINKING = word_set("and but or while whereas that which who")
 _LONGEST_SUBJECT = 4
@@ -35,7 +36,11 @@ _MOST_FRAMES = 60
 
 @dataclass(frozen=True)
 class Frame:
-    """A predicate with the fillers of its slots. ``noun``: it was read from a noun, which says less surely who did what."""
+    """A predicate with the fillers of its slots. ``noun``: it was read from a noun, which says less surely who did what.
+
+    ``clause`` numbers the clauses with a subject of their own, from 1 (0: no such clause), and ``level`` tells which are
+    coordinated: those of one level are.
+    """
 
     predicate: str
     slots: Slots
@@ -46,6 +51,8 @@ class Frame:
     at: int = 0
     noun: bool = False
     finite: bool = True
+    clause: int = 0
+    level: int = 0
     written: str = field(default="", compare=False)
 
     def all(self) -> Iterator[tuple[str, Filler]]:
@@ -69,6 +76,16 @@ def _of(token: Any) -> Iterator[Frame]:
         yield from _of_noun(token)
     if token.lower_ == "according":
         yield from _according(token)
+
+
+def _existing(verb: Any, slots: Slots, *, negated: bool) -> Iterator[Frame]:
+    """Yield what has something that is there: *there are 30 stations on the line*."""
+    for thing in (c for c in verb.children if c.dep_ == "attr"):
+        around = {**_phrases(verb), **_phrases(thing)}
+        for place in ("in", "on", "at"):
+            if place in around:
+                held = tuple(replace(f, inner=frozenset()) for f in slots["role"])
+                yield Frame("have", {"agent": around[place], "object": held}, negated, at=verb.i, written=verb.text)
 
 
 def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
@@ -111,6 +128,8 @@ def _of_verb(verb: Any) -> Iterator[Frame]:
     lemma = verb.lemma_.lower()
     word = _predicate(lemma, slots, verb)
     negated, modality = _negated(verb), _modality(verb)
+    if lemma == "be" and "role" in slots and any(c.dep_ == "expl" for c in verb.children):
+        yield from _existing(verb, slots, negated=negated)
     if lemma == "be" and (adjective := _adjective(verb)) is not None:
         word, subject = predicates.canonical(adjective.lemma_.lower()), slots.pop("agent", ())
         slots = {**({"object": subject} if subject else {}), **slots, **_phrases(adjective)}
@@ -122,9 +141,13 @@ def _of_verb(verb: Any) -> Iterator[Frame]:
     if not slots:
         return
     frame = Frame(
-        word, slots, negated, modality, _hypothetical(verb), at=verb.i, finite=_is_finite(verb), written=_verb_text(verb)
+        word, slots, negated, modality, _hypothetical(verb), at=verb.i, finite=_is_finite(verb),
+        clause=verb.i + 1 if _has_subject(verb) else 0, level=_level(verb), written=_verb_text(verb)
     )
     yield frame
+    for cause in ("because of", "due to"):
+        if cause in slots:
+            yield replace(frame, predicate=predicates.CAUSE, slots={"agent": slots[cause], "object": (clause(verb),)})
     if lemma in _AS_ROLE and "as" in slots and (holder := slots.get("object") or slots.get("agent")):
         yield replace(frame, predicate=predicates.BE, slots={"agent": holder, "role": slots["as"]})
     yield from _linked(verb)
@@ -158,6 +181,9 @@ def _slots(verb: Any) -> dict[str, tuple[Filler, ...]]:
         phrases.pop(name, None)
     if passive and "by" in phrases:
         slots["agent"] = phrases.pop("by")
+    for child in verb.children:  # the trial was presided over by …
+        if passive and child.dep_ in {"prep", "prt"} and not any(True for _ in child.children) and "object" in slots:
+            slots[child.lower_] = slots.pop("object")
     return {**slots, **phrases}
 
 
@@ -218,6 +244,12 @@ def _phrases(head: Any) -> dict[str, tuple[Filler, ...]]:
     """Return the prepositional phrases of a verb, adjective or noun by preposition. Times have a slot of their own."""
     found: dict[str, tuple[Filler, ...]] = {}
     for child in head.children:
+        if child.dep_ == "advmod" and child.lower_ in _AHEAD:
+            for inner in (c for c in child.children if c.dep_ == "prep"):
+                filled = tuple(f for c in inner.children if c.dep_ == "pobj" for f in fillers(c))
+                found |= {f"{child.lower_} {inner.lower_}": filled} if filled else {}
+        if child.dep_ == "pcomp" and child.lower_ == "to" and head.lower_ == "due":
+            found["to"] = tuple(f for c in child.children if c.dep_ == "pobj" for f in fillers(c))
         if child.dep_ not in {"prep", "agent", "dative"} or child.pos_ not in {"ADP", "SCONJ", "ADJ", "ADV", "VERB"}:
             continue
         name, at = child.lower_, child
@@ -226,11 +258,13 @@ def _phrases(head: Any) -> dict[str, tuple[Filler, ...]]:
         for inner in child.children:
             if inner.dep_ in {"prep", "pcomp"} and f"{name} {inner.lower_}" in _PARTS:
                 name, at = f"{name} {inner.lower_}", inner
+            elif name == "than" and inner.dep_ == "prep":
+                at = inner
             elif inner.dep_ == "pobj":
                 for nested in inner.children:
                     if nested.dep_ == "prep" and f"{name} {inner.lower_} {nested.lower_}" in _PARTS:
                         name, at = f"{name} {inner.lower_} {nested.lower_}", nested
-        filled = tuple(f for c in at.children if c.dep_ == "pobj" for f in fillers(c))
+        filled = tuple(f for c in (*at.children, *(child.children if at is not child else ())) if c.dep_ == "pobj" and c.lower_ not in {"favour", "favor"} for f in fillers(c))
         filled += tuple(clause(c) for c in at.children if c.dep_ == "pcomp" and c.pos_ == "VERB")
         times = tuple(f for f in filled if f.kind is Kind.TIME and name not in _ORDERED)
         rest = tuple(f for f in filled if f not in times)
@@ -298,6 +332,18 @@ def _hypothetical(verb: Any) -> bool:
     return verb.sent.text.rstrip().endswith("?")
 
 
+def _level(verb: Any) -> int:
+    """Return the place of the first of the clauses that a clause is coordinated with, or set against by *while*."""
+    at = verb
+    while at.head.i != at.i and (
+        at.dep_ in {"conj", "parataxis"}
+        or (at.dep_ == "ccomp" and any(t.text in {";", "—"} for t in at.doc[min(at.i, at.head.i) : max(at.i, at.head.i)]))
+        or (at.dep_ == "advcl" and any(c.lower_ in {"while", "whereas", "after", "before"} for c in at.children))
+    ):
+        at = at.head
+    return int(at.i)
+
+
 def _is_carried_out(verb: Any) -> bool:
     """Whether an infinitive is what happens or must: *has to pay*, *failed to pay*, *began to pay*, but not *a bid to pay*."""
     return verb.dep_ == "xcomp" and verb.head.lemma_.lower() in _OBLIGED | predicates.REFUSING | _CARRIED_OUT
@@ -318,6 +364,11 @@ def _verb_text(verb: Any) -> str:
 def _linked(verb: Any) -> Iterator[Frame]:
     """Yield the order or the cause that joins two clauses: *close the valve before opening the tank*."""
     for child in verb.children:
+        if child.dep_ in {"conj", "dep"} and child.pos_ == "VERB" and any(c.lower_ == "then" for c in (*child.children, *verb.children)):
+            inside = frozenset(t.i for t in child.subtree)
+            yield Frame(
+                "precede", {"agent": (clause(verb, inside),), "object": (clause(child),)}, at=verb.i, written="then"
+            )
         mark = next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _MARKS), None)
         inner = child if child.dep_ == "advcl" and mark is not None else None
         if mark is None and child.dep_ == "prep" and child.lower_ in _ORDERED:

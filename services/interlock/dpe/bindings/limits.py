@@ -61,13 +61,17 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low in {"any", "all"} and following and following[0] in {"time", "times", "case", "cases", "circumstances", "place"}:
             yield Limit(LimitKind.ALWAYS, frozenset(), f"{low} {following[0]}")
+        elif low == "whether" and "not" in following:
+            yield _limit(LimitKind.ALWAYS, tokens, n)
+        elif low == "including":
+            yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low == "with" and following == ["or", "without"]:
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low in _EXCEPTING or (low in {"other", "apart"} and following[:1] in (["than"], ["from"])):
             yield _limit(LimitKind.UNLESS, tokens, n)
         elif low == "only" and not _counts(tokens, n):
             yield _limit(LimitKind.ONLY, tokens, n)
-        elif low in {"if", "provided", "providing"} and _is_condition(tokens, n):
+        elif low in {"if", "provided", "providing", "when"} and _is_condition(tokens, n):
             kind = LimitKind.UNLESS if _denies(tokens, n) else LimitKind.IF
             yield _limit(kind, tokens, n)
 
@@ -76,7 +80,7 @@ def _is_condition(tokens: Sequence[Any], n: int) -> bool:
     """Whether a word opens a condition, and no question and no limit that was read already: *even if*, *only if*."""
     token = tokens[n]
     before = tokens[n - 1].lower_ if n else ""
-    return token.dep_ in {"mark", "prep", "advcl"} and token.head.dep_ != "ccomp" and before not in {"even", "only", "as"}
+    return token.dep_ in {"mark", "prep", "advcl", "advmod"} and token.head.dep_ != "ccomp" and before not in {"even", "only", "as"}
 
 
 def _denies(tokens: Sequence[Any], n: int) -> bool:

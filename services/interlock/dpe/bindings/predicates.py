@@ -40,11 +40,15 @@ def _set(kind: str) -> frozenset[str]:
     return word_set(" ".join(words for line in lines("predicates.txt") for k, _, words in [line.partition("|")] if k == kind))
 
 
+_LONG = 4
+_NO_OPPOSITE = word_set("discover disclose dispose display dismiss disguise dispatch discount discharge undertake undergo understand until")
+_OF_ADJECTIVES = ("able", "ible", "al", "ent", "ant", "ate", "ect", "ular", "ive", "ete", "ite")
 _SAME = _groups()
 _VERB_OF = _pairs("noun")
 _AGAINST = _pairs("opposite")
 SYMMETRIC = _set("symmetric")
 LIGHT = _set("light")
+SAME_BOTH_WAYS = _set("mutual")
 REPORTING = _set("say")
 REFUSING = _set("refusing")
 HYPOTHETICAL = _set("hypothetical")
@@ -66,6 +70,9 @@ _CONVERSE = MappingProxyType(
         "result in": (CAUSE, (("in", "object"),)),
         "follow": ("precede", (("agent", "object"), ("object", "agent"))),
         "succeed": ("precede", (("agent", "object"), ("object", "agent"))),
+        "leave from": ("leave", (("from", "object"),)),
+        "depart from": ("leave", (("from", "object"),)),
+        "due to": (CAUSE, (("to", "agent"),)),
         "charge to": ("pay", (("agent", ""), ("to", "agent"))),
         "charge": ("pay", (("agent", "to"), ("object", "agent"))),
     }
@@ -97,7 +104,17 @@ def opposite(one: str, other: str) -> bool:
     if _AGAINST.get(one) == other or _AGAINST.get(other) == one:
         return True
     first, second = DIRECTIONS.get(one), DIRECTIONS.get(other)
-    return bool(first and second and first[0] == second[0] and first[1] != second[1])
+    if first and second and first[0] == second[0]:
+        return first[1] != second[1]
+    return _denies(one, other) or _denies(other, one)
+
+
+def _denies(one: str, other: str) -> bool:
+    """Whether a word is another with a prefix that denies it: *install* and *uninstall*, but not *cover* and *discover*."""
+    prefix = one.removesuffix(other)
+    if not one.endswith(other) or len(other) < _LONG or one in _NO_OPPOSITE:
+        return False
+    return prefix in {"un", "dis", "non"} or (prefix in {"in", "im", "il", "ir"} and other.endswith(_OF_ADJECTIVES))
 
 
 @cache

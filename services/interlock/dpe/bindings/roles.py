@@ -59,7 +59,10 @@ def _crosses(claim: Frame, source: Frame) -> bool:
 
 def _crossings(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Filler]]:
     """Yield each slot of a claim whose filler stands in another slot of the source, and that one's in its place."""
-    if claim.predicate in predicates.SYMMETRIC or claim.predicate == predicates.BE:
+    if claim.predicate in predicates.SYMMETRIC:
+        return
+    if claim.predicate == predicates.BE:
+        yield from _crossed_roles(claim, source)
         return
     slots = [slot for slot in claim.slots if slot not in _FREE]
     for one in slots:
@@ -72,13 +75,31 @@ def _crossings(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Fille
                         yield one, source.slots[one][0], mine
 
 
+def _crossed_roles(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Filler]]:
+    """Yield who trades places with the one that his role is towards: *A is a subsidiary of B* for its reverse."""
+    for mine in claim.slots.get("agent", ()):
+        for its in source.slots.get("agent", ()):
+            for held in claim.slots.get("role", ()):
+                for role in source.slots.get("role", ()):
+                    crossed = bool(mine.words) and mine.words <= role.inner and bool(its.words) and its.words <= held.inner
+                    apart = not mine.words & its.words and held.head == role.head
+                    if crossed and apart and held.head not in predicates.SAME_BOTH_WAYS:
+                        yield "agent", its, mine
+
+
 def _trade_places(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
     if agree(mine, its) or Kind.UNKNOWN in {mine.kind, its.kind}:
         return False
     crossed = any(agree(mine, f) for f in source.slots[other]) and any(agree(its, f) for f in source.slots[one])
     crossed = crossed or _cross_inside(mine, its, source, one, other) or _cross_inside(its, mine, source, other, one)
-    straight = any(agree(mine, f) for f in source.slots[one]) or any(agree(its, f) for f in source.slots[other])
+    straight = any(_shares_name(mine, f) for f in source.slots[one])
+    straight = straight or any(_shares_name(its, f) for f in source.slots[other])
     return crossed and not straight
+
+
+def _shares_name(one: Filler, other: Filler) -> bool:
+    """Whether two fillers may be one, whatever phrases they govern."""
+    return agree(one, other) or bool(one.words) and (one.words <= other.words or other.words <= one.words)
 
 
 def _cross_inside(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
@@ -108,7 +129,7 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     slot = apart[0]
     if named(slot, claim.predicate) == "said-by" and not _are_persons(claim, source.frame, evidence):
         return
-    if claim.predicate == predicates.BE and slot != "agent":
+    if claim.predicate == predicates.BE and slot != "agent" and "role" in claim.slots:
         return
     mine, stated = claim.slots[slot][0], source.frame.slots[slot][0]
     held = [claim.slots[each][0] for each in anchors]
@@ -139,13 +160,13 @@ def _anchored(claim: Frame, source: Frame, anchors: list[str]) -> bool:
     held = [f for slot in anchors for f in claim.slots[slot]]
     if not held:
         return False
-    if claim.predicate == predicates.BE:
+    if claim.predicate == predicates.BE and "role" in claim.slots:
         return "role" in anchors and not any(
             f.indefinite for f in (*claim.slots["role"], *source.slots["role"])
         )
     if claim.predicate in predicates.LIGHT:
         return len(anchors) > 1 or any(
-            f.amount or f.kind in {Kind.NAME, Kind.VALUE, Kind.CLAUSE} or f.inner for f in held
+            f.amount or f.kind in {Kind.NAME, Kind.VALUE, Kind.CLAUSE} or len(f.all) > 1 for f in held
         )
     return any(f.kind is not Kind.TIME for f in held)
 

@@ -64,7 +64,7 @@ def unbounded(claim: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
         return _finding("quantifier", other.degree_word, claim.degree_word, other.text, other.fact_id)
     for other in evidence.passages:
         for stated in other.limits:
-            found = _denied(claim, other, stated, aligned) or _turned(claim, stated, aligned=other in aligned)
+            found = _denied(claim, other, stated, aligned) or _widened(claim, stated, aligned=other in aligned) or _turned(claim, stated, aligned=other in aligned)
             if found is not None and not _says_so(claim, found, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
             if other in aligned and stated.kind is LimitKind.ONLY and _dropped(claim, other, stated, mentioned, evidence):
@@ -93,8 +93,21 @@ def _denied(claim: Passage, source: Passage, stated: Limit, aligned: list[Passag
     return None
 
 
+def _widened(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
+    """Return the quantifier by which a claim says of all what its source says only of some."""
+    if not aligned or stated.kind is not LimitKind.ONLY or not stated.words - claim.content:
+        return None
+    for frame in claim.frames:
+        for _, filler in frame.all():
+            if quantity(filler.quantifier) == _ALL and filler.head in stated.words and filler.words <= stated.words:
+                return Limit(LimitKind.ALWAYS, filler.words, filler.text)
+    return None
+
+
 def _turned(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
     """Return the condition of a claim that the source states as an exception, or the other way round."""
+    if stated.text[:4].lower() == "when":
+        return None
     turned = {LimitKind.IF: LimitKind.UNLESS, LimitKind.ONLY: LimitKind.UNLESS, LimitKind.UNLESS: LimitKind.IF}
     for own in claim.limits:
         against = turned.get(stated.kind) is own.kind or (stated.kind, own.kind) == (LimitKind.UNLESS, LimitKind.ONLY)
