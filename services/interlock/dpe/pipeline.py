@@ -112,7 +112,7 @@ class Pipeline:
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence),
+            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence, base),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
@@ -148,7 +148,7 @@ class Pipeline:
             self._fabrications(answer, base.cut.texts, ""),
             self._contradictions(answer, request),
         )
-        distorted = await self._distortions(answer.checked, answer, evidence)
+        distorted = await self._distortions(answer.checked, answer, evidence, base)
 
         def judge(_: Cancelled) -> Checked:
             flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
@@ -197,14 +197,14 @@ class Pipeline:
             )
 
     async def _distortions(
-        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
+        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], base: Envelope
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             found = await fidelity.distortions(
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
             misbound = await bound.distortions(
-                claims, answer.readings, answer.parses, evidence, self.passages, self.language
+                claims, answer.readings, answer.parses, evidence, self.passages, self.language, base
             )
             return bound.with_bindings(found, misbound)
 

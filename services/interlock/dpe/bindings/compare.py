@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from interlock.dpe.bindings.evidence import Evidence, Passage
+from interlock.dpe.bindings.exchanged import exchanged
 from interlock.dpe.bindings.findings import Finding
 from interlock.dpe.bindings.frames import Frame
-from interlock.dpe.bindings.polarity import reversed_predicate
+from interlock.dpe.bindings.polarity import reversed_predicate, turned_setting
 from interlock.dpe.bindings.roles import moved
 from interlock.dpe.bindings.scopes import raised, unbounded
 
@@ -20,6 +21,8 @@ def compare(claimed: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
         for finding in (_of_frame(frame, evidence),)
         if finding is not None
     ]
+    if not found and (swap := exchanged(claimed, evidence)) is not None:
+        found.append(replace(swap, about=claimed.content))
     limit = unbounded(claimed, evidence, mentioned)
     return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
 
@@ -29,4 +32,5 @@ def _words(frame: Frame) -> frozenset[str]:
 
 
 def _of_frame(frame: Frame, evidence: Evidence) -> Finding | None:
-    return reversed_predicate(frame, evidence) or moved(frame, evidence) or raised(frame, evidence)
+    turned = reversed_predicate(frame, evidence) or turned_setting(frame, evidence)
+    return turned or moved(frame, evidence) or raised(frame, evidence)

@@ -160,12 +160,12 @@ class Evidence:
         """
         mine, frame = known[3], self.bound[known[1]].frame
         general = mine.head != stated.head and (_is_general(mine) or _is_general(stated))
-        if mine.borrowed or general or frame.predicate == predicates.BE:
+        if mine.borrowed or general:
             return False
         for sentence, number, slot, filler in self._placed:
             if (number, slot) == known[1:3] or filler.borrowed or not same(filler, stated):
                 continue
-            if number == known[1] and not mine.words & stated.all and not stated.words & mine.all:
+            if number == known[1] and frame.predicate != predicates.BE and not mine.words & stated.all and not stated.words & mine.all:
                 return True
             if number != known[1] and slot == known[2] and self._parallel(frame, self.bound[number].frame, slot):
                 return True

@@ -8,7 +8,12 @@ from interlock.dpe.bindings.fillers import Kind, Likeness
 from interlock.dpe.bindings.findings import NEGATION_FLIP, Finding
 from interlock.dpe.bindings.frames import Frame
 
+_AGAINST = {
+    "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
+    "with": "without", "without": "with", "under": "over", "over": "under", "until": "from", "within": "outside",
+}  # fmt: skip
 _CORE = frozenset({"agent", "object", "role", "to", "from"})
+_ORDERED = frozenset({"before", "after"})
 _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
 
 
@@ -25,6 +30,24 @@ def reversed_predicate(claim: Frame, evidence: Evidence) -> Finding | None:
     for each in against:
         if _is_of_the_same(claim, each.frame, evidence):
             return _finding(claim, each)
+    return None
+
+
+def turned_setting(claim: Frame, evidence: Evidence) -> Finding | None:
+    """Return the preposition that *claim* turns into its opposite, *after meals* for *before meals*, or ``None``."""
+    if claim.hypothetical:
+        return None
+    alike = [each for each in evidence.alike(claim) if each.frame.negated == claim.negated]
+    for slot, filled in claim.slots.items():
+        if slot not in _AGAINST or any(slot in each.frame.slots for each in alike):
+            continue
+        for each in alike:
+            stated = each.frame.slots.get(_AGAINST[slot])
+            rest = [evidence.likeness(claim.slots[s], each.frame.slots[s]) for s in claim.slots.keys() & each.frame.slots]
+            if stated and rest and set(rest) == {Likeness.SAME} and evidence.likeness(filled, stated) is Likeness.SAME:
+                name = "order" if slot in _ORDERED else "condition"
+                text = f"{_AGAINST[slot]} {stated[0].text}"
+                return Finding(NEGATION_FLIP, name, text, f"{slot} {filled[0].text}", each.frame.text, each.fact_id)
     return None
 
 

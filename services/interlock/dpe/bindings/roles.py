@@ -91,7 +91,10 @@ def _trade_places(mine: Filler, its: Filler, source: Frame, one: str, other: str
     if agree(mine, its) or Kind.UNKNOWN in {mine.kind, its.kind}:
         return False
     crossed = any(agree(mine, f) for f in source.slots[other]) and any(agree(its, f) for f in source.slots[one])
-    crossed = crossed or _cross_inside(mine, its, source, one, other) or _cross_inside(its, mine, source, other, one)
+    if _cross_inside(mine, its, source, one, other):
+        return not any(_shares_name(mine, f) for f in source.slots[one])
+    if _cross_inside(its, mine, source, other, one):
+        return not any(_shares_name(its, f) for f in source.slots[other])
     straight = any(_shares_name(mine, f) for f in source.slots[one])
     straight = straight or any(_shares_name(its, f) for f in source.slots[other])
     return crossed and not straight
@@ -124,9 +127,11 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
         found["agent"] = Likeness.APART if _another_cause(claim, source.frame, evidence) else found["agent"]
     apart = [slot for slot in shared if found[slot] is Likeness.APART]
     anchors = [slot for slot in shared if found[slot] is Likeness.SAME]
-    if len(apart) != 1 or len(apart) + len(anchors) != len(shared) or not _anchored(claim, source.frame, anchors):
+    if len(apart) != 1 or len(apart) + len(anchors) != len(shared):
         return
     slot = apart[0]
+    if not _anchored(claim, source.frame, anchors) and not _has_own(claim, slot, anchors, evidence):
+        return
     if named(slot, claim.predicate) == "said-by" and not _are_persons(claim, source.frame, evidence):
         return
     if claim.predicate == predicates.BE and slot != "agent" and "role" in claim.slots:
@@ -145,6 +150,17 @@ def _are_persons(claim: Frame, source: Frame, evidence: Evidence) -> bool:
         return True
     own = [e.frame.slots for e in evidence.alike(claim) if any(agree(mine, f) for f in e.frame.slots.get("agent", ()))]
     return any(not any(agree(c, f) for c in claim.slots["object"] for f in each.get("object", ())) for each in own)
+
+
+def _has_own(claim: Frame, slot: str, anchors: list[str], evidence: Evidence) -> bool:
+    """Whether a source binds a claim's filler to another partner by the same predicate: the soup contains celery."""
+    if claim.predicate == predicates.BE and "role" in claim.slots:
+        return False
+    return any(
+        evidence.likeness(claim.slots[slot], each.frame.slots[slot]) is Likeness.SAME
+        for each in evidence.alike(claim)
+        if slot in each.frame.slots and anchors and all(anchor in each.frame.slots for anchor in anchors)
+    )
 
 
 def _another_cause(claim: Frame, source: Frame, evidence: Evidence) -> bool:

@@ -18,6 +18,9 @@ from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.cells import taken
+from interlock.dpe.grounding.placing.scopes import scopes
 from interlock.dpe.inference.language import Cancelled, Language
 
 Distortions = Mapping[str, tuple[Distortion, ...]]
@@ -30,6 +33,7 @@ async def distortions(
     evidence: Mapping[str, ClaimEvidence],
     known: Passages,
     language: Language,
+    envelope: Envelope,
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the bindings of each claim that its sources contradict. *parses* has the parse of each sentence of prose."""
     checked = {claim.claim_id for claim in claims}
@@ -40,6 +44,10 @@ async def distortions(
             if not cancelled():
                 own = [claim for claim in reading.checked if claim.claim_id in checked]
                 found |= _in_choice(own, reading, parses, evidence, known, language)
+        if envelope.cut.records:
+            records = scopes(envelope)
+            cells = {claim.claim_id: tuple(taken(claim, records)) for claim in claims if not cancelled()}
+            found = with_bindings({name: each for name, each in cells.items() if each}, found)
         return found
 
     return await language.run(find, stage="3b")
