@@ -20,10 +20,11 @@ from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import call_context, regulatory
+from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, Fact
-from interlock.dpe.grounding import attribution, basis, citations, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
@@ -69,6 +70,7 @@ class Pipeline:
     quality_weights: QualityWeights = field(default_factory=QualityWeights)
     doubts: Doubts = Doubts.FREE
     memory: Memory = field(default_factory=Memory)
+    passages: Passages = field(default_factory=Passages)
 
     def close(self) -> None:
         """Stop the threads and drop queued work."""
@@ -111,7 +113,7 @@ class Pipeline:
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence),
+            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence, base),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
@@ -149,7 +151,7 @@ class Pipeline:
             self._fabrications(answer, base.cut.texts, "", facts=base.facts),
             self._contradictions(answer, request),
         )
-        distorted = await self._distortions(answer.checked, answer, evidence)
+        distorted = await self._distortions(answer.checked, answer, evidence, base)
 
         def judge(_: Cancelled) -> Checked:
             flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
@@ -204,11 +206,17 @@ class Pipeline:
             )
 
     async def _distortions(
-        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
+        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], base: Envelope
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
-            return await fidelity.distortions(bent, evidence, self.inference, self.language, sentences=answer.sentences)
+            found = await fidelity.distortions(
+                bent, evidence, self.inference, self.language, sentences=answer.sentences
+            )
+            misbound = await bound.distortions(
+                bent, answer.readings, answer.parses, evidence, self.passages, self.language, base
+            )
+            return bound.with_bindings(found, misbound)
 
     async def _citations(
         self,

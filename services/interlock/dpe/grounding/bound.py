@@ -1,0 +1,112 @@
+"""Stage 3b, bindings: claims that put the source's words into the wrong slot (SPEC-005 §5.3).
+
+A claim that a source entails by its words may still swap who did what to whom. The sentences of the answer, whose parse exists,
+are compared with the evidence on its claims, parsed once and remembered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from interlock.dpe.bindings.compare import compare
+from interlock.dpe.bindings.evidence import Evidence, Passage, passage
+from interlock.dpe.bindings.fillers import key
+from interlock.dpe.bindings.findings import Finding
+from interlock.dpe.bindings.reading import Passages
+from interlock.dpe.claims.reading import ChoiceReading
+from interlock.dpe.document import Claim, Distortion, Sentence
+from interlock.dpe.grounding.attribution import ClaimEvidence
+from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.cells import taken
+from interlock.dpe.grounding.placing.scopes import scopes
+from interlock.dpe.inference.language import Cancelled, Language
+
+Distortions = Mapping[str, tuple[Distortion, ...]]
+
+
+async def distortions(
+    claims: Sequence[Claim],
+    readings: Sequence[ChoiceReading],
+    parses: Mapping[Sentence, Any],
+    evidence: Mapping[str, ClaimEvidence],
+    known: Passages,
+    language: Language,
+    envelope: Envelope,
+) -> dict[str, tuple[Distortion, ...]]:
+    """Return the bindings of each claim that its sources contradict. *parses* has the parse of each sentence of prose."""
+    checked = {claim.claim_id for claim in claims}
+
+    def find(cancelled: Cancelled) -> dict[str, tuple[Distortion, ...]]:
+        found: dict[str, tuple[Distortion, ...]] = {}
+        for reading in readings:
+            if not cancelled():
+                own = [claim for claim in reading.checked if claim.claim_id in checked]
+                found |= _in_choice(own, reading, parses, evidence, known, language)
+        if envelope.cut.records:
+            records = scopes(envelope)
+            cells = {claim.claim_id: tuple(taken(claim, records)) for claim in claims if not cancelled()}
+            found = with_bindings({name: each for name, each in cells.items() if each}, found)
+        return found
+
+    return await language.run(find, stage="3b")
+
+
+def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:
+    """Return the distortions of each claim, those of its bindings last. What was found already is not found again."""
+    merged = dict(found)
+    for name, each in bound.items():
+        types = {one.type for one in merged.get(name, ())}
+        merged[name] = (*merged.get(name, ()), *(one for one in each if one.type not in types))
+    return merged
+
+
+def _in_choice(
+    claims: Sequence[Claim],
+    reading: ChoiceReading,
+    parses: Mapping[Sentence, Any],
+    evidence: Mapping[str, ClaimEvidence],
+    known: Passages,
+    language: Language,
+) -> dict[str, tuple[Distortion, ...]]:
+    told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
+    passages = {sentence: passage(parses[sentence]) for sentence in told}
+    if not any(each.frames or each.limits for each in passages.values()):
+        return {}
+    sources = _evidence(claims, evidence, known, language)
+    mentioned = frozenset(word for each in passages.values() for word in each.content)
+    found: dict[str, list[Distortion]] = {}
+    for sentence, told_by in passages.items():
+        parts = [c for c in claims if reading.sentences[c.sentence_index] == sentence]
+        for finding in compare(told_by, sources, mentioned):
+            found.setdefault(_teller(parts, finding).claim_id, []).append(_distortion(finding))
+    return {name: tuple(dict.fromkeys(each)) for name, each in found.items()}
+
+
+def _evidence(
+    claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], known: Passages, language: Language
+) -> Evidence:
+    """Return the evidence on claims: their nearest units, and what their best premises add to these."""
+    units: dict[str, str] = {}
+    for claim in claims:
+        shown = evidence[claim.claim_id]
+        for fact_id, text in ((shown.fact_id, shown.source), *shown.others):
+            units.setdefault(text, fact_id)
+    for claim in claims:
+        rest = evidence[claim.claim_id].premise
+        for text in units:
+            rest = rest.replace(text, "")
+        if len(rest.split()) > 2:  # noqa: PLR2004 - marks between units are no text
+            units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
+    read: Mapping[str, tuple[Passage, ...]] = known.of([text for text in units if text], language.nlp)
+    return Evidence(tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found))
+
+
+def _teller(parts: Sequence[Claim], finding: Finding) -> Claim:
+    """Return the claim of a sentence that a finding is about: the one with most of its words."""
+    return max(parts, key=lambda claim: len(finding.about & set(map(key, claim.text.split()))))
+
+
+def _distortion(finding: Finding) -> Distortion:
+    return Distortion(finding.type, finding.source_value, finding.claim_value, finding.fact_id, finding.slot)

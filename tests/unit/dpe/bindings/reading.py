@@ -1,0 +1,24 @@
+"""What the comparer finds in an answer, read with the real parser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from interlock.dpe.bindings.compare import compare
+from interlock.dpe.bindings.evidence import Evidence, Passage, passage
+from interlock.dpe.bindings.findings import Finding
+from tests.support.dpe import pipeline
+
+
+@lru_cache(maxsize=512)
+def passages(text: str, fact_id: str = "") -> tuple[Passage, ...]:
+    doc = pipeline().language.nlp(text)
+    return tuple(replace(passage(sentence), fact_id=fact_id) for sentence in doc.sents)
+
+
+def found(facts: tuple[str, ...], answer: str) -> list[Finding]:
+    evidence = Evidence(tuple(p for n, fact in enumerate(facts) for p in passages(fact, f"f{n}")))
+    told = passages(answer)
+    mentioned = frozenset(word for each in told for word in each.content)
+    return [finding for each in told for finding in compare(each, evidence, mentioned)]
