@@ -24,7 +24,7 @@ from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, Fact
-from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined
+from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, within_reach
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
@@ -109,6 +109,7 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         evidence, fabricated = beside.evidence, beside.fabrications
+        fabricated = await self._out_of_reach(fabricated, answer, evidence, request)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
@@ -203,6 +204,20 @@ class Pipeline:
         with timed("3a"):
             return await self.language.run(
                 lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query, facts)), stage="3a"
+            )
+
+    async def _out_of_reach(
+        self,
+        fabricated: Mapping[str, tuple[str, ...]],
+        answer: ReadAnswer,
+        evidence: Mapping[str, ClaimEvidence],
+        request: Request,
+    ) -> Mapping[str, tuple[str, ...]]:
+        if not fabricated:
+            return fabricated
+        with timed("3a"):
+            return await self.language.run(
+                lambda _: within_reach.beyond(fabricated, answer.readings, evidence, request), stage="3a"
             )
 
     async def _distortions(

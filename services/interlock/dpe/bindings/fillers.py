@@ -194,7 +194,7 @@ def _is_label(token: Any, head: Any) -> bool:
 
 def _is_bare_label(token: Any) -> bool:
     text = token.text.rstrip(".")
-    return 0 < len(text) <= 2 and text.isalnum() and not text.islower() or text.isdigit()
+    return (0 < len(text) <= 2 and text.isalnum() and not text.islower()) or text.isdigit()
 
 
 def _counts(token: Any, head: Any) -> bool:

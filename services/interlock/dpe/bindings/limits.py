@@ -59,9 +59,11 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
     for n, token in enumerate(tokens):
         low, after = token.lower_, tokens[n + 1 : n + 3]
         following = [t.lower_ for t in after]
-        if low in _ANYWHERE or (low == "no" and following[:1] == ["matter"]):
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "even" and following and following[0] in _EVEN:
+        if (
+            low in _ANYWHERE
+            or (low == "no" and following[:1] == ["matter"])
+            or (low == "even" and following and following[0] in _EVEN)
+        ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif (
             low in {"any", "all"}
@@ -69,11 +71,11 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
             and following[0] in {"time", "times", "case", "cases", "circumstances", "place"}
         ):
             yield Limit(LimitKind.ALWAYS, frozenset(), f"{low} {following[0]}")
-        elif low == "whether" and "not" in following:
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "including":
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "with" and following == ["or", "without"]:
+        elif (
+            (low == "whether" and "not" in following)
+            or low == "including"
+            or (low == "with" and following == ["or", "without"])
+        ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low in _EXCEPTING or (low in {"other", "apart"} and following[:1] in (["than"], ["from"])):
             yield _limit(LimitKind.UNLESS, tokens, n)

@@ -72,7 +72,7 @@ def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
         return False
     shared = mine & its
-    if claim.predicate in predicates.LIGHT and len(shared) < 2:  # noqa: PLR2004 - who and what
+    if claim.predicate in predicates.LIGHT and len(shared) < 2:
         return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)

@@ -104,7 +104,7 @@ def _trade_places(mine: Filler, its: Filler, source: Frame, one: str, other: str
 
 def _shares_name(one: Filler, other: Filler) -> bool:
     """Whether two fillers may be one, whatever phrases they govern."""
-    return agree(one, other) or bool(one.words) and (one.words <= other.words or other.words <= one.words)
+    return agree(one, other) or (bool(one.words) and (one.words <= other.words or other.words <= one.words))
 
 
 def _cross_inside(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
@@ -125,7 +125,7 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     """Yield the one slot that a claim fills with what the sources bind elsewhere, where all others are the same."""
     shared = _shared(claim, source.frame)
     found = {slot: evidence.likeness(claim.slots[slot], source.frame.slots[slot]) for slot in shared}
-    if predicates.CAUSE == claim.predicate and found.get("object") is Likeness.SAME and "agent" in found:
+    if claim.predicate == predicates.CAUSE and found.get("object") is Likeness.SAME and "agent" in found:
         found["agent"] = Likeness.APART if _another_cause(claim, source.frame, evidence) else found["agent"]
     apart = [slot for slot in shared if found[slot] is Likeness.APART]
     anchors = [slot for slot in shared if found[slot] is Likeness.SAME]

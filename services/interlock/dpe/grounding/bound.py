@@ -97,7 +97,7 @@ def _evidence(
         rest = evidence[claim.claim_id].premise
         for text in units:
             rest = rest.replace(text, "")
-        if len(rest.split()) > 2:  # noqa: PLR2004 - marks between units are no text
+        if len(rest.split()) > 2:
             units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
     read: Mapping[str, tuple[Passage, ...]] = known.of([text for text in units if text], language.nlp)
     return Evidence(tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found))
