@@ -14,7 +14,20 @@ import subprocess
 import sys
 from pathlib import Path
 
-BENCHES = ("policy", "settle", "tree", "audit", "dpe", "dpe_service", "sidecar", "length", "memory", "faults")
+BENCHES = (
+    "policy",
+    "settle",
+    "tree",
+    "audit",
+    "dpe",
+    "dpe_service",
+    "sidecar",
+    "path",
+    "binding",
+    "length",
+    "memory",
+    "faults",
+)
 
 
 def run(name: str) -> dict[str, dict[str, object]]:

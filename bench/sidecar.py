@@ -19,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import grpc
 import uvloop
@@ -32,6 +33,9 @@ from interlock.runtime.rpc.server import RpcServer
 from interlock.runtime.rpc.service import Service
 from interlock.runtime.settings.model import Settings
 from tests.support.valkey import Valkey
+
+if TYPE_CHECKING:
+    from interlock.sidecar.wiring import Sidecar
 
 ROUNDS, CALLS, WINDOWS = 12, 40, 21
 ECHO = "/bench.Echo/Call"
@@ -93,22 +97,26 @@ async def serve_dpe() -> None:
     await serve(fixed_dpe(), Settings())
 
 
-async def serve_mesh() -> None:
-    """One process: the real services over the local channel, as `interlock serve` wires them."""
+async def open_mesh(settings: Settings) -> Sidecar:
+    """Open the real services over the local channel, as `interlock serve` wires them."""
     from interlock.audit.wiring import open_service as open_audit
     from interlock.policy.wiring import open_service as open_policy
     from interlock.session.wiring import open_service as open_session
     from interlock.sidecar.wiring import open_sidecar
 
-    settings = Settings()
     logging.configure(settings.log_level)
     telemetry.configure(settings, service="bench")
     mesh = Mesh.local(
         session=await open_session(settings), policy=await open_policy(settings),
         dpe=fixed_dpe(), audit=await open_audit(settings),
     )  # fmt: skip
-    sidecar = await open_sidecar(settings, mesh, mesh.unready_dependencies)
-    await serve(sidecar.service, settings)
+    return await open_sidecar(settings, mesh, mesh.unready_dependencies)
+
+
+async def serve_mesh() -> None:
+    """One process, asked over gRPC."""
+    settings = Settings()
+    await serve((await open_mesh(settings)).service, settings)
 
 
 class Children:

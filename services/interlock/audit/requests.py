@@ -170,8 +170,8 @@ def _note(event: audit_pb2.NewEvent) -> Note:
         raise invalid("RESERVED_EVENT_TYPE", "only the audit service writes this event", type=event.event_type)
     if not audit_pb2.SEVERITY_DEBUG <= event.severity <= audit_pb2.SEVERITY_CRITICAL:
         raise invalid("INVALID_SEVERITY", "a severity is one of DEBUG, INFO, WARN, ERROR, CRITICAL")
-    data = json_object("data_json", event.data_json)
-    audit_events.check(event.event_type, event.severity, json.loads(data))
+    value, data = _json_object("data_json", event.data_json)
+    audit_events.check(event.event_type, event.severity, value)
     return Note(event.event_type, int(event.severity), data, _timestamp(event.timestamp))
 
 
@@ -196,10 +196,15 @@ def json_object(what: str, text: str) -> str:
 
     Refused with INVALID_JSON for text that two parsers could read differently (reliability.md A-21).
     """
+    return _json_object(what, text)[1]
+
+
+def _json_object(what: str, text: str) -> tuple[dict[str, Any], str]:
+    """Return a JSON object and its canonical text."""
     if len(text.encode()) > MAX_DATA_BYTES:
         raise exhausted("JSON_TOO_LARGE", f"{what} has at most {MAX_DATA_BYTES} bytes", field=what)
     try:
-        value = json.loads(text or "{}", object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = _STRICT.decode(text or "{}")
         canonical = canonical_json(value)
         canonical.encode()
         sound = isinstance(value, dict) and _depth(value) <= MAX_DEPTH
@@ -211,7 +216,7 @@ def json_object(what: str, text: str) -> str:
             f"{what} is a JSON object with unique keys, finite numbers and at most {MAX_DEPTH} levels",
             field=what,
         )
-    return canonical
+    return value, canonical
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -225,9 +230,15 @@ def _no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+_STRICT = json.JSONDecoder(object_pairs_hook=_unique, parse_constant=_no_constant)
+"""Made once: one is needed for each event."""
+
+
 def _depth(value: Any) -> int:
-    inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    return 1 + max(map(_depth, inside), default=0) if isinstance(value, dict | list) else 0
+    if not isinstance(value, dict | list):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + max([_depth(one) for one in inside if isinstance(one, dict | list)], default=0)
 
 
 def _report(request: audit_pb2.AppendRequest) -> bytes:

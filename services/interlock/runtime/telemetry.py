@@ -120,20 +120,21 @@ class SpanBlock:
         self._token: Token[Context] | None = None
 
     def __enter__(self) -> Span:
+        current = trace.get_current_span()
         if _Tracing.tracer is None:
-            self._span = self._carrier()
+            self._span = self._carrier(current)
         else:
             self._span = _Tracing.tracer.start_span(self._name, context=self._parent, kind=self._kind)
             annotate(self._span, **self._attributes)
-        if self._span is not trace.get_current_span():
+        if self._span is not current:
             self._token = context.attach(trace.set_span_in_context(self._span))
         return self._span
 
-    def _carrier(self) -> Span:
+    def _carrier(self, current: Span) -> Span:
         """Return a span that carries the trace without recording: a new id for an entry span, the current one inside."""
-        caller = trace.get_current_span(self._parent).get_span_context()
+        caller = (current if self._parent is None else trace.get_current_span(self._parent)).get_span_context()
         if caller.is_valid and self._parent is None:
-            return trace.get_current_span()
+            return current
         trace_id = caller.trace_id if caller.is_valid else getrandbits(128) or 1
         flags, state = caller.trace_flags, caller.trace_state
         own = trace.SpanContext(trace_id, getrandbits(64) or 1, is_remote=False, trace_flags=flags, trace_state=state)

@@ -40,6 +40,7 @@ from interlock.runtime.keys.derivation import CONTINUE, SIGN, Keyring
 from interlock.session import metrics, roots
 from interlock.session.callers import Callers
 from interlock.session.ownership import check_own
+from interlock.session.recent import RecentPlaces
 from interlock.session.recording import key_unknown, naming
 from interlock.session.store.store import Store
 from interlock.session.terms import NewSession, SessionRules, new_terms
@@ -75,6 +76,7 @@ class Ledger:
         self.clock = clock
         self.entropy = entropy
         self.callers = Callers(store, rules, clock)
+        self.recent = RecentPlaces()
         self._returning: set[asyncio.Task[None]] = set()
 
     async def start(self, wanted: NewSession) -> tuple[SessionState, str]:

@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 
 from interlock.domain.binding.conversation import KnownTurn
 from interlock.domain.binding.links import NO_LINKS, Links
@@ -61,6 +62,14 @@ class _Found:
         return {session: one.links if one else NO_LINKS for session, one in self.standings.items()}
 
 
+@dataclass(frozen=True)
+class _Ahead:
+    """A session that is read while the index is asked, because the call probably belongs to it."""
+
+    session_id: SessionId
+    reading: asyncio.Task[Standing | None]
+
+
 class BoundOpening:
     """Binds calls and opens their windows; the sessions are the ledger's."""
 
@@ -88,32 +97,63 @@ class BoundOpening:
 
     async def _look_up(self, scope: str, evidence: BindingEvidence) -> _Found:
         digests = evidence.digests
-        values = await self._ledger.store.bindings.find(scope, digests, self._ledger.rules.bindings)
-        places = {digest: unpacked(value) for digest, value in zip(digests, values, strict=True) if value}
-        names = [NamedPlace(name.rank, name.begins, _only(places.get(name.digest, ()))) for name in evidence.names]
-        turns = [KnownTurn(turn.weak, places.get(turn.digest, ())) for turn in evidence.turns]
-        wanted = _wanted(names, turns)
-        standings = await self._standings(scope, wanted)
+        ahead = self._read_ahead(evidence)
+        try:
+            values = await self._ledger.store.bindings.find(scope, digests, self._ledger.rules.bindings)
+            places = {digest: unpacked(value) for digest, value in zip(digests, values, strict=True) if value}
+            names = [NamedPlace(name.rank, name.begins, _only(places.get(name.digest, ()))) for name in evidence.names]
+            turns = [KnownTurn(turn.weak, places.get(turn.digest, ())) for turn in evidence.turns]
+            wanted = _wanted(names, turns)
+            standings = await self._standings(scope, wanted, ahead)
+        finally:
+            if ahead:
+                ahead.reading.cancel()
         return _Found(
             names=tuple(names),
-            turns=tuple([turn if _looked_at(turn, wanted) else KnownTurn(turn.weak, ()) for turn in turns]),
+            turns=tuple(_looked_at(turns, wanted)),
             standings=standings,
             roots={place.session_id: place.root_session_id for places in wanted.values() for place in places},
         )
 
+    def _read_ahead(self, evidence: BindingEvidence) -> _Ahead | None:
+        """Read the session that the evidence led to last, in the round trip that asks the index; ``None`` where none is known."""
+        names, turns = (name.digest for name in evidence.names), (turn.digest for turn in reversed(evidence.turns))
+        place = self._ledger.recent.guess(chain(names, turns))
+        if place is None:
+            return None
+        # A task, so that the index is asked first: what it tells is then never newer than the session.
+        return _Ahead(place.session_id, asyncio.create_task(self._guessed(place)))
+
+    async def _guessed(self, place: Place) -> Standing | None:
+        try:
+            return await self._ledger.store.standing(place.root_session_id, place.session_id, _latest([place]))
+        except Refused:
+            return None  # it is read again where it is wanted, and refused there
+
     async def _standings(
-        self, scope: str, wanted: Mapping[SessionId, list[Place]]
+        self, scope: str, wanted: Mapping[SessionId, list[Place]], ahead: _Ahead | None
     ) -> Mapping[SessionId, Standing | None]:
         """Return the sessions that exist for this caller. One that its client ended, or another caller's, does not."""
-        store = self._ledger.store
-        standings = await asyncio.gather(
-            *[store.standing(places[0].root_session_id, session, _latest(places)) for session, places in wanted.items()]
-        )
+        read: dict[SessionId, Standing | None] = {}
+        if ahead and ahead.session_id in wanted:
+            standing = await ahead.reading
+            if standing and _holds(standing, wanted[ahead.session_id]):
+                read[ahead.session_id] = standing
+        left = [session for session in wanted if session not in read]
+        if len(left) == 1:
+            read[left[0]] = await self._standing(wanted[left[0]])
+        elif left:
+            read |= zip(left, await asyncio.gather(*[self._standing(wanted[each]) for each in left]), strict=True)
         return {
             session: one
-            for session, one in zip(wanted, standings, strict=True)
-            if one is None or (one.terms.scope == scope and not one.ended_by_client)
+            for session in wanted
+            if (one := read[session]) is None or (one.terms.scope == scope and not one.ended_by_client)
         }
+
+    async def _standing(self, places: list[Place]) -> Standing | None:
+        """Read the session of *places*."""
+        first = places[0]
+        return await self._ledger.store.standing(first.root_session_id, first.session_id, _latest(places))
 
     async def _opened(self, presented: OpenCommand, found: _Found, bound: BoundCall) -> BoundWindow:
         root = found.roots[bound.session_id]
@@ -125,7 +165,8 @@ class BoundOpening:
             if standing is None or (window and window not in standing.points):
                 raise refusal("SESSION_STATE_LOST")
             at = standing.points[window] if window else None
-        asked = replace(presented, pattern=BRANCH if bound.branches else LINEAR)
+        pattern = BRANCH if bound.branches else LINEAR
+        asked = presented if presented.pattern == pattern else replace(presented, pattern=pattern)
         try:
             window_id, opened = await self._ledger.open_at(standing, at, asked)
         except Refused as refused:
@@ -157,13 +198,23 @@ def _wanted(names: list[NamedPlace], turns: list[KnownTurn]) -> dict[SessionId, 
     return found
 
 
-def _looked_at(turn: KnownTurn, wanted: Mapping[SessionId, list[Place]]) -> bool:
-    return all(place.session_id in wanted for place in turn.places)
+def _looked_at(turns: list[KnownTurn], wanted: Mapping[SessionId, list[Place]]) -> list[KnownTurn]:
+    """Return the turns; one that is known in a session that is not looked at tells nothing."""
+    if len(wanted) < MOST_SESSIONS:
+        return turns  # none was left out
+    return [
+        turn if all(place.session_id in wanted for place in turn.places) else KnownTurn(turn.weak, ()) for turn in turns
+    ]
 
 
 def _latest(places: list[Place]) -> list[WindowId]:
     """Return the windows that are read with their session: that of a response, and those of the latest turns."""
     return [place.window_id for place in places if place.window_id][:POINTS]
+
+
+def _holds(standing: Standing, places: list[Place]) -> bool:
+    """Tell whether a session that was read ahead has every window that the index tells of it."""
+    return all(place.window_id in standing.links for place in places if place.window_id)
 
 
 def _not_bound(unbound: UnboundCall) -> Refused:

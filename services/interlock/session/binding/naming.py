@@ -78,7 +78,8 @@ class Naming:
     async def note(self, terms: Terms, window: WindowId, names: Sequence[GivenName], turn: GivenTurn | None) -> None:
         """IndexNote by what a settled window is found. It never fails the settlement: a lost note costs a binding alone."""
         session = Place(terms.session_id, terms.root_session_id)
-        at = packed(Place(terms.session_id, terms.root_session_id, window))
+        place = Place(terms.session_id, terms.root_session_id, window)
+        at = packed(place)
         notes = [IndexNote(name.digest, at if name.rank is Rank.RESPONSE else packed(session)) for name in names]
         if turn is not None:
             notes.append(IndexNote(turn.digest, at, turn=True))
@@ -86,6 +87,7 @@ class Naming:
             return
         try:
             await self._ledger.store.bindings.note(terms.scope, notes, self._ledger.rules.bindings)
+            self._ledger.recent.keep((note.digest for note in notes), place)
         except Refused as refused:
             LOST.inc()
             log.warning("bindings.lost", session_id=terms.session_id, window_id=window, reason=refused.reason)

@@ -138,7 +138,6 @@ class Admission:
         """
         scope, beginning = origin.caller.scope, Beginning()
         await self.bindings.require_own(binding, scope, deadline)
-        names = binding.names(without={Rank.COOKIE, Rank.RESPONSE})
         for left in reversed(range(bindings.TRIES)):
             if binding.speaks:
                 try:
@@ -149,7 +148,8 @@ class Admission:
                     beginning = await self.bindings.beginning(refused, asked, scope, deadline)
             self.bindings.check_may_begin(binding, beginning)
             # In the last try without names: whoever holds them cannot be gone on with, so this call gets a session of its own.
-            named = replace(origin, names=tuple(names) if left else (), continues=beginning.earlier)
+            names = tuple(binding.names(without={Rank.COOKIE, Rank.RESPONSE})) if left else ()
+            named = replace(origin, names=names, continues=beginning.earlier)
             try:
                 return *await self._begin(named, asked, reply, deadline), beginning
             except Refused as refused:

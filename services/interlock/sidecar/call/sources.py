@@ -7,9 +7,10 @@ such as ``<doc>``, fenced blocks, triple or long quotations, quoted lines, JSON,
 
 from __future__ import annotations
 
+import hashlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from interlock.sidecar.call import blocks
@@ -51,7 +52,16 @@ _QUESTION_LABEL = re.compile(
 MOST_READ = 300_000
 """Characters of one request that are searched for given text; see ``roles``."""
 
+MOST_KNOWN = 2048
+"""Messages whose parts are known again, those read last; of each there is a digest and places, and no text."""
+MOST_SPANS = 64
+"""Parts of a message that is known again. With ``MOST_KNOWN`` it bounds what strangers can make a sidecar keep: about 20 MiB."""
+
 Span = blocks.Span
+TakenSpan = tuple[int, int, bool]
+"""A span, and whether it loses its meaning when it is cut."""
+
+_KNOWN: dict[bytes, tuple[TakenSpan, ...]] = {}
 
 
 @dataclass(frozen=True)
@@ -73,13 +83,30 @@ class Parts:
 
 def read(text: str) -> Parts:
     """Return the given text and the own words of a message, each in order."""
-    taken = _Taken(text)
+    taken = _taken(text)
+    return Parts(tuple(taken.sources()), _own(text, taken))
+
+
+def _taken(text: str) -> _Taken:
+    """Return what is given in a message. A conversation brings the same messages with each of its calls."""
+    digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+    known = _KNOWN.pop(digest, None)
+    taken = _Taken(text, known or ())
+    if known is None:
+        _find(text, taken)
+    if len(taken.spans) <= MOST_SPANS:
+        _KNOWN[digest] = tuple(taken.spans)
+    if len(_KNOWN) > MOST_KNOWN:
+        del _KNOWN[next(iter(_KNOWN))]
+    return taken
+
+
+def _find(text: str, taken: _Taken) -> None:
     for whole, finder in _FINDERS:
         for span in finder(text):
             taken.take(span, whole=whole)
     for span in _sections(text, taken):
         taken.take(span, whole=False, around=True)
-    return Parts(tuple(taken.sources()), _own(text, taken))
 
 
 def data(text: str) -> bool:
@@ -93,10 +120,10 @@ def data(text: str) -> bool:
 class _Taken:
     """Spans of a text that are taken, in order and apart from one another."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, spans: Iterable[TakenSpan] = ()) -> None:
         self._text = text
-        self._starts: list[int] = []
-        self._spans: list[tuple[int, int, bool]] = []
+        self.spans = list(spans)
+        self._starts = [start for start, _, _ in self.spans]
 
     def take(self, span: Span, *, whole: bool, around: bool = False) -> None:
         """Take a span that has text. One that overlaps another is left, or with *around* taken in the gaps."""
@@ -105,12 +132,12 @@ class _Taken:
             if any(map(str.isalnum, self._text[start:end])):
                 place = bisect_left(self._starts, start)
                 self._starts.insert(place, start)
-                self._spans.insert(place, (start, end, whole))
+                self.spans.insert(place, (start, end, whole))
 
     def covers(self, place: int) -> bool:
         """Whether a character is taken."""
         before = bisect_right(self._starts, place) - 1
-        return before >= 0 and place < self._spans[before][1]
+        return before >= 0 and place < self.spans[before][1]
 
     def outside(self) -> list[Span]:
         """Return what is not taken, in order."""
@@ -118,13 +145,13 @@ class _Taken:
 
     def sources(self) -> Iterator[GivenText]:
         """Yield what is taken, in order."""
-        for start, end, whole in self._spans:
+        for start, end, whole in self.spans:
             lines = self._text[start:end].strip().splitlines()
             yield GivenText("\n".join(line for line in lines if whole or not blocks.RULE.match(line)).strip(), whole)
 
     def _gaps(self, span: Span) -> list[Span]:
         gaps, at = [], span[0]
-        for start, end, _ in self._spans[max(0, bisect_right(self._starts, at) - 1) :]:
+        for start, end, _ in self.spans[max(0, bisect_right(self._starts, at) - 1) :]:
             if start >= span[1]:
                 break
             if end <= at:
@@ -136,19 +163,10 @@ class _Taken:
 
 
 def _own(text: str, taken: _Taken) -> str:
-    """Return the own words: what is not taken, without the labels that only said what follows.
-
-    Behind the last text that is taken, a label says nothing of what follows.
-    """
-    outside = taken.outside()
-    lines = [(_TAG.sub(" ", line), end < len(text)) for start, end in outside for line in text[start:end].splitlines()]
-    kept = (
-        (blocks.OWN_LABEL.sub("", line, count=1) if blocks.OWN_LABEL.match(line) else line, leads)
-        for line, leads in lines
-    )
-    return "\n".join(
-        line.strip() for line, leads in kept if any(map(str.isalnum, line)) and not (leads and _is_label(line))
-    )
+    """Return the own words: what is not taken, without the labels that only said what follows."""
+    lines = [_TAG.sub(" ", line) for start, end in taken.outside() for line in text[start:end].splitlines()]
+    kept = (blocks.OWN_LABEL.sub("", line, count=1) if blocks.OWN_LABEL.match(line) else line for line in lines)
+    return "\n".join(line.strip() for line in kept if any(map(str.isalnum, line)) and not _is_label(line))
 
 
 def _is_label(line: str) -> bool:

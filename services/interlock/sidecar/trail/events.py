@@ -37,6 +37,8 @@ REASONS = {
 FAN_OUT, FAN_IN = "FAN_OUT", "FAN_IN"
 """Patterns of windows (SPEC-004 §3.1)."""
 
+_JSON = json.JSONEncoder(sort_keys=True, allow_nan=False)
+
 LONGEST_LIST = 512
 """Ids listed in one event; the counts are exact, and the sealed report holds every one."""
 
@@ -70,9 +72,7 @@ class Dispatch:
 def event(kind: str, severity: audit_pb2.Severity.ValueType, /, **data: Any) -> audit_pb2.NewEvent:
     """Return an event with key fields *data*; what is ``None`` is left out."""
     fields = {name: value for name, value in data.items() if value is not None}
-    return audit_pb2.NewEvent(
-        event_type=kind, severity=severity, data_json=json.dumps(fields, sort_keys=True, allow_nan=False)
-    )
+    return audit_pb2.NewEvent(event_type=kind, severity=severity, data_json=_JSON.encode(fields))
 
 
 def session_created(session_id: str, scope: str, policy_hash: str, **tree: Any) -> audit_pb2.NewEvent:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from interlock.sidecar.call import sources
@@ -101,15 +102,14 @@ def test_data_stays_whole():
 @given(
     st.lists(
         st.sampled_from([
-            "Context:", "Question:", "word", "<doc>", "</doc>", "```", "\n", "\n\n", '"""', "> ", "[1] ", "{", "}", '"a"', ":", "|", "?",
+            "Context:", "Question:", "word.", "<doc>", "</doc>", "```", "\n", "\n\n", '"""', "> ", "[1] ", "{", "}", '"a"', ":", "|", "?",
             "a,b", "----", "Summarize this:", "the following text:", "fact.",
         ]),
         max_size=30,
     )
 )  # fmt: skip
-@example(["word", "Context:"])
 def test_no_word_is_lost_or_read_twice(pieces):
-    """Labels, marks and rules may go; each word is in a source or among the own words, once."""
+    """Labels with their qualifying word, marks and rules may go; each word is in a source or among the own words, once."""
     pieces = [piece.replace("word", f"word{n}").replace("fact", f"fact{n}") for n, piece in enumerate(pieces)]
     text = " ".join(pieces)
     parts = sources.read(text)
@@ -117,3 +117,33 @@ def test_no_word_is_lost_or_read_twice(pieces):
 
     words = re.findall(r"(?:word|fact)\d+", text)
     assert sorted(re.findall(r"(?:word|fact)\d+", found)) == sorted(words)
+
+
+@pytest.fixture
+def known(monkeypatch):
+    """What is known of messages: nothing yet."""
+    known = {}
+    monkeypatch.setattr(sources, "_KNOWN", known)
+    return known
+
+
+@pytest.mark.parametrize("text", [form.format(TALL, BUILT) for form in GIVEN.values()])
+def test_a_message_that_comes_again_is_not_searched_again(text, known, monkeypatch):
+    """Its parts are the same; where they stand is kept, and none of its words."""
+    first = sources.read(text)
+    monkeypatch.setattr(sources, "_find", lambda *_: pytest.fail("it was searched again"))
+
+    assert sources.read(text) == first
+    assert all(isinstance(place, int) for spans in known.values() for span in spans for place in span)
+
+
+def test_what_is_known_of_messages_is_bounded(known, monkeypatch):
+    """The message read longest ago is searched again, and so is one with very many parts."""
+    monkeypatch.setattr(sources, "MOST_KNOWN", 2)
+    for text in ("one?", "two?", "one?", "three?"):
+        sources.read(text)
+    kept = set(known)
+    sources.read("\n\n".join(["> quoted words", "own words"] * (sources.MOST_SPANS + 1)))
+
+    assert set(known) == kept
+    assert {hashlib.sha256(text).digest() for text in (b"one?", b"three?")} == kept
