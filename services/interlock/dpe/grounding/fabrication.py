@@ -44,7 +44,10 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
-_SHORTEST_PART = 3
+_DIGITS = pattern(r"\d+(?:[.,]\d+)*")
+_FIRM_DIGITS = 2
+"""Significant digits of a figure that is not the same by chance."""
+
 _TRAILING = ".,;:!?'\""
 # Short words of a headline in capitals; they are no abbreviations.
 _SHOUTED = word_set(
@@ -67,6 +70,8 @@ class EnvelopeIndex:
     facts: int
     dates_by_today: bool = False  # it contains tomorrow, Fri or the like
     parts: Parts | None = None
+    figures: frozenset[str] = frozenset()
+    """Runs of digits as they are written."""
 
     @staticmethod
     def of(fact_texts: Sequence[str], query: str, facts: Sequence[Fact] = ()) -> "EnvelopeIndex":
@@ -88,6 +93,7 @@ class EnvelopeIndex:
             facts=len(fact_texts),
             dates_by_today=_DATED_BY_TODAY.search(text) is not None,
             parts=Parts.of(facts) if facts else None,
+            figures=frozenset(_DIGITS.findall(text)),
         )
 
     def cites(self, address: str) -> bool:
@@ -210,18 +216,18 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
-            and not _is_opening_compound(tokens, first, last)
+            and not _only_opens(tokens, first, last)
         ):
             yield _finding(reading, first, last)
 
 
-def _is_opening_compound(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
-    """Whether a word that opens its sentence is a compound of common words: headcount, footfall. The classifier saw no name."""
-    word = tokens[first].low
-    if last - first != 1 or not opens_sentence(tokens, first) or tokens[first].text[1:] != word[1:]:
-        return False
-    parts = ((word[:cut], word[cut:]) for cut in range(_SHORTEST_PART, len(word) - _SHORTEST_PART + 1))
-    return any(head in COMMON_WORDS and tail.removesuffix("s") in COMMON_WORDS for head, tail in parts)
+def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
+    """Whether a span is one word whose capital says nothing, since it opens its sentence: *Swap*, *Headcount*.
+
+    The classifier saw no name in it. One of capitals or with a capital inside is a name of its own.
+    """
+    word = tokens[first].text
+    return last - first == 1 and opens_sentence(tokens, first) and word.isalpha() and word[1:].islower()
 
 
 def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
@@ -323,8 +329,23 @@ def _finding(reading: ValuesRead, first: int, last: int) -> _Finding:
 def _ungrounded_values(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        if not _names_part(value, envelope) and not _has_other_form(value, reading, envelope):
+        known = (
+            _names_part(value, envelope)
+            or _is_bare_figure(value, envelope)
+            or _has_other_form(value, reading, envelope)
+        )
+        if not known:
             yield _Finding(value.text, value.start, value.end)
+
+
+def _is_bare_figure(value: Value, envelope: EnvelopeIndex) -> bool:
+    """Whether a figure without a unit stands in the envelope with one: *8.4 tonnes*, and *Orla 8.4*.
+
+    Whether it is the right one of several is for the comparison with the source (stage 3b).
+    """
+    if value.unit or value.moment is not None or value.label or value.words or len(value.digits) < _FIRM_DIGITS:
+        return False
+    return value.text in envelope.figures
 
 
 def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:

@@ -10,7 +10,7 @@ tell.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from dataclasses import dataclass
 
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim
@@ -21,12 +21,12 @@ from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import in_reach
 
-BESIDE = 2
+BESIDE = 1
 """Sentences on either side of a claim whose figures are near to it."""
 
 _EARLIER = 3
 _MOST_TEXT = 4000
-_MOST_COUNTED = 60
+_MOST_TOLD = 12
 
 
 def beyond(
@@ -40,12 +40,14 @@ def beyond(
         return {}
     earlier = [window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]]
     said = _Said(earlier)
-    asked = read(request.query[-_MOST_TEXT:]).values
+    told = [*read(request.query[-_MOST_TEXT:]).values, *said.values[-_MOST_TOLD:]]
     found: dict[str, tuple[str, ...]] = {}
     for reading in readings:
         for claim in reading.checked:
             texts = fabricated.get(claim.claim_id)
-            if texts and (left := tuple(_left(texts, claim, reading, evidence, asked, said))):
+            if texts and (
+                left := tuple(_left(texts, claim, _Near.of(claim, reading, told), said, evidence.get(claim.claim_id)))
+            ):
                 found[claim.claim_id] = left
     return found
 
@@ -69,16 +71,8 @@ class _Said:
         return False
 
 
-def _left(
-    texts: Sequence[str],
-    claim: Claim,
-    reading: ChoiceReading,
-    evidence: Mapping[str, ClaimEvidence],
-    asked: Sequence[Value],
-    said: _Said,
-) -> Iterator[str]:
+def _left(texts: Sequence[str], claim: Claim, near: _Near, said: _Said, shown: ClaimEvidence | None) -> Iterator[str]:
     """Yield what is neither within reach nor was said before."""
-    near, far, counts = _around(claim, reading, evidence)
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
@@ -87,37 +81,36 @@ def _left(
                 yield text
             continue
         told = all(any(same(value, other) for other in said.values) for value in values)
-        if not told and not all(
-            in_reach(value, [*near, *asked], [*far, *said.values[-_MOST_COUNTED:]], counts) for value in values
-        ):
+        if not told and not all(_reached(value, near, shown) for value in values):
             yield text
 
 
-def _around(
-    claim: Claim, reading: ChoiceReading, evidence: Mapping[str, ClaimEvidence]
-) -> tuple[list[Value], list[Value], set[int]]:
-    """Return the figures beside a claim, those of the sources that its answer rests on, and how many things are listed."""
-    beside = [
-        sentence.text
-        for sentence in reading.sentences
-        if abs(sentence.index - claim.sentence_index) <= BESIDE or cells_of(claim.text) is not None
-    ]
-    shown = evidence.get(claim.claim_id)
-    own_source = [shown.source, shown.premise] if shown else []
-    near = [value for text in dict.fromkeys([claim.text, *own_source, *beside]) for value in read(text).values]
-    others = [
-        text
-        for one in reading.checked
-        if (each := evidence.get(one.claim_id)) is not None
-        for text in (each.source, *(other for _, other in each.others))
-    ]
-    far = [value for text in dict.fromkeys(others) for value in read(text).values]
-    return near, far, _counts(reading, others)
+@dataclass(frozen=True)
+class _Near:
+    """The figures of a claim's own sentence, and those beside it: in its neighbours, the question and the last answer."""
+
+    own: Sequence[Value]
+    beside: Sequence[Value]
+
+    @staticmethod
+    def of(claim: Claim, reading: ChoiceReading, told: Sequence[Value]) -> _Near:
+        """Read the sentences around *claim*. *told* are the figures of the question and of the last answers."""
+        row = cells_of(claim.text) is not None
+        texts = [
+            sentence.text
+            for sentence in reading.sentences
+            if 0 < abs(sentence.index - claim.sentence_index) <= BESIDE and not row
+        ]
+        own = [reading.sentences[claim.sentence_index].text] if not row else []
+        return _Near(_values([claim.text, *own]), [*_values(texts), *told])
 
 
-def _counts(reading: ChoiceReading, sources: Sequence[str]) -> set[int]:
-    """Return the sizes of what the answer and its sources list, and of the parts of it that hold a figure in common."""
-    lists = [len(reading.sentences), len(reading.sentences) - 1, len(dict.fromkeys(sources))]
-    rows = chain.from_iterable(text.splitlines() for text in dict.fromkeys(sources))
-    lists.append(sum(bool(row.strip()) for row in rows))
-    return {size for size in lists if 1 < size <= _MOST_COUNTED}
+def _reached(value: Value, near: _Near, shown: ClaimEvidence | None) -> bool:
+    """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
+    if in_reach(value, [*near.own, *near.beside], ()):
+        return True
+    return shown is not None and in_reach(value, near.own, _values([shown.source, shown.premise]))
+
+
+def _values(texts: Sequence[str]) -> list[Value]:
+    return [value for text in dict.fromkeys(texts) for value in read(text).values]

@@ -12,29 +12,24 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 
 from interlock.dpe.values.moments import Moment
-from interlock.dpe.values.quantities import NUMBER, ORDINAL, QUANTITY, Value
+from interlock.dpe.values.quantities import ORDINAL, Value
 from interlock.dpe.values.units import PERCENT, TIME
 
 MOST_NEAR = 12
 MOST_FAR = 32
 _DAY, _MONTH, _YEAR = 86_400.0, 2_629_800.0, 31_557_600.0
 _DAY_MINUTES = 1440
-_SCALES = (2.0, 12.0, 52.0, 7.0, 24.0, 4.0, 60.0, 100.0, 1000.0)
-"""Half and twice; months, weeks and quarters of a year, days of a week, hours, minutes; units a hundred and a thousand times smaller."""
-
 _HOUR = 60
 
 
-def in_reach(target: Value, near: Iterable[Value], far: Iterable[Value], counts: Iterable[int] = ()) -> bool:
-    """Whether one operation gives *target*. One operand is *near*, the other of either; *counts* are numbers of listed things."""
+def in_reach(target: Value, near: Iterable[Value], far: Iterable[Value]) -> bool:
+    """Whether one operation gives *target*. One operand is *near*, the other of either."""
     close = _distinct(near, target)[:MOST_NEAR]
     every = _distinct(chain(close, far), target)[:MOST_FAR]
     if target.moment is not None:
         return any(_is(target.moment, made) for made in _moments(target.moment, close, every))
     if target.amount is None or target.label or target.kind == ORDINAL:
         return False
-    if target.kind in {NUMBER, QUANTITY} and any(target.amount / target.factor == count for count in counts):
-        return True
     return any(_rounds_to(result, target) for result in _results(target, close, every))
 
 
@@ -54,9 +49,6 @@ def _results(target: Value, near: Sequence[Value], every: Sequence[Value]) -> It
     for a in near:
         if not a.amount:
             continue
-        if _fits(a, target):
-            yield from (a.amount * scale for scale in _SCALES)
-            yield from (a.amount / scale for scale in _SCALES)
         for b in every:
             if b is a or not b.amount:
                 continue
@@ -64,7 +56,8 @@ def _results(target: Value, near: Sequence[Value], every: Sequence[Value]) -> It
             yield from _of_two(b, a, target)
     if len(own) > 2:
         yield sum(value.amount or 0.0 for value in own)
-    yield from _durations(near, every) if target.unit == TIME or not target.unit else ()
+    if target.unit == TIME or not target.unit:
+        yield from _durations(near, every)
 
 
 def _of_two(a: Value, b: Value, target: Value) -> Iterator[float]:
