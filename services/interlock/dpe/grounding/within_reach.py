@@ -24,7 +24,7 @@ from interlock.dpe.values.reach import in_reach
 BESIDE = 1
 """Sentences on either side of a claim whose figures are near to it."""
 
-_EARLIER = 3
+_EARLIER = 24
 _MOST_TEXT = 4000
 _MOST_TOLD = 12
 
@@ -38,8 +38,7 @@ def beyond(
     """Return the fabrications of each claim that are out of reach, by claim id. A claim without any is left out."""
     if not fabricated:
         return {}
-    earlier = [window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]]
-    said = _Said(earlier)
+    said = _Said([window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]])
     told = [*read(request.query[-_MOST_TEXT:]).values, *said.values[-_MOST_TOLD:]]
     found: dict[str, tuple[str, ...]] = {}
     for reading in readings:
@@ -109,7 +108,15 @@ def _reached(value: Value, near: _Near, shown: ClaimEvidence | None) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
     if in_reach(value, [*near.own, *near.beside], ()):
         return True
+    if any(_halves(value, other) for other in near.own):
+        return True
     return shown is not None and in_reach(value, near.own, _values([shown.source, shown.premise]))
+
+
+def _halves(value: Value, other: Value) -> bool:
+    """Whether a figure is half or twice another one of its sentence."""
+    one, two = value.amount, other.amount
+    return bool(one and two) and value.unit == other.unit and (one == 2 * (two or 0.0) or two == 2 * (one or 0.0))
 
 
 def _values(texts: Sequence[str]) -> list[Value]:

@@ -113,12 +113,12 @@ def _durations(near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]
 
 
 def _day(moment: Moment, other: Moment) -> dt.date | None:
-    """Return the day that a moment names. A year that it leaves out is that of the *other*."""
-    if moment.months is None or moment.day is None or moment.months[0] != moment.months[1]:
+    """Return the day that a moment names, the first one of a month. A year that it leaves out is that of the *other*."""
+    if moment.months is None or moment.months[0] != moment.months[1]:
         return None
     years = moment.years or other.years or (2024, 2024)
     try:
-        return dt.date(years[0], moment.months[0], moment.day)
+        return dt.date(years[0], moment.months[0], moment.day or 1)
     except ValueError:
         return None
 
