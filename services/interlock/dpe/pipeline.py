@@ -204,7 +204,13 @@ class Pipeline:
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
             misbound = await bound.distortions(
-                claims, answer.readings, answer.parses, evidence, self.passages, self.language, base
+                claims,
+                evidence,
+                readings=answer.readings,
+                parses=answer.parses,
+                envelope=base,
+                known=self.passages,
+                language=self.language,
             )
             return bound.with_bindings(found, misbound)
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, key_of, own_words, same
-from interlock.dpe.bindings.frames import Frame, frames
-from interlock.dpe.bindings.limits import Limit, degree, limits
-from interlock.dpe.text.wordlists import lines
-from interlock.dpe.values.frames import STOP
+from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, own_words, same
+from interlock.dpe.bindings.frames import Frame
+from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.text.wordlists import lines, word_set
 
 _COMPARABLE = frozenset({Kind.NAME, Kind.NOUN})
 
@@ -20,51 +18,51 @@ _COMPARABLE = frozenset({Kind.NAME, Kind.NOUN})
 def _counterparts() -> frozenset[frozenset[str]]:
     """Read the pairs of parties of one relation: landlord and tenant."""
     return frozenset(
-        frozenset(map(key, pair.split("="))) for line in lines("counterparts.txt") for pair in line.split() if "=" in pair
+        frozenset(map(key, pair.split("=")))
+        for line in lines("counterparts.txt")
+        for pair in line.split()
+        if "=" in pair
     )
 
 
 _COUNTERPARTS = _counterparts()
 _YEAR = 4
 _SORTS = {
-    "weekday": frozenset(map(key, "monday tuesday wednesday thursday friday saturday sunday".split())),
+    "weekday": frozenset(map(key, ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])),
     "month": frozenset(
-        map(key, "january february march april may june july august september october november december".split())
+        map(
+            key,
+            [
+                "january",
+                "february",
+                "march",
+                "april",
+                "may",
+                "june",
+                "july",
+                "august",
+                "september",
+                "october",
+                "november",
+                "december",
+            ],
+        )
     ),
 }
 _GENERAL = frozenset(
     map(
         key,
-        """
-        company firm group organisation organization bank agency institution body team club party side man woman person
-        people official country nation city town state region area place site building product device system service tool
-        model drug medicine treatment study report paper article author researcher scientist patient victim suspect player
-        actor singer star band movie film show event incident accident decision plan project programme program scheme measure
-        law rule act bill deal agreement amount number figure sum total lender business corporation authority government
-        """.split(),
+        word_set(
+            "company firm group organisation organization bank agency institution body team club party side man woman person "
+            "people official country nation city town state region area place site building product device system service "
+            "tool model drug medicine treatment study report paper article author researcher scientist patient victim suspect "
+            "player actor singer star band movie film show event incident accident decision plan project programme program "
+            "scheme measure law rule act bill deal agreement amount number figure sum total lender business corporation "
+            "authority government youngster boy girl"
+        ),
     )
 )
 """Nouns that may stand for another filler of the same text."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in."""
-
-    text: str
-    frames: tuple[Frame, ...]
-    limits: tuple[Limit, ...]
-    degree: int
-    degree_word: str
-    content: frozenset[str]
-    fact_id: str = ""
-
-
-def passage(sentence: Any) -> Passage:
-    """Return the passage of a parsed sentence, a spaCy span."""
-    held, word = degree(sentence)
-    content = frozenset(key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"})
-    return Passage(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content)
 
 
 @dataclass(frozen=True)
@@ -118,10 +116,13 @@ class Evidence:
         """
         if frozenset({claimed.head, stated.head}) in _COUNTERPARTS and not claimed.words & stated.words:
             return not self._linked(claimed, stated)
-        if claimed.kind is Kind.TIME and stated.kind is Kind.TIME:
-            return self._other_time(claimed, stated)
-        if claimed.kind is not stated.kind or claimed.kind not in _COMPARABLE or claimed.borrowed or stated.borrowed:
+        if claimed.kind is not stated.kind or claimed.borrowed or stated.borrowed:
             return False
+        if claimed.kind is Kind.TIME:
+            return self._other_time(claimed, stated)
+        return claimed.kind in _COMPARABLE and self._other_thing(claimed, stated)
+
+    def _other_thing(self, claimed: Filler, stated: Filler) -> bool:
         mine, its = own_words(claimed, stated)
         if not mine or not its or self._linked(claimed, stated):
             return False
@@ -165,7 +166,12 @@ class Evidence:
         for sentence, number, slot, filler in self._placed:
             if (number, slot) == known[1:3] or filler.borrowed or not same(filler, stated):
                 continue
-            if number == known[1] and frame.predicate != predicates.BE and not mine.words & stated.all and not stated.words & mine.all:
+            if (
+                number == known[1]
+                and frame.predicate != predicates.BE
+                and not mine.words & stated.all
+                and not stated.words & mine.all
+            ):
                 return True
             if number != known[1] and slot == known[2] and self._parallel(frame, self.bound[number].frame, slot):
                 return True
@@ -238,13 +244,13 @@ def _sort(time: Filler) -> str:
 
 def agree(claimed: Filler, stated: Filler) -> bool:
     """Whether two fillers are the same, and so are the amounts that both state."""
-    return same(claimed, stated) and (
-        not claimed.amount or not stated.amount or claimed.amount == stated.amount
-    )
+    return same(claimed, stated) and (not claimed.amount or not stated.amount or claimed.amount == stated.amount)
 
 
 def near(one: Filler, other: Filler) -> bool:
-    return same(one, other) or bool(one.words and one.words <= other.all) or bool(other.words and other.words <= one.all)
+    return (
+        same(one, other) or bool(one.words and one.words <= other.all) or bool(other.words and other.words <= one.all)
+    )
 
 
 def _are_two_names(one: Filler, other: Filler) -> bool:

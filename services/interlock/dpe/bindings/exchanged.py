@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.evidence import Evidence, Passage
+from interlock.dpe.bindings.evidence import Evidence
 from interlock.dpe.bindings.fillers import key
 from interlock.dpe.bindings.findings import ENTITY_SUBSTITUTED, Finding
+from interlock.dpe.bindings.passages import Passage
 from interlock.dpe.text.wordlists import word_set
 
 _LONGEST = 60

@@ -27,6 +27,9 @@ _PERIODS = word_set(
     "thursday friday saturday sunday spring summer autumn winter today yesterday tomorrow week month year day decade "
     "century quarter morning afternoon evening night hour minute second weekend noon midnight"
 )
+_YEAR = 4
+_STANDING_FOR = frozenset({"DT", "WDT", "WP", "EX"})
+_TITLES = word_set("mr mrs ms dr prof sir")
 _POINTING = word_set("this these those such")
 _ERAS = word_set("bc ad ce bce am pm a.m p.m")
 _SIGNS = frozenset("%$€£¥")
@@ -52,6 +55,11 @@ class Likeness(Enum):
     SAME = "same"
     APART = "apart"
     UNSURE = "unsure"
+
+
+_KINDS = {
+    "NOUN": Kind.NOUN, "PROPN": Kind.NOUN, "ADJ": Kind.NOUN, "X": Kind.NOUN, "VERB": Kind.CLAUSE, "AUX": Kind.CLAUSE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -154,7 +162,13 @@ def _tempered(quantifier: str, head: Any) -> str:
     if quantifier not in {"all", "every", "each"}:
         return quantifier
     before = {t.lower_ for t in head.doc[max(head.sent.start, head.left_edge.i - 1) : head.i]}
-    return "some" if "not" in before else "most" if before & {"nearly", "almost", "virtually", "practically"} else quantifier
+    return (
+        "some"
+        if "not" in before
+        else "most"
+        if before & {"nearly", "almost", "virtually", "practically"}
+        else quantifier
+    )
 
 
 def _counted(token: Any) -> tuple[Any, str]:
@@ -188,7 +202,7 @@ def _is_label(token: Any, head: Any) -> bool:
 
 def _is_bare_label(token: Any) -> bool:
     text = token.text.rstrip(".")
-    return 0 < len(text) <= 2 and text.isalnum() and not text.islower() or text.isdigit()
+    return (0 < len(text) <= 2 and text.isalnum() and not text.islower()) or text.isdigit()
 
 
 def _counts(token: Any, head: Any) -> bool:
@@ -196,24 +210,23 @@ def _counts(token: Any, head: Any) -> bool:
 
 
 def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> Kind:
-    if head.pos_ == "PRON" or head.tag_ in {"DT", "WDT", "WP", "EX"} or any(c.lower_ in _POINTING for c in head.children):
-        return Kind.UNKNOWN
     low = head.lower_.strip(".")
-    if low in _ERAS:
+    if head.tag_ in _STANDING_FOR or head.pos_ == "PRON" or any(c.lower_ in _POINTING for c in head.children):
+        return Kind.UNKNOWN
+    if low in _ERAS or low in _PERIODS or (len(low) == _YEAR and low.isdigit()):
         return Kind.TIME
-    if low in _PERIODS or (head.like_num and len(low) == 4 and low.isdigit()):
-        return Kind.TIME if head.pos_ in {"NOUN", "PROPN", "NUM"} else Kind.UNKNOWN
     if head.like_num or head.pos_ in {"NUM", "SYM"} or low in {"%", "percent"}:
         return Kind.VALUE
-    if labels:
+    if labels or (head.pos_ == "PROPN" and _is_name(head, core)):
         return Kind.NAME
-    if head.pos_ == "PROPN" and len(core) == 1 and any(c.lower_ == "the" for c in head.children):
-        return Kind.NOUN  # a defined term: the Landlord
-    if head.pos_ == "PROPN":
-        return Kind.NAME if head.text[:1].isupper() or any(t.text[:1].isupper() for t in core) else Kind.NOUN
-    if head.pos_ in {"VERB", "AUX"}:
-        return Kind.CLAUSE
-    return Kind.NOUN if head.pos_ in {"NOUN", "ADJ", "X"} else Kind.UNKNOWN
+    return _KINDS.get(head.pos_, Kind.UNKNOWN)
+
+
+def _is_name(head: Any, core: list[Any]) -> bool:
+    """Whether a proper noun names somebody: not a defined term (*the Landlord*), nor a word that is written small."""
+    defined = len(core) == 1 and any(c.lower_ == "the" for c in head.children)
+    titled = any(t.lower_.strip(".") in _TITLES for t in core)
+    return titled or (not defined and any(t.text[:1].isupper() for t in core))
 
 
 def _is_content(token: Any) -> bool:

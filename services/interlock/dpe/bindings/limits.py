@@ -12,12 +12,16 @@ from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 
 _STOPS = frozenset({";", ".", "!", "?", ":", "—", "–"})
-_ANYWHERE = word_set("wherever whenever whatever whichever whoever regardless irrespective anywhere anytime unconditionally")
+_ANYWHERE = word_set(
+    "wherever whenever whatever whichever whoever regardless irrespective anywhere anytime unconditionally"
+)
 _EVEN = word_set("if when without after before outside for")
 _EXCEPTING = word_set("unless except excluding excepting barring")
 _DEGREES = {
     **dict.fromkeys(word_set("always invariably constantly everywhere"), 4),
-    **dict.fromkeys(word_set("usually generally typically normally mostly mainly largely often frequently commonly"), 3),
+    **dict.fromkeys(
+        word_set("usually generally typically normally mostly mainly largely often frequently commonly"), 3
+    ),
     **dict.fromkeys(word_set("sometimes occasionally rarely seldom hardly"), 1),
 }
 _QUANTITIES = {
@@ -55,17 +59,23 @@ def _limits(tokens: Sequence[Any]) -> Iterator[Limit]:
     for n, token in enumerate(tokens):
         low, after = token.lower_, tokens[n + 1 : n + 3]
         following = [t.lower_ for t in after]
-        if low in _ANYWHERE or (low == "no" and following[:1] == ["matter"]):
+        if (
+            low in _ANYWHERE
+            or (low == "no" and following[:1] == ["matter"])
+            or (low == "even" and following and following[0] in _EVEN)
+        ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "even" and following and following[0] in _EVEN:
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low in {"any", "all"} and following and following[0] in {"time", "times", "case", "cases", "circumstances", "place"}:
+        elif (
+            low in {"any", "all"}
+            and following
+            and following[0] in {"time", "times", "case", "cases", "circumstances", "place"}
+        ):
             yield Limit(LimitKind.ALWAYS, frozenset(), f"{low} {following[0]}")
-        elif low == "whether" and "not" in following:
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "including":
-            yield _limit(LimitKind.ALWAYS, tokens, n)
-        elif low == "with" and following == ["or", "without"]:
+        elif (
+            (low == "whether" and "not" in following)
+            or low == "including"
+            or (low == "with" and following == ["or", "without"])
+        ):
             yield _limit(LimitKind.ALWAYS, tokens, n)
         elif low in _EXCEPTING or (low in {"other", "apart"} and following[:1] in (["than"], ["from"])):
             yield _limit(LimitKind.UNLESS, tokens, n)
@@ -80,7 +90,11 @@ def _is_condition(tokens: Sequence[Any], n: int) -> bool:
     """Whether a word opens a condition, and no question and no limit that was read already: *even if*, *only if*."""
     token = tokens[n]
     before = tokens[n - 1].lower_ if n else ""
-    return token.dep_ in {"mark", "prep", "advcl", "advmod"} and token.head.dep_ != "ccomp" and before not in {"even", "only", "as"}
+    return (
+        token.dep_ in {"mark", "prep", "advcl", "advmod"}
+        and token.head.dep_ != "ccomp"
+        and before not in {"even", "only", "as"}
+    )
 
 
 def _denies(tokens: Sequence[Any], n: int) -> bool:
@@ -100,7 +114,9 @@ def _limit(kind: LimitKind, tokens: Sequence[Any], n: int) -> Limit:
         if token.text in _STOPS or (token.text == "," and len(inside) > 1):
             break
         inside.append(token)
-    words = frozenset(key_of(t) for t in inside[1:] if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"})
+    words = frozenset(
+        key_of(t) for t in inside[1:] if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
+    )
     verb = next((t for t in tokens[n].ancestors if t.pos_ in {"VERB", "AUX"} and t not in inside), None)
     return Limit(kind, words, " ".join(t.text for t in inside), int(verb.i) if verb is not None else -1)
 

@@ -43,7 +43,9 @@ def turned_setting(claim: Frame, evidence: Evidence) -> Finding | None:
             continue
         for each in alike:
             stated = each.frame.slots.get(_AGAINST[slot])
-            rest = [evidence.likeness(claim.slots[s], each.frame.slots[s]) for s in claim.slots.keys() & each.frame.slots]
+            rest = [
+                evidence.likeness(claim.slots[s], each.frame.slots[s]) for s in claim.slots.keys() & each.frame.slots
+            ]
             if stated and rest and set(rest) == {Likeness.SAME} and evidence.likeness(filled, stated) is Likeness.SAME:
                 name = "order" if slot in _ORDERED else "condition"
                 text = f"{_AGAINST[slot]} {stated[0].text}"
@@ -70,7 +72,7 @@ def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
         return False
     shared = mine & its
-    if claim.predicate in predicates.LIGHT and len(shared) < 2:  # noqa: PLR2004 - who and what
+    if claim.predicate in predicates.LIGHT and len(shared) < 2:
         return False
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)

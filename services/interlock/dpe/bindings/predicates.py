@@ -37,11 +37,15 @@ def _pairs(kind: str) -> dict[str, str]:
 
 
 def _set(kind: str) -> frozenset[str]:
-    return word_set(" ".join(words for line in lines("predicates.txt") for k, _, words in [line.partition("|")] if k == kind))
+    return word_set(
+        " ".join(words for line in lines("predicates.txt") for k, _, words in [line.partition("|")] if k == kind)
+    )
 
 
 _LONG = 4
-_NO_OPPOSITE = word_set("discover disclose dispose display dismiss disguise dispatch discount discharge undertake undergo understand until")
+_NO_OPPOSITE = word_set(
+    "discover disclose dispose display dismiss disguise dispatch discount discharge undertake undergo understand until"
+)
 _OF_ADJECTIVES = ("able", "ible", "al", "ent", "ant", "ate", "ect", "ular", "ive", "ete", "ite")
 _SAME = _groups()
 _VERB_OF = _pairs("noun")

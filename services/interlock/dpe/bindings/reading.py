@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.dpe.bindings.evidence import Passage, passage
+from interlock.dpe.bindings.passages import Passage, passage
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed

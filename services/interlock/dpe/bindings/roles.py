@@ -81,7 +81,9 @@ def _crossed_roles(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, F
         for its in source.slots.get("agent", ()):
             for held in claim.slots.get("role", ()):
                 for role in source.slots.get("role", ()):
-                    crossed = bool(mine.words) and mine.words <= role.inner and bool(its.words) and its.words <= held.inner
+                    crossed = (
+                        bool(mine.words) and mine.words <= role.inner and bool(its.words) and its.words <= held.inner
+                    )
                     apart = not mine.words & its.words and held.head == role.head
                     if crossed and apart and held.head not in predicates.SAME_BOTH_WAYS:
                         yield "agent", its, mine
@@ -102,7 +104,7 @@ def _trade_places(mine: Filler, its: Filler, source: Frame, one: str, other: str
 
 def _shares_name(one: Filler, other: Filler) -> bool:
     """Whether two fillers may be one, whatever phrases they govern."""
-    return agree(one, other) or bool(one.words) and (one.words <= other.words or other.words <= one.words)
+    return agree(one, other) or (bool(one.words) and (one.words <= other.words or other.words <= one.words))
 
 
 def _cross_inside(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
@@ -123,7 +125,7 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     """Yield the one slot that a claim fills with what the sources bind elsewhere, where all others are the same."""
     shared = _shared(claim, source.frame)
     found = {slot: evidence.likeness(claim.slots[slot], source.frame.slots[slot]) for slot in shared}
-    if predicates.CAUSE == claim.predicate and found.get("object") is Likeness.SAME and "agent" in found:
+    if claim.predicate == predicates.CAUSE and found.get("object") is Likeness.SAME and "agent" in found:
         found["agent"] = Likeness.APART if _another_cause(claim, source.frame, evidence) else found["agent"]
     apart = [slot for slot in shared if found[slot] is Likeness.APART]
     anchors = [slot for slot in shared if found[slot] is Likeness.SAME]
@@ -177,9 +179,7 @@ def _anchored(claim: Frame, source: Frame, anchors: list[str]) -> bool:
     if not held:
         return False
     if claim.predicate == predicates.BE and "role" in claim.slots:
-        return "role" in anchors and not any(
-            f.indefinite for f in (*claim.slots["role"], *source.slots["role"])
-        )
+        return "role" in anchors and not any(f.indefinite for f in (*claim.slots["role"], *source.slots["role"]))
     if claim.predicate in predicates.LIGHT:
         return len(anchors) > 1 or any(
             f.amount or f.kind in {Kind.NAME, Kind.VALUE, Kind.CLAUSE} or len(f.all) > 1 for f in held

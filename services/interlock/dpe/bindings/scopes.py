@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.dpe.bindings.evidence import Bound, Evidence, Passage, agree
+from interlock.dpe.bindings.evidence import Bound, Evidence, agree
 from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, same
 from interlock.dpe.bindings.findings import CONTEXT_STRIPPED, Finding
 from interlock.dpe.bindings.frames import Frame
 from interlock.dpe.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.bindings.passages import Passage
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -48,7 +49,10 @@ def _quantified(claim: Frame, slot: str, filler: Filler, evidence: Evidence) -> 
             if Likeness.APART in rest or each.frame.negated:
                 continue
             if id(each) in alike or any(
-                agree(f, g) for s, f in claim.all() for t, g in each.frame.all() if (s, t) != (slot, other_slot) and f is not filler
+                agree(f, g)
+                for s, f in claim.all()
+                for t, g in each.frame.all()
+                if (s, t) != (slot, other_slot) and f is not filler
             ):
                 yield each, other
 
@@ -59,15 +63,27 @@ def unbounded(claim: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
     *mentioned* are the words of the answer: a limit that the answer names elsewhere is not dropped.
     """
     aligned = [each for each in evidence.passages if _is_about(claim, each, evidence)]
-    if claim.degree == _ALL and any(0 < each.degree < _ALL for each in aligned) and not any(e.degree == _ALL for e in aligned):
+    if (
+        claim.degree == _ALL
+        and any(0 < each.degree < _ALL for each in aligned)
+        and not any(e.degree == _ALL for e in aligned)
+    ):
         other = next(each for each in aligned if 0 < each.degree < _ALL)
         return _finding("quantifier", other.degree_word, claim.degree_word, other.text, other.fact_id)
     for other in evidence.passages:
         for stated in other.limits:
-            found = _denied(claim, other, stated, aligned) or _widened(claim, stated, aligned=other in aligned) or _turned(claim, stated, aligned=other in aligned)
-            if found is not None and not _says_so(claim, found, evidence):
+            found = (
+                _denied(claim, other, stated, aligned)
+                or _widened(claim, stated, aligned=other in aligned)
+                or _turned(claim, stated, aligned=other in aligned)
+            )
+            if found is not None and not _says_so(found, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
-            if other in aligned and stated.kind is LimitKind.ONLY and _dropped(claim, other, stated, mentioned, evidence):
+            if (
+                other in aligned
+                and stated.kind is LimitKind.ONLY
+                and _dropped(claim, other, stated, mentioned, evidence)
+            ):
                 return _finding("condition", stated.text, "", other.text, other.fact_id)
     return None
 
@@ -117,7 +133,7 @@ def _turned(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
     return None
 
 
-def _says_so(claim: Passage, found: Limit, evidence: Evidence) -> bool:
+def _says_so(found: Limit, evidence: Evidence) -> bool:
     """Whether a source has a limit of the same kind and content itself."""
     return any(
         each.kind is found.kind and (not found.words or bool(each.words & found.words))
@@ -128,7 +144,12 @@ def _says_so(claim: Passage, found: Limit, evidence: Evidence) -> bool:
 
 def _dropped(claim: Passage, source: Passage, stated: Limit, mentioned: frozenset[str], evidence: Evidence) -> bool:
     """Whether a claim says without any limit what its source says of one case only."""
-    if claim.limits or not stated.words or stated.words & mentioned or stated.text.split()[1].lower() not in _RESTRICTING:
+    if (
+        claim.limits
+        or not stated.words
+        or stated.words & mentioned
+        or stated.text.split()[1].lower() not in _RESTRICTING
+    ):
         return False
     limited = [each for each in source.frames if each.at == stated.at and not each.noun]
     if not any(evidence.agrees(mine, its) for mine in claim.frames for its in limited if mine.negated == its.negated):

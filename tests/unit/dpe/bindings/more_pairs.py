@@ -8,7 +8,7 @@ MORE: tuple[Pair, ...] = (
     ("agent","it",("The primary database replicates to the standby every five minutes.",),"Every five minutes the primary database replicates to the standby.","Every five minutes the standby replicates to the primary database."),
     ("value","it",("The Frankfurt cluster has 48 nodes, and the Dublin cluster has 32 nodes.",),"There are 32 nodes in the Dublin cluster.","There are 48 nodes in the Dublin cluster."),
     ("value","finance",("Consulting revenue came to $3.1 million, compared with $1.4 million for training.",),"Training brought in $1.4 million.","Training brought in $3.1 million."),
-    ("said-by","press",("\"We will appeal,\" said Marta Kowal, who represents the union. Company lawyer Ian Reid called the verdict fair.",),"Marta Kowal said the union will appeal.","Ian Reid said the company will appeal."),
+    ("said-by","press",('"We will appeal," said Marta Kowal, who represents the union. Company lawyer Ian Reid called the verdict fair.',),"Marta Kowal said the union will appeal.","Ian Reid said the company will appeal."),
     ("said-by","sport",("Coach Hanna Berg blamed the pitch for the defeat, whereas captain Lea Ott blamed the referee.",),"Lea Ott blamed the referee for the defeat.","Hanna Berg blamed the referee for the defeat."),
     ("place","logistics",("Parcels from Lisbon are sorted in Madrid before they travel to Lyon.",),"Parcels from Lisbon are sorted in Madrid.","Parcels from Lisbon are sorted in Lyon."),
     ("place","travel",("The ferry leaves Bari at 20:00 and reaches Patras at noon the next day.",),"The ferry leaves from Bari at 20:00.","The ferry leaves from Patras at 20:00."),

@@ -74,16 +74,41 @@ def test_known_gaps_are_still_gaps(bent):
 @pytest.mark.parametrize(
     ("fact", "answer", "kind", "slot", "source", "claim"),
     [
-        ("The bank sued the broker.", "The broker sued the bank.", ENTITY_SUBSTITUTED, "agent", "The bank", "The broker"),
-        ("The jury ruled in favour of the tenant.", "The jury ruled in favour of the landlord.",
-         ENTITY_SUBSTITUTED, "beneficiary", "the tenant", "the landlord"),
-        ("The valve releases the gas.", "The valve does not release the gas.", NEGATION_FLIP, "predicate", "releases",
-         "does not release"),
+        (
+            "The bank sued the broker.",
+            "The broker sued the bank.",
+            ENTITY_SUBSTITUTED,
+            "agent",
+            "The bank",
+            "The broker",
+        ),
+        (
+            "The jury ruled in favour of the tenant.",
+            "The jury ruled in favour of the landlord.",
+            ENTITY_SUBSTITUTED,
+            "beneficiary",
+            "the tenant",
+            "the landlord",
+        ),
+        (
+            "The valve releases the gas.",
+            "The valve does not release the gas.",
+            NEGATION_FLIP,
+            "predicate",
+            "releases",
+            "does not release",
+        ),
         ("Most members voted.", "All members voted.", CONTEXT_STRIPPED, "quantifier", "most", "all"),
-        ("Parking is free unless there is a match.", "Parking is free even if there is a match.", CONTEXT_STRIPPED,
-         "condition", "unless there is a match", "even if there is a match"),
+        (
+            "Parking is free unless there is a match.",
+            "Parking is free even if there is a match.",
+            CONTEXT_STRIPPED,
+            "condition",
+            "unless there is a match",
+            "even if there is a match",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_finding_shows_the_slot_and_both_fillers(fact, answer, kind, slot, source, claim):
     """A reader of the report sees what the source has in the slot and what the claim has."""
     (finding,) = found((fact,), answer)
