@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from interlock.dpe.text.wordlists import word_set
@@ -197,7 +197,9 @@ def _is_label(token: Any, head: Any) -> bool:
     """Whether a token tells one of a series from another: *port 22*, *service B*, *vitamin K*."""
     if token is head:
         return _is_bare_label(token) and any(c.dep_ == "compound" and c.is_alpha for c in token.children)
-    return (token.dep_ in {"nummod", "appos"} and token.i > head.i) or (token.dep_ == "compound" and token.like_num)
+    return bool(
+        (token.dep_ in {"nummod", "appos"} and token.i > head.i) or (token.dep_ == "compound" and token.like_num)
+    )
 
 
 def _is_bare_label(token: Any) -> bool:
@@ -285,6 +287,7 @@ def same(one: Filler, other: Filler) -> bool:
     return one.all <= other.all or other.all <= one.all
 
 
+@lru_cache(maxsize=4096)
 def _joined(filler: Filler) -> str:
     """Return the letters of a filler without gaps: *cross fire* and *crossfire*."""
     return "".join(c for c in filler.text.casefold().removeprefix("the ").removeprefix("a ") if c.isalnum())

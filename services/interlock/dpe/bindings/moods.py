@@ -53,7 +53,7 @@ def is_hypothetical(verb: Any) -> bool:
             return True
         if token.dep_ in {"ROOT", "relcl"}:
             break
-    return verb.sent.text.rstrip().endswith("?")
+    return bool(verb.sent.text.rstrip().endswith("?"))
 
 
 def level_of(verb: Any) -> int:

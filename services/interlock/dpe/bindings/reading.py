@@ -15,7 +15,7 @@ from interlock.dpe.text.text import Text
 
 REMEMBERED_TEXTS = 4096
 LONGEST_TEXT = 2000
-_BATCH = 16
+_BATCH = 64
 
 
 class Parser(Protocol):

@@ -113,7 +113,7 @@ def _shared(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:
 def is_misread(verb: Any) -> bool:
     """Whether a parse denies a verb the subject right before it: *port 443 is closed* with *port* as a verb."""
     if has_subject(verb) or verb.dep_ not in {"conj", "ROOT", "ccomp", "advcl"}:
-        return verb.dep_ == "dep"
+        return bool(verb.dep_ == "dep")
     first = min((verb, *(c for c in verb.children if c.dep_ in {"aux", "auxpass"})), key=lambda t: int(t.i))
     if first.i == verb.sent.start or first.tag_ not in {"VBZ", "VBP", "VBD", "MD"}:
         return verb.dep_ == "conj" and verb.tag_ == "VB" and verb.head.tag_ in {"VBZ", "VBD"} and first is verb

@@ -23,8 +23,10 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing.cells import taken
 from interlock.dpe.grounding.placing.scopes import scopes
+from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language
 
+_SHARED = 2
 _MARKS = 2  # what is left between the units of a premise is no text
 Distortions = Mapping[str, tuple[Distortion, ...]]
 
@@ -90,12 +92,18 @@ def _in_choice(
 def _evidence(
     claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], known: Passages, language: Language
 ) -> Evidence:
-    """Return the evidence on claims: their nearest units, and what their best premises add to these."""
+    """Return the evidence on claims: their nearest units that share words with them, and what their best premises add.
+
+    A parse costs more than all that is done with it, so that units about something else are left out.
+    """
     units: dict[str, str] = {}
     for claim in claims:
         shown = evidence[claim.claim_id]
-        for fact_id, text in ((shown.fact_id, shown.source), *shown.others):
-            units.setdefault(text, fact_id)
+        units.setdefault(shown.source, shown.fact_id)
+        stems = content_stems(claim.text)
+        for fact_id, text in shown.others:
+            if text not in units and len(stems & content_stems(text)) >= _SHARED:
+                units[text] = fact_id
     for claim in claims:
         rest = evidence[claim.claim_id].premise
         for text in units:
