@@ -17,6 +17,8 @@ from interlock.dpe.text.wordlists import word_set
 _LONGEST = 60
 _LONGEST_PHRASE = 6
 _JOINING = word_set("and or nor & as well both either neither with between , the a an")
+_LISTING = word_set("and or nor & ,")
+_MUTUAL = frozenset(map(key, predicates.SYMMETRIC | predicates.SAME_BOTH_WAYS))
 _COPULAS = word_set("is are was were be been remains means equals the a an")
 
 
@@ -58,7 +60,6 @@ def _exchange(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None
 def _binds(middle: Sequence[str]) -> bool:
     """Whether the words between two phrases give them different roles: no list, no equation, nothing mutual."""
     words = set(middle)
-    if not words or words <= _JOINING or words <= _COPULAS:
+    if not words or words <= _JOINING or words <= _COPULAS or (middle[0] in _LISTING and middle[-1] in _LISTING):
         return False
-    mutual = predicates.SYMMETRIC | predicates.SAME_BOTH_WAYS
-    return not any(key(word) in mutual or word in mutual for word in words)
+    return not any(key(word) in _MUTUAL for word in words)
