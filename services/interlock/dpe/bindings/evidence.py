@@ -145,6 +145,7 @@ class Evidence:
             return False
         known = any(agree(claimed, place[3]) and claimed.all <= place[3].all for place in self._placed)
         named = mine <= claimed.proper and its <= stated.proper
+        known = known or (named and mine <= self.words)
         labelled = bool(claimed.labels and stated.labels) and claimed.labels != stated.labels
         opposed = any(predicates.opposite(one, other) for one in mine for other in its)
         return known and (named or labelled or opposed or self._pairs_off(claimed, stated))

@@ -160,7 +160,7 @@ def _quantifier(head: Any) -> str:
 def _tempered(quantifier: str, head: Any) -> str:
     """Return what is left of a quantifier that is denied or rounded: *not all* are some, *almost all* are most."""
     if quantifier not in {"all", "every", "each"}:
-        return quantifier
+        return "" if quantifier in {"no", "none"} else quantifier  # a negation of the predicate
     before = {t.lower_ for t in head.doc[max(head.sent.start, head.left_edge.i - 1) : head.i]}
     return (
         "some"

@@ -14,7 +14,7 @@ from interlock.dpe.bindings import predicates
 from interlock.dpe.bindings.fillers import Filler, clause, fillers
 from interlock.dpe.bindings.moods import has_subject, is_finite, is_hypothetical, is_negated, level_of, modality_of
 from interlock.dpe.bindings.phrases import CAUSES, phrases_of
-from interlock.dpe.bindings.slots import CLAUSES, Slots, slots_of
+from interlock.dpe.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
 from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
@@ -81,7 +81,8 @@ def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
     """Return the predicate of a verb: *report to* is no saying, nor is any other that reports nothing."""
     if predicates.converse(lemma, frozenset(slots))[1] or (lemma in predicates.REPORTING and not _says(lemma, verb)):
         return lemma
-    return predicates.canonical(lemma)
+    particle = next((c.lower_ for c in verb.children if c.dep_ == "prt" and c.lower_ in PARTICLES), "")
+    return f"{lemma} {particle}" if particle else predicates.canonical(lemma)
 
 
 def _of_verb(verb: Any) -> Iterator[Frame]:

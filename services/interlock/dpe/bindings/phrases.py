@@ -9,7 +9,7 @@ from interlock.dpe.bindings.fillers import Filler, Kind, clause, fillers
 from interlock.dpe.text.wordlists import word_set
 
 CAUSES = frozenset({"because of", "due to"})
-_TAGS = frozenset({"ADP", "SCONJ", "ADJ", "ADV", "VERB"})
+_TAGS = frozenset({"ADP", "SCONJ", "ADJ", "ADV", "VERB"})  # owing to, near, next to, …
 _ORDERED = word_set("before after")
 _PARTS = frozenset({"in favour of", "in favor of", "on behalf of", "instead of", "in front of", *CAUSES})
 _HEADS_OF_PARTS = word_set("favour favor behalf front")
@@ -33,7 +33,7 @@ def _each(head: Any) -> Iterator[tuple[str, tuple[Filler, ...]]]:
                 yield f"ahead {inner.lower_}", _filled(inner)
         elif child.dep_ == "pcomp" and child.lower_ == "to" and head.lower_ == "due":
             yield "to", _filled(child)
-        elif child.dep_ in {"prep", "agent", "dative"} and child.pos_ in _TAGS and child.lower_ != "according":
+        elif child.dep_ in {"prep", "agent", "dative", "oprd"} and child.pos_ in _TAGS and child.lower_ != "according":
             name, at = _named(child)
             yield name, _filled(at) + (_filled(child) if at is not child else ())
 

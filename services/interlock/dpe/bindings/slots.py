@@ -14,6 +14,8 @@ from interlock.dpe.text.wordlists import word_set
 Slots = Mapping[str, tuple[Filler, ...]]
 CLAUSES = frozenset({"ROOT", "conj", "advcl", "ccomp", "xcomp", "relcl", "acl", "pcomp", "parataxis", "dep"})
 _BOUND_TO_NOUN = word_set("to from for against over at in on into with when")
+PARTICLES = word_set("on off up down in out")
+_TIMES = word_set("once twice thrice hourly daily weekly monthly quarterly yearly annually")
 _RELATIVE = word_set("who which that")
 _LINKING = word_set("and but or while whereas that which who")
 _LONGEST_SUBJECT = 4
@@ -33,7 +35,12 @@ def slots_of(verb: Any) -> dict[str, tuple[Filler, ...]]:
     if passive and "by" in phrases:
         slots["agent"] = phrases.pop("by")
     stranded = next(
-        (c.lower_ for c in verb.children if c.dep_ in {"prep", "prt"} and not any(True for _ in c.children)), ""
+        (
+            c.lower_
+            for c in verb.children
+            if c.dep_ in {"prep", "prt"} and c.lower_ not in PARTICLES and not any(True for _ in c.children)
+        ),
+        "",
     )
     if passive and stranded and "object" in slots:  # the trial was presided over by …
         slots[stranded] = slots.pop("object")
@@ -51,6 +58,8 @@ def _arguments(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:
             slots["to"] = fillers(child)
         elif child.dep_ == "attr":
             slots["role"] = fillers(child)
+        elif child.dep_ == "advmod" and child.lower_ in _TIMES:
+            slots["how"] = (Filler(child.text, Kind.VALUE, child.lower_, frozenset({child.lower_})),)
     return slots
 
 
