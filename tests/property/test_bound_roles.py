@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.unit.dpe.bindings.reading import found
 
-pytestmark = [pytest.mark.models, pytest.mark.req("DPE-4")]
+pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 
 PARTIES = (
     "the bank",

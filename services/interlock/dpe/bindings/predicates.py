@@ -43,7 +43,7 @@ def _set(kind: str) -> frozenset[str]:
 
 
 _LONG = 4
-_PARTICLES = frozenset(map(frozenset, (("on", "off"), ("up", "down"), ("in", "out"))))
+_PARTICLES = frozenset({frozenset({"on", "off"})})
 _NO_OPPOSITE = word_set(
     "discover disclose dispose display dismiss disguise dispatch discount discharge undertake undergo understand until"
 )

@@ -14,7 +14,7 @@ from interlock.dpe.text.wordlists import word_set
 Slots = Mapping[str, tuple[Filler, ...]]
 CLAUSES = frozenset({"ROOT", "conj", "advcl", "ccomp", "xcomp", "relcl", "acl", "pcomp", "parataxis", "dep"})
 _BOUND_TO_NOUN = word_set("to from for against over at in on into with when")
-PARTICLES = word_set("on off up down in out")
+PARTICLES = frozenset({"on", "off"})
 _TIMES = word_set("once twice thrice hourly daily weekly monthly quarterly yearly annually")
 _RELATIVE = word_set("who which that")
 _LINKING = word_set("and but or while whereas that which who")

@@ -19,7 +19,7 @@ def exchange(source: str, claim: str) -> tuple[str, str] | None:
     return (found.source_value, found.claim_value) if found else None
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(
     ("source", "claim", "found"),
     [

@@ -26,7 +26,7 @@ def slots(message: dpe_pb2.Report) -> list[tuple[str, str, str, str, str]]:
 
 
 @pytest.mark.models
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 async def test_a_swap_that_the_model_entails_is_not_grounded():
     """The report names the slot, both fillers and the fact, and the answer is not LOW."""
     found = await report("The notary was paid by the broker.", "The notary paid the broker.", "The sky is blue.")
@@ -39,7 +39,7 @@ async def test_a_swap_that_the_model_entails_is_not_grounded():
 
 
 @pytest.mark.models
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 async def test_a_finding_belongs_to_the_claim_that_it_is_about():
     """Of two claims of one sentence, only the one with the swapped roles is accused."""
     found = await report(
@@ -53,7 +53,7 @@ async def test_a_finding_belongs_to_the_claim_that_it_is_about():
 
 
 @pytest.mark.models
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
@@ -70,7 +70,7 @@ async def test_the_cell_of_another_row_is_found(answer, expected):
 
 
 @pytest.mark.models
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 async def test_source_passages_are_parsed_once():
     """The second call of a session finds the sentences of its sources read."""
     facts = ("The otter chased the pike.", "The heron watched the otter.")
@@ -81,7 +81,7 @@ async def test_source_passages_are_parsed_once():
     assert all(pipeline().passages.kept[text] is kept[text] for text in facts)
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 def test_what_was_found_already_is_not_found_again():
     """A flip that the values show stays as it is, and another type is added."""
     flip, slot = Distortion("NEGATION_FLIP", "not", "", "f1"), Distortion("NEGATION_FLIP", "a", "b", "f1", "predicate")
