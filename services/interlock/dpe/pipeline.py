@@ -229,7 +229,13 @@ class Pipeline:
                 bent, evidence, self.inference, self.language, sentences=answer.sentences
             )
             misbound = await bound.distortions(
-                bent, answer.readings, answer.parses, evidence, self.passages, self.language, base
+                bent,
+                evidence,
+                readings=answer.readings,
+                parses=answer.parses,
+                envelope=base,
+                known=self.passages,
+                language=self.language,
             )
             return bound.with_bindings(found, misbound)
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.dpe.bindings.evidence import Evidence, Passage
+from interlock.dpe.bindings.evidence import Evidence
 from interlock.dpe.bindings.exchanged import exchanged
 from interlock.dpe.bindings.findings import Finding
 from interlock.dpe.bindings.frames import Frame
+from interlock.dpe.bindings.passages import Passage
 from interlock.dpe.bindings.polarity import reversed_predicate, turned_setting
 from interlock.dpe.bindings.roles import moved
 from interlock.dpe.bindings.scopes import raised, unbounded

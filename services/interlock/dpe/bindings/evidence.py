@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, key_of, own_words, same
-from interlock.dpe.bindings.frames import Frame, frames
-from interlock.dpe.bindings.limits import Limit, degree, limits
-from interlock.dpe.text.wordlists import lines
-from interlock.dpe.values.frames import STOP
+from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, own_words, same
+from interlock.dpe.bindings.frames import Frame
+from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.text.wordlists import lines, word_set
 
 _COMPARABLE = frozenset({Kind.NAME, Kind.NOUN})
 
@@ -54,114 +52,17 @@ _SORTS = {
 _GENERAL = frozenset(
     map(
         key,
-        [
-            "company",
-            "firm",
-            "group",
-            "organisation",
-            "organization",
-            "bank",
-            "agency",
-            "institution",
-            "body",
-            "team",
-            "club",
-            "party",
-            "side",
-            "man",
-            "woman",
-            "person",
-            "people",
-            "official",
-            "country",
-            "nation",
-            "city",
-            "town",
-            "state",
-            "region",
-            "area",
-            "place",
-            "site",
-            "building",
-            "product",
-            "device",
-            "system",
-            "service",
-            "tool",
-            "model",
-            "drug",
-            "medicine",
-            "treatment",
-            "study",
-            "report",
-            "paper",
-            "article",
-            "author",
-            "researcher",
-            "scientist",
-            "patient",
-            "victim",
-            "suspect",
-            "player",
-            "actor",
-            "singer",
-            "star",
-            "band",
-            "movie",
-            "film",
-            "show",
-            "event",
-            "incident",
-            "accident",
-            "decision",
-            "plan",
-            "project",
-            "programme",
-            "program",
-            "scheme",
-            "measure",
-            "law",
-            "rule",
-            "act",
-            "bill",
-            "deal",
-            "agreement",
-            "amount",
-            "number",
-            "figure",
-            "sum",
-            "total",
-            "lender",
-            "business",
-            "corporation",
-            "authority",
-            "government",
-        ],
+        word_set(
+            "company firm group organisation organization bank agency institution body team club party side man woman person "
+            "people official country nation city town state region area place site building product device system service "
+            "tool model drug medicine treatment study report paper article author researcher scientist patient victim suspect "
+            "player actor singer star band movie film show event incident accident decision plan project programme program "
+            "scheme measure law rule act bill deal agreement amount number figure sum total lender business corporation "
+            "authority government youngster boy girl"
+        ),
     )
 )
 """Nouns that may stand for another filler of the same text."""
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A sentence: its frames, its limits, its degree from 0 to 4, its content words, and the fact that it stands in."""
-
-    text: str
-    frames: tuple[Frame, ...]
-    limits: tuple[Limit, ...]
-    degree: int
-    degree_word: str
-    content: frozenset[str]
-    fact_id: str = ""
-
-
-def passage(sentence: Any) -> Passage:
-    """Return the passage of a parsed sentence, a spaCy span."""
-    held, word = degree(sentence)
-    content = frozenset(
-        key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
-    )
-    return Passage(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content)
 
 
 @dataclass(frozen=True)
@@ -215,10 +116,13 @@ class Evidence:
         """
         if frozenset({claimed.head, stated.head}) in _COUNTERPARTS and not claimed.words & stated.words:
             return not self._linked(claimed, stated)
-        if claimed.kind is Kind.TIME and stated.kind is Kind.TIME:
-            return self._other_time(claimed, stated)
-        if claimed.kind is not stated.kind or claimed.kind not in _COMPARABLE or claimed.borrowed or stated.borrowed:
+        if claimed.kind is not stated.kind or claimed.borrowed or stated.borrowed:
             return False
+        if claimed.kind is Kind.TIME:
+            return self._other_time(claimed, stated)
+        return claimed.kind in _COMPARABLE and self._other_thing(claimed, stated)
+
+    def _other_thing(self, claimed: Filler, stated: Filler) -> bool:
         mine, its = own_words(claimed, stated)
         if not mine or not its or self._linked(claimed, stated):
             return False
@@ -241,6 +145,7 @@ class Evidence:
             return False
         known = any(agree(claimed, place[3]) and claimed.all <= place[3].all for place in self._placed)
         named = mine <= claimed.proper and its <= stated.proper
+        known = known or (named and mine <= self.words)
         labelled = bool(claimed.labels and stated.labels) and claimed.labels != stated.labels
         opposed = any(predicates.opposite(one, other) for one in mine for other in its)
         return known and (named or labelled or opposed or self._pairs_off(claimed, stated))

@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.evidence import Evidence, Passage
+from interlock.dpe.bindings.evidence import Evidence
 from interlock.dpe.bindings.fillers import key
 from interlock.dpe.bindings.findings import ENTITY_SUBSTITUTED, Finding
+from interlock.dpe.bindings.passages import Passage
 from interlock.dpe.text.wordlists import word_set
 
 _LONGEST = 60
 _LONGEST_PHRASE = 6
 _JOINING = word_set("and or nor & as well both either neither with between , the a an")
+_LISTING = word_set("and or nor & ,")
+_MUTUAL = frozenset(map(key, predicates.SYMMETRIC | predicates.SAME_BOTH_WAYS))
 _COPULAS = word_set("is are was were be been remains means equals the a an")
 
 
@@ -57,7 +60,6 @@ def _exchange(mine: Sequence[str], its: Sequence[str]) -> tuple[str, str] | None
 def _binds(middle: Sequence[str]) -> bool:
     """Whether the words between two phrases give them different roles: no list, no equation, nothing mutual."""
     words = set(middle)
-    if not words or words <= _JOINING or words <= _COPULAS:
+    if not words or words <= _JOINING or words <= _COPULAS or (middle[0] in _LISTING and middle[-1] in _LISTING):
         return False
-    mutual = predicates.SYMMETRIC | predicates.SAME_BOTH_WAYS
-    return not any(key(word) in mutual or word in mutual for word in words)
+    return not any(key(word) in _MUTUAL for word in words)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from interlock.dpe.text.wordlists import word_set
@@ -27,6 +27,9 @@ _PERIODS = word_set(
     "thursday friday saturday sunday spring summer autumn winter today yesterday tomorrow week month year day decade "
     "century quarter morning afternoon evening night hour minute second weekend noon midnight"
 )
+_YEAR = 4
+_STANDING_FOR = frozenset({"DT", "WDT", "WP", "EX"})
+_TITLES = word_set("mr mrs ms dr prof sir")
 _POINTING = word_set("this these those such")
 _ERAS = word_set("bc ad ce bce am pm a.m p.m")
 _SIGNS = frozenset("%$€£¥")
@@ -52,6 +55,11 @@ class Likeness(Enum):
     SAME = "same"
     APART = "apart"
     UNSURE = "unsure"
+
+
+_KINDS = {
+    "NOUN": Kind.NOUN, "PROPN": Kind.NOUN, "ADJ": Kind.NOUN, "X": Kind.NOUN, "VERB": Kind.CLAUSE, "AUX": Kind.CLAUSE,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -152,7 +160,7 @@ def _quantifier(head: Any) -> str:
 def _tempered(quantifier: str, head: Any) -> str:
     """Return what is left of a quantifier that is denied or rounded: *not all* are some, *almost all* are most."""
     if quantifier not in {"all", "every", "each"}:
-        return quantifier
+        return "" if quantifier in {"no", "none"} else quantifier  # a negation of the predicate
     before = {t.lower_ for t in head.doc[max(head.sent.start, head.left_edge.i - 1) : head.i]}
     return (
         "some"
@@ -189,7 +197,9 @@ def _is_label(token: Any, head: Any) -> bool:
     """Whether a token tells one of a series from another: *port 22*, *service B*, *vitamin K*."""
     if token is head:
         return _is_bare_label(token) and any(c.dep_ == "compound" and c.is_alpha for c in token.children)
-    return (token.dep_ in {"nummod", "appos"} and token.i > head.i) or (token.dep_ == "compound" and token.like_num)
+    return bool(
+        (token.dep_ in {"nummod", "appos"} and token.i > head.i) or (token.dep_ == "compound" and token.like_num)
+    )
 
 
 def _is_bare_label(token: Any) -> bool:
@@ -202,28 +212,23 @@ def _counts(token: Any, head: Any) -> bool:
 
 
 def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> Kind:
-    if (
-        head.pos_ == "PRON"
-        or head.tag_ in {"DT", "WDT", "WP", "EX"}
-        or any(c.lower_ in _POINTING for c in head.children)
-    ):
-        return Kind.UNKNOWN
     low = head.lower_.strip(".")
-    if low in _ERAS:
+    if head.tag_ in _STANDING_FOR or head.pos_ == "PRON" or any(c.lower_ in _POINTING for c in head.children):
+        return Kind.UNKNOWN
+    if low in _ERAS or low in _PERIODS or (len(low) == _YEAR and low.isdigit()):
         return Kind.TIME
-    if low in _PERIODS or (head.like_num and len(low) == 4 and low.isdigit()):
-        return Kind.TIME if head.pos_ in {"NOUN", "PROPN", "NUM"} else Kind.UNKNOWN
     if head.like_num or head.pos_ in {"NUM", "SYM"} or low in {"%", "percent"}:
         return Kind.VALUE
-    if labels:
+    if labels or (head.pos_ == "PROPN" and _is_name(head, core)):
         return Kind.NAME
-    if head.pos_ == "PROPN" and len(core) == 1 and any(c.lower_ == "the" for c in head.children):
-        return Kind.NOUN  # a defined term: the Landlord
-    if head.pos_ == "PROPN":
-        return Kind.NAME if head.text[:1].isupper() or any(t.text[:1].isupper() for t in core) else Kind.NOUN
-    if head.pos_ in {"VERB", "AUX"}:
-        return Kind.CLAUSE
-    return Kind.NOUN if head.pos_ in {"NOUN", "ADJ", "X"} else Kind.UNKNOWN
+    return _KINDS.get(head.pos_, Kind.UNKNOWN)
+
+
+def _is_name(head: Any, core: list[Any]) -> bool:
+    """Whether a proper noun names somebody: not a defined term (*the Landlord*), nor a word that is written small."""
+    defined = len(core) == 1 and any(c.lower_ == "the" for c in head.children)
+    titled = any(t.lower_.strip(".") in _TITLES for t in core)
+    return titled or (not defined and any(t.text[:1].isupper() for t in core))
 
 
 def _is_content(token: Any) -> bool:
@@ -282,6 +287,7 @@ def same(one: Filler, other: Filler) -> bool:
     return one.all <= other.all or other.all <= one.all
 
 
+@lru_cache(maxsize=4096)
 def _joined(filler: Filler) -> str:
     """Return the letters of a filler without gaps: *cross fire* and *crossfire*."""
     return "".join(c for c in filler.text.casefold().removeprefix("the ").removeprefix("a ") if c.isalnum())

@@ -25,7 +25,7 @@ _DEGREES = {
     **dict.fromkeys(word_set("sometimes occasionally rarely seldom hardly"), 1),
 }
 _QUANTITIES = {
-    "all": 4, "every": 4, "each": 4, "any": 4, "both": 4, "most": 3, "majority": 3, "many": 2, "half": 2, "several": 2,
+    "all": 4, "every": 4, "each": 4, "any": 4, "most": 3, "majority": 3, "many": 2, "half": 2, "several": 2,
     "some": 1, "few": 1, "minority": 1, "one": 1,
 }  # fmt: skip
 _ROUGHLY = word_set("nearly almost not virtually practically")

@@ -7,12 +7,14 @@ from interlock.dpe.bindings.evidence import Bound, Evidence
 from interlock.dpe.bindings.fillers import Kind, Likeness
 from interlock.dpe.bindings.findings import NEGATION_FLIP, Finding
 from interlock.dpe.bindings.frames import Frame
+from interlock.dpe.bindings.limits import quantity
 
 _AGAINST = {
     "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
     "with": "without", "without": "with", "under": "over", "over": "under", "until": "from", "within": "outside",
 }  # fmt: skip
 _CORE = frozenset({"agent", "object", "role", "to", "from"})
+_MOST = 3
 _ORDERED = frozenset({"before", "after"})
 _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
 
@@ -79,10 +81,10 @@ def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
 
 
 def _are_whole(claim: Frame, source: Frame) -> bool:
-    """Whether the fillers are as narrow on both sides: *some costs* may rise while *costs* fall."""
+    """Whether the fillers are as narrow on both sides: *some costs* may rise while *costs*, or other *some costs*, fall."""
     for slot in claim.slots.keys() & source.slots.keys() & _CORE:
         for mine, its in zip(claim.slots[slot], source.slots[slot], strict=False):
-            if mine.quantifier != its.quantifier or mine.words != its.words:
+            if mine.quantifier != its.quantifier or mine.words != its.words or 0 < quantity(mine.quantifier) < _MOST:
                 return False
     return True
 

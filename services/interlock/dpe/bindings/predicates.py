@@ -43,6 +43,7 @@ def _set(kind: str) -> frozenset[str]:
 
 
 _LONG = 4
+_PARTICLES = frozenset({frozenset({"on", "off"})})
 _NO_OPPOSITE = word_set(
     "discover disclose dispose display dismiss disguise dispatch discount discharge undertake undergo understand until"
 )
@@ -77,6 +78,7 @@ _CONVERSE = MappingProxyType(
         "leave from": ("leave", (("from", "object"),)),
         "depart from": ("leave", (("from", "object"),)),
         "due to": (CAUSE, (("to", "agent"),)),
+        "include in": ("include", (("in", "agent"),)),
         "charge to": ("pay", (("agent", ""), ("to", "agent"))),
         "charge": ("pay", (("agent", "to"), ("object", "agent"))),
     }
@@ -110,6 +112,9 @@ def opposite(one: str, other: str) -> bool:
     first, second = DIRECTIONS.get(one), DIRECTIONS.get(other)
     if first and second and first[0] == second[0]:
         return first[1] != second[1]
+    (verb, _, particle), (other_verb, _, other_particle) = one.partition(" "), other.partition(" ")
+    if particle and verb == other_verb:
+        return frozenset({particle, other_particle}) in _PARTICLES
     return _denies(one, other) or _denies(other, one)
 
 

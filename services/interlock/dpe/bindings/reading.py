@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.dpe.bindings.evidence import Passage, passage
+from interlock.dpe.bindings.passages import Passage, passage
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed
@@ -15,7 +15,7 @@ from interlock.dpe.text.text import Text
 
 REMEMBERED_TEXTS = 4096
 LONGEST_TEXT = 2000
-_BATCH = 16
+_BATCH = 64
 
 
 class Parser(Protocol):

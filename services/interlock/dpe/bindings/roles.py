@@ -18,11 +18,12 @@ _CAUSES = frozenset({predicates.CAUSE})
 _FREE = frozenset({"said-by"})
 
 
-def named(slot: str, predicate: str = "") -> str:
-    """Return the name of a slot in a report: said-by for the subject of a reporting verb."""
-    if slot == "agent" and predicate in {predicates.SAY, *predicates.REPORTING}:
+def named(slot: str, frame: Frame) -> str:
+    """Return the name of a slot in a report: said-by for the subject of a verb that reports a clause."""
+    reports = any(filler.kind is Kind.CLAUSE for filler in frame.slots.get("object", ()))
+    if slot == "agent" and reports and frame.predicate in {predicates.SAY, *predicates.REPORTING}:
         return "said-by"
-    if slot == "agent" and predicate in _CAUSES:
+    if slot == "agent" and frame.predicate in _CAUSES:
         return "cause"
     return _NAMES.get(slot, slot)
 
@@ -134,7 +135,7 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     slot = apart[0]
     if not _anchored(claim, source.frame, anchors) and not _has_own(claim, slot, anchors, evidence):
         return
-    if named(slot, claim.predicate) == "said-by" and not _are_persons(claim, source.frame, evidence):
+    if named(slot, claim) == "said-by" and not _are_persons(claim, source.frame, evidence):
         return
     if claim.predicate == predicates.BE and slot != "agent" and "role" in claim.slots:
         return
@@ -188,5 +189,5 @@ def _anchored(claim: Frame, source: Frame, anchors: list[str]) -> bool:
 
 
 def _finding(slot: str, stated: Filler, mine: Filler, claim: Frame, source: Bound) -> Finding:
-    name = named(slot, claim.predicate)
+    name = named(slot, claim)
     return Finding(ENTITY_SUBSTITUTED, name, stated.text, mine.text, source.frame.text, source.fact_id)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.dpe.bindings.evidence import Bound, Evidence, Passage, agree
+from interlock.dpe.bindings.evidence import Bound, Evidence, agree
 from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, same
 from interlock.dpe.bindings.findings import CONTEXT_STRIPPED, Finding
 from interlock.dpe.bindings.frames import Frame
 from interlock.dpe.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.bindings.passages import Passage
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -76,7 +77,7 @@ def unbounded(claim: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
                 or _widened(claim, stated, aligned=other in aligned)
                 or _turned(claim, stated, aligned=other in aligned)
             )
-            if found is not None and not _says_so(claim, found, evidence):
+            if found is not None and not _says_so(found, evidence):
                 return _finding("condition", stated.text, found.text, other.text, other.fact_id)
             if (
                 other in aligned
@@ -132,7 +133,7 @@ def _turned(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
     return None
 
 
-def _says_so(claim: Passage, found: Limit, evidence: Evidence) -> bool:
+def _says_so(found: Limit, evidence: Evidence) -> bool:
     """Whether a source has a limit of the same kind and content itself."""
     return any(
         each.kind is found.kind and (not found.words or bool(each.words & found.words))

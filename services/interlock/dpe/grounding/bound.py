@@ -6,14 +6,16 @@ are compared with the evidence on its claims, parsed once and remembered.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from interlock.dpe.bindings.compare import compare
-from interlock.dpe.bindings.evidence import Evidence, Passage, passage
+from interlock.dpe.bindings.evidence import Evidence
 from interlock.dpe.bindings.fillers import key
 from interlock.dpe.bindings.findings import Finding
+from interlock.dpe.bindings.passages import Passage, passage
 from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim, Distortion, Sentence
@@ -21,19 +23,23 @@ from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.placing.cells import taken
 from interlock.dpe.grounding.placing.scopes import scopes
+from interlock.dpe.grounding.support import content_stems
 from interlock.dpe.inference.language import Cancelled, Language
 
+_SHARED = 2
+_MARKS = 2  # what is left between the units of a premise is no text
 Distortions = Mapping[str, tuple[Distortion, ...]]
 
 
 async def distortions(
     claims: Sequence[Claim],
+    evidence: Mapping[str, ClaimEvidence],
+    *,
     readings: Sequence[ChoiceReading],
     parses: Mapping[Sentence, Any],
-    evidence: Mapping[str, ClaimEvidence],
+    envelope: Envelope,
     known: Passages,
     language: Language,
-    envelope: Envelope,
 ) -> dict[str, tuple[Distortion, ...]]:
     """Return the bindings of each claim that its sources contradict. *parses* has the parse of each sentence of prose."""
     checked = {claim.claim_id for claim in claims}
@@ -43,7 +49,8 @@ async def distortions(
         for reading in readings:
             if not cancelled():
                 own = [claim for claim in reading.checked if claim.claim_id in checked]
-                found |= _in_choice(own, reading, parses, evidence, known, language)
+                sources = partial(_evidence, own, evidence, known, language)
+                found |= _in_choice(own, reading, parses, sources)
         if envelope.cut.records:
             records = scopes(envelope)
             cells = {claim.claim_id: tuple(taken(claim, records)) for claim in claims if not cancelled()}
@@ -66,15 +73,13 @@ def _in_choice(
     claims: Sequence[Claim],
     reading: ChoiceReading,
     parses: Mapping[Sentence, Any],
-    evidence: Mapping[str, ClaimEvidence],
-    known: Passages,
-    language: Language,
+    read: Callable[[], Evidence],
 ) -> dict[str, tuple[Distortion, ...]]:
     told = {reading.sentences[claim.sentence_index] for claim in claims} & parses.keys()
     passages = {sentence: passage(parses[sentence]) for sentence in told}
     if not any(each.frames or each.limits for each in passages.values()):
         return {}
-    sources = _evidence(claims, evidence, known, language)
+    sources = read()
     mentioned = frozenset(word for each in passages.values() for word in each.content)
     found: dict[str, list[Distortion]] = {}
     for sentence, told_by in passages.items():
@@ -87,17 +92,23 @@ def _in_choice(
 def _evidence(
     claims: Sequence[Claim], evidence: Mapping[str, ClaimEvidence], known: Passages, language: Language
 ) -> Evidence:
-    """Return the evidence on claims: their nearest units, and what their best premises add to these."""
+    """Return the evidence on claims: their nearest units that share words with them, and what their best premises add.
+
+    A parse costs more than all that is done with it, so that units about something else are left out.
+    """
     units: dict[str, str] = {}
     for claim in claims:
         shown = evidence[claim.claim_id]
-        for fact_id, text in ((shown.fact_id, shown.source), *shown.others):
-            units.setdefault(text, fact_id)
+        units.setdefault(shown.source, shown.fact_id)
+        stems = content_stems(claim.text)
+        for fact_id, text in shown.others:
+            if text not in units and len(stems & content_stems(text)) >= _SHARED:
+                units[text] = fact_id
     for claim in claims:
         rest = evidence[claim.claim_id].premise
         for text in units:
             rest = rest.replace(text, "")
-        if len(rest.split()) > 2:
+        if len(rest.split()) > _MARKS:
             units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
     read: Mapping[str, tuple[Passage, ...]] = known.of([text for text in units if text], language.nlp)
     return Evidence(tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found))

@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import lru_cache
 
 from interlock.dpe.bindings.compare import compare
-from interlock.dpe.bindings.evidence import Evidence, Passage, passage
+from interlock.dpe.bindings.evidence import Evidence
 from interlock.dpe.bindings.findings import Finding
+from interlock.dpe.bindings.passages import Passage, passage
 from tests.support.dpe import pipeline
 
 

@@ -31,13 +31,19 @@ KNOWN_GAPS = frozenset(
         "Ines Roca won the prize for chemistry.",  # gapping
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not
+        "The opposition said the budget would create jobs.",  # the source says "it"
+        "Class 7b went to the zoo.",  # gapping
+        "Shares of Borealis gained 5%.",  # shares of Altura, and Borealis without them
+        "Guests are picked up at the castle.",  # drops them off
+        "The visitor exchanged yen for dollars.",  # an exchange is taken for mutual
+        "The bridge is open to lorries.",  # the parser makes nothing of "closed to"
         "Kim Berg is an auditor in Oslo.",  # keys and values in prose
     }
 )
 """Bent answers that are not found yet, each with its cause."""
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(("facts", "bent"), [(p[2], p[4]) for p in ALL if p[4] not in KNOWN_GAPS])
 def test_words_in_another_slot_are_found(facts, bent):
     """The finding names the slot and both fillers, and says in which fact the source has it."""
@@ -47,21 +53,21 @@ def test_words_in_another_slot_are_found(facts, bent):
     assert all(each.slot and each.evidence and each.fact_id for each in findings)
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(("facts", "faithful"), [*((p[2], p[3]) for p in ALL), *FAITHFUL])
 def test_the_same_in_other_words_is_no_finding(facts, faithful):
     """Passives, converses, appositions, nominalisations, shortened and merged sentences bind the same."""
     assert found(facts, faithful) == []
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize("fact", [fact for pair in ALL for fact in pair[2]])
 def test_a_source_agrees_with_itself(fact):
     """What is copied word for word has no finding."""
     assert found((fact,), fact) == []
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize("bent", sorted(KNOWN_GAPS))
 def test_known_gaps_are_still_gaps(bent):
     """A gap that is closed leaves the list."""
@@ -70,20 +76,45 @@ def test_known_gaps_are_still_gaps(bent):
     assert not found(facts, bent)
 
 
-@pytest.mark.req("DPE-4")
+@pytest.mark.req("DPE-3")
 @pytest.mark.parametrize(
     ("fact", "answer", "kind", "slot", "source", "claim"),
     [
-        ("The bank sued the broker.", "The broker sued the bank.", ENTITY_SUBSTITUTED, "agent", "The bank", "The broker"),
-        ("The jury ruled in favour of the tenant.", "The jury ruled in favour of the landlord.",
-         ENTITY_SUBSTITUTED, "beneficiary", "the tenant", "the landlord"),
-        ("The valve releases the gas.", "The valve does not release the gas.", NEGATION_FLIP, "predicate", "releases",
-         "does not release"),
+        (
+            "The bank sued the broker.",
+            "The broker sued the bank.",
+            ENTITY_SUBSTITUTED,
+            "agent",
+            "The bank",
+            "The broker",
+        ),
+        (
+            "The jury ruled in favour of the tenant.",
+            "The jury ruled in favour of the landlord.",
+            ENTITY_SUBSTITUTED,
+            "beneficiary",
+            "the tenant",
+            "the landlord",
+        ),
+        (
+            "The valve releases the gas.",
+            "The valve does not release the gas.",
+            NEGATION_FLIP,
+            "predicate",
+            "releases",
+            "does not release",
+        ),
         ("Most members voted.", "All members voted.", CONTEXT_STRIPPED, "quantifier", "most", "all"),
-        ("Parking is free unless there is a match.", "Parking is free even if there is a match.", CONTEXT_STRIPPED,
-         "condition", "unless there is a match", "even if there is a match"),
+        (
+            "Parking is free unless there is a match.",
+            "Parking is free even if there is a match.",
+            CONTEXT_STRIPPED,
+            "condition",
+            "unless there is a match",
+            "even if there is a match",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_finding_shows_the_slot_and_both_fillers(fact, answer, kind, slot, source, claim):
     """A reader of the report sees what the source has in the slot and what the claim has."""
     (finding,) = found((fact,), answer)

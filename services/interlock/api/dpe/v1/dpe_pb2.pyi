@@ -750,8 +750,9 @@ class Distortion(_message.Message):
     fact_id: _builtins.str
     """Fact that the claim was compared with."""
     slot: _builtins.str
-    """What the claim fills with another thing than its source: agent, object, recipient, place, said-by, cause, order, predicate,
-    condition or quantifier. Empty where the values were compared without their slots.
+    """What the claim fills with another thing than its source: agent, object, recipient, beneficiary, source, place, when, said-by,
+    cause, order, predicate, condition, quantifier, another preposition, or the column of a table. Empty where the values were
+    compared without their slots.
     """
     def __init__(
         self,
