@@ -268,7 +268,7 @@ def _derived(
         for each in operands
         if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
     ]
-    made = _equated(reading, values, [*wider, *(each for scope in known.all for each in scope.operands)])
+    made = _equated(reading, values, asked, known)
     for _ in range(_ROUNDS):
         for group in _compounds(values):
             if set(group) <= made:
@@ -293,19 +293,18 @@ def _beyond(known: Scopes, pool: Sequence[Scope]) -> Iterator[Operand]:
         yield from operands
 
 
-def _equated(reading: ValuesRead, values: Sequence[Value], operands: Sequence[Operand]) -> set[int]:
+def _equated(reading: ValuesRead, values: Sequence[Value], asked: Sequence[Operand], known: Scopes) -> set[int]:
     """Return the values of the equations that a claim writes out, that are right, and whose operands have a source."""
+    operands = [*asked, *(each for scope in known.all for each in scope.operands)]
     places = {(value.start, value.end): n for n, value in enumerate(values)}
     found: set[int] = set()
     for equation in equations(reading):
-        group = [
-            places.get((reading.values[n].start, reading.values[n].end)) for n in (*equation.operands, equation.result)
-        ]
-        if not equation.right or None in group:
-            continue
-        left = [reading.values[n] for n in equation.operands]
-        if all(_has_figure(value, operands) for value in left) or _goes_on(left, operands):
-            found |= {n for n in group if n is not None}
+        whole = [reading.values[n] for n in (*equation.operands, equation.result)]
+        group = [places[value.start, value.end] for value in whole if (value.start, value.end) in places]
+        left = whole[:-1]
+        sourced = all(_has_figure(value, operands) for value in left) or _goes_on(left, operands, known)
+        if equation.right and len(group) == len(whole) and sourced:
+            found |= set(group)
     return found
 
 
@@ -320,13 +319,14 @@ def _same_figure(value: Value, other: Value) -> bool:
     return (not value.unit or not other.unit) and abs(value.amount / value.factor - other.amount / other.factor) < 1e-9
 
 
-def _goes_on(left: Sequence[Value], operands: Sequence[Operand]) -> bool:
+def _goes_on(left: Sequence[Value], operands: Sequence[Operand], known: Scopes) -> bool:
     """Whether amounts go on from a stated one by a stated factor: 0.2, 0.4, 0.8 from a delay of 0.2 that doubles."""
     factor = series_step([value.amount or 0.0 for value in left])
     if factor is None or not _has_figure(left[0], operands):
         return False
-    named = any(each.near & _FACTORS.get(factor, frozenset()) for each in operands)
-    return named or any(each.value.amount == factor for each in operands)
+    named = _FACTORS.get(round(factor, 6), frozenset())
+    told = any(named & set(scope.text.lower().replace(",", " ").replace(".", " ").split()) for scope in known.all)
+    return told or any(each.value.amount == factor for each in operands)
 
 
 def _compounds(values: Sequence[Value]) -> Iterator[tuple[int, ...]]:
