@@ -205,9 +205,7 @@ class Pipeline:
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
-            return await fidelity.distortions(
-                bent, evidence, self.inference, self.language, sentences=answer.sentences
-            )
+            return await fidelity.distortions(bent, evidence, self.inference, self.language, sentences=answer.sentences)
 
     async def _citations(
         self,

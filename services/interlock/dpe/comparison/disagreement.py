@@ -16,11 +16,11 @@ from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMB
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.comparison.value_conflicts import compare, frame
 from interlock.dpe.document import Claim, ClaimType
-from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.inference.ner import KINDS as NAMED
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of, label_of, restated
 from interlock.dpe.values.frames import DIRECTIONS, Frame, stem
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 
@@ -98,7 +98,9 @@ def _features(text: str) -> _Features:
         dates=tuple(value for value in framed.values if value.moment is not None),
         figures=tuple(value for value in framed.values if _is_figure(value)),
         sides=sides,
-        negations=0 if row else sum(is_negator(token.low) for token in framed.tokens),  # the no of a cell denies no sentence
+        negations=0
+        if row
+        else sum(is_negator(token.low) for token in framed.tokens),  # the no of a cell denies no sentence
     )
 
 
@@ -120,7 +122,9 @@ def classify(one: Claim, other: Claim, probability: float) -> Disagreement | Non
     rule = (_by_rule(first, second) if alike else None) or _by_date(first, second, probability, alike=alike)
     if rule is not None:
         kind, method = rule
-        if method == "negation" and (one.claim_type is ClaimType.PROCEDURAL) != (other.claim_type is ClaimType.PROCEDURAL):
+        if method == "negation" and (one.claim_type is ClaimType.PROCEDURAL) != (
+            other.claim_type is ClaimType.PROCEDURAL
+        ):
             return None  # what is to be done denies no state before it
         return Disagreement(kind, method, max(probability, _RULED))
     if probability <= CONTRADICTED_ABOVE or _times_differ(first, second):

@@ -49,7 +49,9 @@ _VERB_LIKE = frozenset(
     ]
 )
 _ARTICLES = frozenset({"the", "a", "an", "this", "that", "its", "our", "your", "their", "my"})
-_STATES = frozenset({"is", "are", "was", "were", "has", "have", "had", "will", "can", "does", "do", "needs", "costs", "takes"})
+_STATES = frozenset(
+    {"is", "are", "was", "were", "has", "have", "had", "will", "can", "does", "do", "needs", "costs", "takes"}
+)
 _SUBJECT_TOKENS = 3
 _GENERAL = word_set(
     "note notes summary overview update warning tip important remember result results answer conclusion key point points first "

@@ -25,13 +25,10 @@ _PRONOUNS = word_set("it he she they this these we i")
 _MOST_IN_SUBJECT = 5
 _LEAST_WORDS = 2
 _LEAST_IN_CLAUSE = 4
-_LIMITING = (
-    HEDGES.keys()
-    | word_set(
-        "when while whenever where only before after unless without or either neither instead than because so that said says say"
-        " claims claimed claim believes believe believed thinks denied denies according would should could can must will whether"
-        " who which whose during within once as for than least most every all per each"
-    )
+_LIMITING = HEDGES.keys() | word_set(
+    "when while whenever where only before after unless without or either neither instead than because so that said says say"
+    " claims claimed claim believes believe believed thinks denied denies according would should could can must will whether"
+    " who which whose during within once as for than least most every all per each"
 )
 """Words that may limit the clause beside them."""
 
@@ -103,7 +100,11 @@ def _is_minus(tokens: Sequence[Lexeme], place: int) -> bool:
 def _is_whole(words: tuple[str, ...], source: str) -> bool:
     """Whether words are a clause of a source that nothing beside them limits."""
     tokens = lex(fold(source))
-    kept = [n for n, t in enumerate(tokens) if t.kind != SYMBOL or t.text in _SIGNS or (t.text == "-" and _is_minus(tokens, n))]
+    kept = [
+        n
+        for n, t in enumerate(tokens)
+        if t.kind != SYMBOL or t.text in _SIGNS or (t.text == "-" and _is_minus(tokens, n))
+    ]
     lows = [tokens[n].low for n in kept]
     for start in range(len(lows) - len(words) + 1):
         if tuple(lows[start : start + len(words)]) != words:
@@ -114,6 +115,10 @@ def _is_whole(words: tuple[str, ...], source: str) -> bool:
         opened = before is None or before.text in _EDGES or before.low in _JOINS
         closed = after is None or after.text in _EDGES or after.low in _JOINS
         rest = [n for n in kept if n < first or n > last]
-        if opened and closed and not any(tokens[n].low in _LIMITING or is_negator(tokens[n].low) or group_at(tokens, n) for n in rest):
+        if (
+            opened
+            and closed
+            and not any(tokens[n].low in _LIMITING or is_negator(tokens[n].low) or group_at(tokens, n) for n in rest)
+        ):
             return True
     return False

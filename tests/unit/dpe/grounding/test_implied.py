@@ -37,6 +37,16 @@ CASES = [
     ("The smallest pack holds {} tablets.", "10", "20", ["There are packs of 10, 20 and 50 tablets."]),
     ("The largest screen is {}.", "32 inches", "24 inches", ["There are screens of 19 inches, 24 inches and 32 inches."]),
     ("The waits are 0.2 + 0.4 + 0.8 = {}.", "1.4 seconds", "1.8 seconds", ["The first of the waits is 0.2 seconds, then it doubles."]),
+    ("There are {} rooms.", "72", "78", ["The hotel has 3 floors with 24 rooms each."]),
+    ("The lessons take {} in total.", "9 hours", "8 hours", ["The course has 12 lessons of 45 minutes."]),
+    ("Ana is {} older than Ben.", "three years", "four years", ["Ana is 12 years old.", "Ben is 9 years old."]),
+    ("Ben is three years {} than Ana.", "younger", "older", ["Ana is 12 years old.", "Ben is 9 years old."]),
+    ("For 8 people you need {} of flour.", "500 g", "600 g", ["The recipe needs 250 g of flour for 4 people.", "We are 8 people."]),
+    ("She needed {} per kilometre.", "5 minutes", "6 minutes", ["She ran 10 km in 50 minutes."]),
+    ("Her speed was {}.", "12 km/h", "15 km/h", ["She ran 10 km in 50 minutes."]),
+    ("The town grew by {}.", "25%", "35%", ["The town had 8,000 people in 2010 and 10,000 in 2020."]),
+    ("The town {} by 2,000.", "grew", "shrank", ["The town had 8,000 people in 2010 and 10,000 in 2020."]),
+    ("{} of the voters did not agree.", "A third", "A quarter", ["Two thirds of the voters agreed."]),
     ("3 × €15 = {} for the seats.", "€45", "€55", ["Seats cost €15 each. We want 3 seats."]),
 ]  # fmt: skip
 

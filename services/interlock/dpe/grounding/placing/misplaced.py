@@ -13,8 +13,8 @@ from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CH
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
-from interlock.dpe.grounding.tables.cells import cells_of
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.keys import read_key
@@ -196,7 +196,9 @@ def _listed(text: str) -> list[Value]:
 
 def holds(value: Value, scope: Scope) -> bool:
     """Whether a scope states a value, with or without its unit."""
-    exact = [operand.value for operand in scope.operands if not operand.value.vague]  # how many days states no number of days
+    exact = [
+        operand.value for operand in scope.operands if not operand.value.vague
+    ]  # how many days states no number of days
     return any(_equal(value, each) or _bare(value, each) for each in exact)
 
 
