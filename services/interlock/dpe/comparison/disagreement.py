@@ -16,11 +16,11 @@ from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMB
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.comparison.value_conflicts import compare, frame
 from interlock.dpe.document import Claim, ClaimType
-from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.inference.ner import KINDS as NAMED
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of, label_of, restated
 from interlock.dpe.values.frames import DIRECTIONS, Frame, stem
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 

@@ -15,7 +15,6 @@ import numpy as np
 from interlock.domain.risk.grounding import Basis
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.claims.wording import hypothesis
-from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced
 from interlock.dpe.document import Claim, NliScores
 from interlock.dpe.grounding.attribution import (
     DENIED_ABOVE,
@@ -29,17 +28,15 @@ from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, is_reference
 from interlock.dpe.grounding.numbering import Known, Numbering, Passage
 from interlock.dpe.grounding.parts import Parts
-from interlock.dpe.grounding.support import Vocabulary, calibrated, content_stems
+from interlock.dpe.grounding.passages import shared, stands_in, values_elsewhere
+from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.marks import CitationMark, is_article_code
-from interlock.dpe.values.extraction import read
-from interlock.dpe.values.quantities import Value
 
 WRONG_SOURCE, NO_SOURCE = "WRONG_SOURCE", "NO_SOURCE"
 _NEAREST = 3
-_SMALL = 12
 _MORE_SHARED = 0.5  # of a claim's words: the model also finds a wrong passage likely, where a copy stands elsewhere
 _SURE = 0.50  # P(entailment), as the model gives it, of a claim that another source surely holds
 
@@ -254,16 +251,16 @@ def _judged(
     if each.marks[0].parts:
         return _in_another_part(each, support, text, sources, evidence)
     denied = best is not None and best.contradiction > DENIED_ABOVE
-    values_elsewhere = _values_elsewhere(each.claim, text, envelope)
-    if support >= GROUNDED_ENTAILMENT and not denied and not values_elsewhere:
+    moved = values_elsewhere(each.claim, text, envelope)
+    if support >= GROUNDED_ENTAILMENT and not denied and not moved:
         return None
     elsewhere = evidence.plain_scores.entailment >= _SURE and (
-        values_elsewhere or evidence.fact_id not in {envelope.facts[fact].id for fact in facts}
+        moved or evidence.fact_id not in {envelope.facts[fact].id for fact in facts}
     )
     held_by = evidence.fact_id if elsewhere and evidence.fact_id not in ids else ""
     if sources.numbering.known is Known.ORDER and not held_by:
         return None  # the order is a guess: only a source that surely holds the claim shows that it is right
-    if not elsewhere and not values_elsewhere and support >= MIXED_ENTAILMENT:
+    if not elsewhere and not moved and support >= MIXED_ENTAILMENT:
         return None  # doubtful everywhere: its attribution says so already
     return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, ids, held_by)
 
@@ -278,42 +275,18 @@ def _in_another_part(
     if not evidence.source:
         return None
     content = within.get(evidence.fact_id)
-    named = content is not None and _stands_in(evidence.source, texts, content)
+    named = content is not None and stands_in(evidence.source, texts, content)
     sure = evidence.plain_scores.entailment >= _SURE and not named
-    if sure and _shared(each.claim.text, evidence.source) > _shared(each.claim.text, cited) + _MORE_SHARED:
+    if sure and shared(each.claim.text, evidence.source) > shared(each.claim.text, cited) + _MORE_SHARED:
         return Misattribution(
             each.marks[0], WRONG_SOURCE, each.claim.claim_id, tuple(dict.fromkeys(within)), evidence.fact_id
         )
     if support >= GROUNDED_ENTAILMENT:
         return None
-    if not sure and not (_values_elsewhere(each.claim, cited, envelope) and support < MIXED_ENTAILMENT):
+    if not sure and not (values_elsewhere(each.claim, cited, envelope) and support < MIXED_ENTAILMENT):
         return None
     ids = tuple(dict.fromkeys(within))
     return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, ids, evidence.fact_id if sure else "")
-
-
-def _shared(claim: str, text: str) -> float:
-    """Return the share of a claim's words that a text has."""
-    words = content_stems(claim)
-    return len(words & content_stems(text)) / len(words) if words else 0.0
-
-
-def _values_elsewhere(claim: Claim, cited: str, envelope: Envelope) -> bool:
-    """Whether a figure of a claim stands in the facts, and not in the cited ones."""
-    lacking = {value.text for value in untraced(claim.text, _values([cited])) if _tells_apart(value)}
-    if not lacking:
-        return False
-    nowhere_at_all = {value.text for value in untraced(claim.text, _values([fact.content for fact in envelope.facts]))}
-    return bool(lacking - nowhere_at_all)
-
-
-def _tells_apart(value: Value) -> bool:
-    """Whether a value shows which source it is from: not a bare small count, which stands in many."""
-    return bool(value.unit) or value.moment is not None or abs(value.amount or 0.0) > _SMALL
-
-
-def _values(texts: Sequence[str]) -> EnvelopeValues:
-    return EnvelopeValues([value for text in texts for value in read(text).values if not value.vague])
 
 
 def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> list[str]:
@@ -325,21 +298,12 @@ def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> lis
     units = [
         number
         for number, unit in enumerate(envelope.cut.units)
-        if unit.fact in whole and _stands_in(unit.text, texts[unit.fact], envelope.facts[unit.fact].content)
+        if unit.fact in whole and stands_in(unit.text, texts[unit.fact], envelope.facts[unit.fact].content)
     ]
     if not units:
         return []
     near = sorted(units, key=lambda number: -float(np.dot(envelope.vectors[number], vector)))[:_NEAREST]
     return list(dict.fromkeys([envelope.cut.units[near[0]].text, envelope.collected(near, room)]))
-
-
-def _stands_in(unit: str, passages: Sequence[str], content: str) -> bool:
-    """Whether a unit of a fact is a part of these passages of it."""
-    if any(len(passage) >= len(content) - 12 for passage in passages):
-        return True
-    plain = " ".join(unit.split()).casefold()
-    tail = plain[-40:]
-    return any(tail in " ".join(passage.split()).casefold() for passage in passages)
 
 
 def _sentence_of(reading: ChoiceReading, mark: CitationMark) -> int | None:

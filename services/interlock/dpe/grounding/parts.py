@@ -47,7 +47,8 @@ class Parts:
         """Return the parts of facts. A part holds to the next one, over the sentences of a message."""
         headed: dict[str, dict[str, list[Passage]]] = {}
         mentioned: dict[str, dict[str, list[Passage]]] = {}
-        message, opened = "", {}
+        message = ""
+        opened: dict[str, str] = {}
         for number, fact in enumerate(facts):
             same = message_of(fact.id)
             if not same or same != message:

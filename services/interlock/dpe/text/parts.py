@@ -41,7 +41,7 @@ LISTED = frozenset(
 )
 """Kinds of parts that a document may number without naming them: "2. Term. …"."""
 _LETTERED = frozenset({"appendix", "schedule", "exhibit", "part", "chapter", "table", "figure"})
-_RULING = frozenset(LISTED | {"chapter", "appendix", "schedule", "exhibit"}) - {"step", "item", "point", "condition"}
+_RULING = frozenset(LISTED | {"chapter", "appendix", "schedule", "exhibit"}) - {"step", "item"}
 KIND_WORDS = "|".join(spelling for spellings in _SPELLINGS.values() for spelling in spellings.split())
 PART_NUMBER = r"(?:\d{1,3}(?:\.\d{1,3}){0,4}[a-z]?\b(?:\s?\([a-z0-9]{1,4}\)){0,3}|(?-i:[A-Z]|[IVXL]{1,6})\b)"
 _AND = r"(?:and|or|to|und|oder|bis|sowie|et|ou|[àa]|y|e|o|och|eller|till)"

@@ -11,12 +11,12 @@ from itertools import permutations
 
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import Operand, fits
+from interlock.dpe.values.derived import DOWN, UP, Operand, fits
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.frames import stem
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import MONEY, NUMBER, PERCENT, Value, comparable
-from interlock.dpe.values.units import POUND, TIME, TIMES
+from interlock.dpe.values.units import MEASURES, POUND, TIME, TIMES
 
 _LEFT = word_set("left remaining remain remains balance still rest")
 TAKEN = word_set(
@@ -34,6 +34,10 @@ _WITH = word_set("with including included inclusive incl gross total altogether 
 _AGED = word_set("age aged old turned when")
 _BORN = word_set("born birth birthday founded established built opened launched dob")
 _OTHERS = word_set("other others remaining rest left not without")
+_EACH = word_set("each apiece per every")
+_PER = word_set("per each every a an")
+_TOTAL = word_set("total altogether all together sum lasts last takes take overall")
+_SPEED, _LENGTH = "speed", "length"
 _PERIODS = {"second": 1.0, "minute": 60.0, "hour": 3600.0, "day": 86_400.0, "week": 604_800.0}
 _LONG_PERIODS = {"month": 1.0, "quarter": 3.0, "year": 12.0}
 _ADVERBS = {"hourly": "hour", "daily": "day", "weekly": "week", "monthly": "month", "quarterly": "quarter"}
@@ -47,6 +51,8 @@ def follows(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> 
     words = [token.low for token in reading.tokens]
     found = [*_left(target, words, operands), *_age(target, words, operands), *_part(target, words, operands)]
     found += [*_taxed(target, words, operands), *_rate(target, words, operands), *_times(target, reading, operands)]
+    found += [*_multiplied(target, words, operands), *_between(target, reading, operands)]
+    found += [*_divided(target, words, operands), *_scaled(target, words, operands)]
     if any(fits(target, each) for each in found):
         return True
     return _all_but(target, reading, operands) or _periods_worth(target, reading, operands)
@@ -119,8 +125,15 @@ def leaves(target: Value, operands: Sequence[Operand]) -> bool:
         return False
     pairs = [(a, b) for a, b in permutations(operands, 2) if a.scope == b.scope >= 0 and a.value.unit == b.value.unit]
     rests = [(b.value.amount or 0.0) - (a.value.amount or 0.0) for a, b in pairs if a.value.unit == target.unit]
-    shares = [part for part in _part(target, ("rest",), operands)]
+    shares = [*_part(target, ("rest",), operands)]
+    whole = 1.0 if target.fraction else 100.0
+    if target.fraction or target.kind == PERCENT:
+        shares += [whole - (each.value.amount or 0.0) for each in operands if _is_share_of(each.value, target)]
     return any(fits(target, each) for each in [*(rest for rest in rests if rest > 0), *shares])
+
+
+def _is_share_of(value: Value, target: Value) -> bool:
+    return (value.fraction and target.fraction) or (value.kind == PERCENT == target.kind)
 
 
 def _taxed(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
@@ -160,8 +173,12 @@ def _periods(words: Sequence[str] | frozenset[str]) -> frozenset[str]:
 
 def _times(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> Iterator[float]:
     """Yield how many times the value of what a claim names first is that of what it names next."""
-    if target.unit != TIMES:
-        return
+    if target.unit == TIMES:
+        yield from (one / other for one, other in _members(reading, operands))
+
+
+def _members(reading: ValuesRead, operands: Sequence[Operand]) -> Iterator[tuple[float, float]]:
+    """Yield the amounts of two things that a claim names and compares, in the order in which it names them."""
     order = [stem(token.low) for token in reading.tokens if token.kind == WORD]
     for a, b in permutations([each for each in operands if each.value.amount and each.noun and each.scope >= 0], 2):
         if a.value.unit != b.value.unit or a.scope == b.scope or not a.noun & b.noun:
@@ -169,7 +186,49 @@ def _times(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> I
         own = [order.index(word) for word in a.noun - b.noun if word in order]
         other = [order.index(word) for word in b.noun - a.noun if word in order]
         if own and other and min(own) < min(other):
-            yield (a.value.amount or 0.0) / (b.value.amount or 1.0)
+            yield a.value.amount or 0.0, b.value.amount or 0.0
+
+
+def _between(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> Iterator[float]:
+    """Yield by how much the first of two things that a claim names is above or below the other, as its words say."""
+    words = {token.low for token in reading.tokens}
+    up, down = bool(words & UP), bool(words & DOWN)
+    alike = [each for each in operands if each.value.unit == target.unit]
+    if up != down:
+        yield from (abs(one - other) for one, other in _members(reading, alike) if (one > other) == up)
+
+
+def _multiplied(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
+    """Yield a stated count of things times what its sentence says of each: 3 floors with 24 rooms each, 12 lessons of 45 minutes."""
+    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
+        if a.scope != b.scope or a.value.kind != NUMBER or a.value.fraction or b.value.unit != target.unit:
+            continue
+        if a.near & _EACH or b.near & _EACH or (_TOTAL & set(words) and "of" in b.near):
+            yield (a.value.amount or 0.0) * (b.value.amount or 0.0)
+
+
+def _divided(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
+    """Yield a rate that two measures of one sentence make: 5 minutes per kilometre, 12 km/h, for 10 km in 50 minutes."""
+    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
+        if a.scope != b.scope or a.value.unit == b.value.unit or not b.value.amount:
+            continue
+        if target.unit == _SPEED and a.value.unit == _LENGTH and b.value.unit == TIME:
+            yield (a.value.amount or 0.0) / b.value.amount
+        measured = any(
+            unit.measure == b.value.unit and unit.factor == b.value.factor for unit in map(MEASURES.get, words) if unit
+        )
+        if a.value.unit == target.unit and _PER & set(words) and measured:
+            yield (a.value.amount or 0.0) / (b.value.amount / b.value.factor)
+
+
+def _scaled(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> Iterator[float]:
+    """Yield an amount for another number of the same: 500 g for 8 people, where 4 need 250 g."""
+    if "for" not in words:
+        return
+    claimed = [each.value for each in operands if each.scope < 0 and each.value.kind == NUMBER and each.value.amount]
+    for a, b in permutations([each for each in operands if each.scope >= 0 and each.value.amount], 2):
+        if a.scope == b.scope and a.value.unit == target.unit and b.value.kind == NUMBER and "for" in b.near:
+            yield from ((a.value.amount or 0.0) * (each.amount or 0.0) / (b.value.amount or 1.0) for each in claimed)
 
 
 def _all_but(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> bool:

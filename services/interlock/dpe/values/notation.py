@@ -11,6 +11,7 @@ from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, comparable
 from interlock.dpe.values.units import PERCENT
 
 _EXACT = 1e-9
+_ROUNDED_SHARE = 0.5  # points: two thirds are 67 %
 _LONGEST = 4_000
 """Longer sources are not read again for each claim."""
 
@@ -33,13 +34,15 @@ def in_notation_of(text: str, source: str) -> str:
 
 
 def _is_exactly(value: Value, other: Value) -> bool:
-    if value.vague or other.vague or value.label or other.label or value.approximate != other.approximate:
+    if value.vague or other.vague or value.label or other.label or value.bound != other.bound:
         return False
     if value.moment is not None or other.moment is not None:
         return value.moment == other.moment
-    if value.kind == ORDINAL or other.kind == ORDINAL or not comparable(value, other):
+    if ORDINAL in {value.kind, other.kind} or not comparable(value, other):
         return False
     one, two = value.amount or 0.0, other.amount or 0.0
     if value.unit != other.unit and PERCENT in {value.unit, other.unit}:
         one, two = (one * 100, two) if value.kind == NUMBER else (one, two * 100)
-    return abs(one - two) <= _EXACT * max(abs(one), abs(two))
+    share = value.unit != other.unit and PERCENT in {value.unit, other.unit}
+    slack = _ROUNDED_SHARE if share else _EXACT * max(abs(one), abs(two))
+    return abs(one - two) <= slack

@@ -31,7 +31,9 @@ def test_a_right_equation_is_right_and_a_bent_one_is_not(text, wrong):
 
 
 @pytest.mark.req("ATT-5")
-@pytest.mark.parametrize("text", ["Between 3 and 5 = odd", "The ratio is 4 : 3.", "In 2023 x rose to 5.", "a = 3 and b = 4"])
+@pytest.mark.parametrize(
+    "text", ["Between 3 and 5 = odd", "The ratio is 4 : 3.", "In 2023 x rose to 5.", "a = 3 and b = 4"]
+)
 def test_prose_is_no_equation(text):
     """Signs alone make none."""
     assert list(equations(read(text))) == []

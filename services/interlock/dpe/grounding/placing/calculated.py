@@ -17,6 +17,7 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
+from interlock.dpe.grounding.placing.derivations import derived
 from interlock.dpe.grounding.placing.misplaced import (
     findings,
     holds,
@@ -27,18 +28,16 @@ from interlock.dpe.grounding.placing.misplaced import (
 )
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
-from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values import implied
-from interlock.dpe.values.derived import DIFFERS, DOWN, UP, Operand, derives, words_of
-from interlock.dpe.values.equations import equations, series_step
+from interlock.dpe.values.cells import cells_of, label_of, restated
+from interlock.dpe.values.derived import DIFFERS, DOWN, UP, words_of
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, same
-from interlock.dpe.values.units import TIME
 
 SURE = NliScores(0.97, 0.02, 0.01)
 REFUTED = NliScores(0.02, 0.08, 0.90)
@@ -46,15 +45,8 @@ MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
 MOST_IN_WORDS = 5
-MOST_BEYOND = 16
+_PAIR = 2
 MOST_TOKENS_OF_REST = 16
-_ROUNDS = 2
-_FACTORS = {
-    2.0: word_set("double doubles doubled doubling twice exponential exponentially"),
-    3.0: word_set("triple triples tripled tripling thrice"),
-    0.5: word_set("half halve halves halved halving"),
-    10.0: word_set("tenfold"),
-}
 _FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
 _OPERATING = frozenset(
     stem(word)
@@ -174,35 +166,74 @@ def _settled(
     if not named and around != claim.text:
         named = [group[0] for group in known.named(around).values() if len(group) == 1]
     pool = _pool(f"{text} {around}", known, named, siblings=bool(words & DIFFERS))
-    stated = {n for n, value in enumerate(values) if _is_stated(value, [*pool, *said])}
-    made = _derived(reading, values, stated, pool, said, known)
-    pooled = [operand for scope in pool for operand in scope.operands]
-    negated = any(is_negator(token.low) for token in reading.tokens)
-    simple = negated and len(reading.tokens) <= MOST_TOKENS_OF_REST
-    rest = {n for n, value in enumerate(values) if simple and implied.leaves(value, pooled)}
-    extremes = {n for n, value in enumerate(values) if is_extreme(reading, value, pool)}
-    made |= rest | extremes
-    bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
-    covered = stated | made
-    untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
-    lesser = not_extreme_of_list(reading, values, pool)
-    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known), *lesser)
-    keyed = stated if text != claim.text else set()  # the unit of a field stands in its key
-    shown = made | bound | keyed if not moved else made
-    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
-    nouned = all(_has_noun(reading, values[n], pool) for n in bound)
-    told = {n for n in stated if any(holds(values[n], scope) for scope in [*pool, *said])}
-    complete = len(covered) == len(values) and bool((made - told) | rest | extremes or (bound and (named or nouned)))
-    unknown = vocabulary.strange(_without_operations(claim.text))
-    sure = (
-        complete
-        and unknown <= MOST_STRANGE
-        and not moved
-        and (bool(rest) or not negated)
-        and not _doubtful(reading, words, [values[n] for n in sorted(stated)], pool, named)
+    found = _accounts(reading, values, pool, named, said=said, known=known)
+    untold = [value for n, value in enumerate(values) if n not in found.covered and not _is_stated(value, known.all)]
+    moved = (
+        *row_findings(claim, known),
+        *findings(reading, values, untold, named, known),
+        *not_extreme_of_list(reading, values, pool),
     )
-    used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in covered)]
-    return Reckoning(texts, moved, sure, " ".join(used[:4]), rest=bool(rest))
+    keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key
+    shown = found.made | found.bound | keyed if not moved else found.made
+    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
+    nouned = all(_has_noun(reading, values[n], pool) for n in found.bound)
+    sure = (
+        len(found.covered) == len(values)
+        and bool(found.new or (found.bound and (named or nouned)))
+        and vocabulary.strange(_without_operations(claim.text)) <= MOST_STRANGE
+        and not moved
+        and (bool(found.rest) or not _is_negated(reading))
+        and not _doubtful(reading, words, [values[n] for n in sorted(found.stated)], pool, named)
+    )
+    used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in found.covered)]
+    # What starts in March and runs for two months ends in May: that is no opposite of it.
+    dated = sure and any(values[n].moment is not None for n in found.new)
+    return Reckoning(texts, moved, sure, " ".join(used[:4]), rest=bool(found.rest) or dated)
+
+
+@dataclass(frozen=True)
+class _Accounts:
+    """Which values of a claim are accounted for, by number: stated, made by calculation, in a field of a record.
+
+    ``new`` are those that follow and that nothing states; ``rest`` those that count what a source leaves.
+    """
+
+    stated: frozenset[int]
+    made: frozenset[int]
+    bound: frozenset[int]
+    new: frozenset[int]
+    rest: frozenset[int]
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """All values that are accounted for."""
+        return self.stated | self.made
+
+
+def _accounts(
+    reading: ValuesRead,
+    values: Sequence[Value],
+    pool: Sequence[Scope],
+    named: Sequence[Scope],
+    *,
+    said: Sequence[Scope],
+    known: Scopes,
+) -> _Accounts:
+    numbered = list(enumerate(values))
+    stated = {n for n, value in numbered if _is_stated(value, [*pool, *said])}
+    told = {n for n in stated if any(holds(values[n], scope) for scope in [*pool, *said])}
+    pooled = [operand for scope in pool for operand in scope.operands]
+    simple = _is_negated(reading) and len(reading.tokens) <= MOST_TOKENS_OF_REST
+    rest = {n for n, value in numbered if simple and implied.leaves(value, pooled)}
+    extremes = {n for n, value in numbered if is_extreme(reading, value, pool)}
+    made = derived(reading, values, stated, pool, said=said, known=known)
+    bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
+    new = (made - told) | rest | extremes
+    return _Accounts(*map(frozenset, (stated, made | rest | extremes, bound, new, rest)))
+
+
+def _is_negated(reading: ValuesRead) -> bool:
+    return any(is_negator(token.low) for token in reading.tokens)
 
 
 def _pool(text: str, known: Scopes, named: Sequence[Scope], *, siblings: bool) -> list[Scope]:
@@ -243,113 +274,6 @@ def _figures(text: str) -> tuple[str, ...]:
     return (figure, figure.rstrip("0").rstrip(".")) if "." in figure else (figure,)
 
 
-def _derived(
-    reading: ValuesRead,
-    values: Sequence[Value],
-    stated: set[int],
-    pool: Sequence[Scope],
-    said: Sequence[Scope],
-    known: Scopes,
-) -> set[int]:
-    """Return which values follow from others. A value that was derived may be an operand of the next.
-
-    A value that is stated somewhere may follow as well: the instalment that happens to equal the deposit.
-    """
-    words = words_of(reading.tokens)
-    own = {n: Operand(values[n], frozenset(), -1) for n in stated}
-    shown = [operand for scope in pool for operand in scope.operands]
-    used = [each for each in shown if any(same(each.value, values[n]) for n in stated)]
-    asked = [operand for scope in said for operand in scope.operands]
-    operands = list(dict.fromkeys([*own.values(), *used, *shown, *asked]))
-    wider = list(dict.fromkeys([*operands, *_beyond(known, pool)]))
-    counts = [
-        each.value.amount
-        for each in operands
-        if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
-    ]
-    made = _equated(reading, values, [*wider, *(each for scope in known.all for each in scope.operands)])
-    for _ in range(_ROUNDS):
-        for group in _compounds(values):
-            if set(group) <= made:
-                continue
-            target = _joined([values[n] for n in group])
-            further = [each for each in wider if each.scope >= 0 or not same(each.value, target)]
-            timed = target.moment is not None or target.unit == TIME
-            others = (
-                further if timed else [each for each in operands if each.scope >= 0 or not same(each.value, target)]
-            )
-            if derives(target, words, others, counts) or implied.follows(target, reading, further):
-                made |= set(group)
-                operands.insert(0, Operand(target, frozenset(), -1))
-    return made
-
-
-def _beyond(known: Scopes, pool: Sequence[Scope]) -> Iterator[Operand]:
-    """Yield the operands of scopes that share no word with a claim, where so few of their kind are stated that none is another's."""
-    rest = [scope for scope in known.all if scope not in pool]
-    operands = [operand for scope in rest for operand in scope.operands]
-    if len(operands) + sum(len(scope.operands) for scope in pool) <= MOST_BEYOND:
-        yield from operands
-
-
-def _equated(reading: ValuesRead, values: Sequence[Value], operands: Sequence[Operand]) -> set[int]:
-    """Return the values of the equations that a claim writes out, that are right, and whose operands have a source."""
-    places = {(value.start, value.end): n for n, value in enumerate(values)}
-    found: set[int] = set()
-    for equation in equations(reading):
-        group = [
-            places.get((reading.values[n].start, reading.values[n].end)) for n in (*equation.operands, equation.result)
-        ]
-        if not equation.right or None in group:
-            continue
-        left = [reading.values[n] for n in equation.operands]
-        if all(_has_figure(value, operands) for value in left) or _goes_on(left, operands):
-            found |= {n for n in group if n is not None}
-    return found
-
-
-def _has_figure(value: Value, operands: Sequence[Operand]) -> bool:
-    return any(same(value, each.value) or _same_figure(value, each.value) for each in operands)
-
-
-def _same_figure(value: Value, other: Value) -> bool:
-    """Whether two values have one figure, whatever their units: the 0.2 of an equation and 0.2 seconds."""
-    if value.amount is None or other.amount is None:
-        return False
-    return (not value.unit or not other.unit) and abs(value.amount / value.factor - other.amount / other.factor) < 1e-9
-
-
-def _goes_on(left: Sequence[Value], operands: Sequence[Operand]) -> bool:
-    """Whether amounts go on from a stated one by a stated factor: 0.2, 0.4, 0.8 from a delay of 0.2 that doubles."""
-    factor = series_step([value.amount or 0.0 for value in left])
-    if factor is None or not _has_figure(left[0], operands):
-        return False
-    named = any(each.near & _FACTORS.get(factor, frozenset()) for each in operands)
-    return named or any(each.value.amount == factor for each in operands)
-
-
-def _compounds(values: Sequence[Value]) -> Iterator[tuple[int, ...]]:
-    """Yield each value, and a time in two units as one: 4 hours and 46 minutes."""
-    place = 0
-    while place < len(values):
-        value = values[place]
-        following = values[place + 1] if place + 1 < len(values) else None
-        near = following is not None and following.first - value.last <= 1
-        if near and following is not None and value.unit == following.unit == TIME and value.factor > following.factor:
-            yield place, place + 1
-            place += 2
-        else:
-            yield (place,)
-            place += 1
-
-
-def _joined(parts: Sequence[Value]) -> Value:
-    last = parts[-1]
-    return replace(
-        last, amount=sum(part.amount or 0.0 for part in parts), approximate=any(p.approximate for p in parts)
-    )
-
-
 def _has_noun(reading: ValuesRead, value: Value, pool: Sequence[Scope]) -> bool:
     """Whether a claim has the noun of a field that states a value, and no other record of that kind could be meant."""
     bag = frame(reading.text).bag
@@ -374,7 +298,7 @@ def _doubtful(
     if up == down:
         return False
     records = [scope for scope in (named or pool) if scope.slots]
-    steps = list(_steps(values, [scope for scope in pool if scope.slots]))
+    steps = [*_steps(values, [scope for scope in pool if scope.slots]), *_told_steps(pool)]
     if steps:
         return any((step > 0) != up for step in steps if step)
     amounts = [value for value in values if value.amount is not None and value.moment is None]
@@ -385,6 +309,16 @@ def _doubtful(
     return not any(
         word in frame(scope.text).bag for scope in pool for word in frame(reading.text).bag if word.startswith("±")
     )
+
+
+def _told_steps(pool: Sequence[Scope]) -> Iterator[float]:
+    """Yield how the amount of a sentence changes between its two years: 8,000 in 2010 and 10,000 in 2020."""
+    for scope in pool:
+        stated = [] if scope.slots else [operand.value for operand in scope.operands]
+        years = [value.moment.years[0] for value in stated if value.moment is not None and value.moment.years]
+        amounts = [value.amount for value in stated if value.moment is None and value.amount is not None]
+        if len(years) == len(amounts) == _PAIR and len(stated) == 2 * _PAIR and years[0] != years[1]:
+            yield (amounts[1] - amounts[0]) * (1 if years[1] > years[0] else -1)
 
 
 def _steps(values: Sequence[Value], records: Sequence[Scope]) -> Iterator[float]:

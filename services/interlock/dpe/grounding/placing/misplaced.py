@@ -13,8 +13,8 @@ from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CH
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
-from interlock.dpe.grounding.tables.cells import cells_of
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.keys import read_key
