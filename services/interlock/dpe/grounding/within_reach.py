@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.document import Claim
 from interlock.dpe.grounding.attribution import ClaimEvidence
-from interlock.dpe.grounding.tables.cells import cells_of
 from interlock.dpe.request import Request
+from interlock.dpe.values.cells import cells_of
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.quantities import Value, same
 from interlock.dpe.values.reach import in_reach
