@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values import implied
-from interlock.dpe.values.derived import Operand, derives, words_of
-from interlock.dpe.values.equations import equations, series_step
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.quantities import NUMBER, Value, same
+from interlock.dpe.values.reckoning import implied
+from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
+from interlock.dpe.values.reckoning.equations import equations, series_step
 from interlock.dpe.values.units import TIME
 
 MOST_BEYOND = 16

@@ -11,11 +11,11 @@ from itertools import permutations
 
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import DOWN, UP, Operand, fits
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.frames import stem
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import MONEY, NUMBER, PERCENT, Value, comparable
+from interlock.dpe.values.reckoning.derived import DOWN, UP, Operand, fits
 from interlock.dpe.values.units import MEASURES, POUND, TIME, TIMES
 
 _LEFT = word_set("left remaining remain remains balance still rest")
