@@ -51,8 +51,8 @@ def derived(
         if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
     ]
     made = _equated(reading, values, asked, known)
-    if len(reading.tokens) > MOST_TOKENS:
-        return made  # among so many words every operation is named, and some result fits by chance
+    if len(reading.tokens) > MOST_TOKENS and not any(scope.slots for scope in pool):
+        return made  # in prose of so many words every operation is named, and some result fits by chance
     for _ in range(_ROUNDS):
         for group in _compounds(values):
             if set(group) <= made:
