@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter
@@ -96,7 +97,7 @@ class Pipeline:
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
             self._evidence(answer, base, request.query, request.own_words),
-            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query, fabrication.invented)
+            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query)
             if mode is GroundingMode.OPEN
             else self._fabrications(answer, base.cut.texts, request.own_words, facts=base.facts),
             self._inputs.personal_data(request, self.pii.find),
@@ -192,19 +193,13 @@ class Pipeline:
     # Stage 3
 
     async def _fabrications(
-        self,
-        answer: ReadAnswer,
-        texts: Sequence[str],
-        query: str,
-        find: fabrication.Find = fabrication.find,
-        *,
-        facts: Sequence[Fact] = (),
+        self, answer: ReadAnswer, texts: Sequence[str], query: str, *, facts: Sequence[Fact] | None = None
     ) -> dict[str, tuple[str, ...]]:
-        """Return the fabrications by claim. The text thread finds them while the models score the claims."""
+        """Return the fabrications by claim, found beside the models; without *facts*, only references that *texts* lack."""
+        find = fabrication.invented if facts is None else fabrication.find
         with timed("3a"):
-            return await self.language.run(
-                lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query, facts)), stage="3a"
-            )
+            index = partial(fabrication.EnvelopeIndex.of, texts, query, facts or ())
+            return await self.language.run(lambda _: find(answer.checked, index()), stage="3a")
 
     async def _out_of_reach(
         self,

@@ -27,7 +27,7 @@ from interlock.dpe.grounding.attribution import (
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, is_reference
 from interlock.dpe.grounding.numbering import Known, Numbering, Passage
-from interlock.dpe.grounding.parts import Parts
+from interlock.dpe.grounding.parts import NumberedParts
 from interlock.dpe.grounding.passages import shared, stands_in, values_elsewhere
 from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.language import Cancelled, Language
@@ -71,14 +71,14 @@ class Sources:
     numbering: Numbering
     basis: Basis
     index: EnvelopeIndex
-    parts: Parts = field(default_factory=Parts)
+    parts: NumberedParts = field(default_factory=NumberedParts)
 
     @staticmethod
     def of(envelope: Envelope, basis: Basis, texts: Sequence[str]) -> Sources:
         """Return the sources of a call; *texts* are its words besides the facts."""
         facts = envelope.facts if basis is Basis.SOURCES else ()
         given = [*(fact.content for fact in facts), *texts]
-        return Sources(envelope, Numbering.of(facts), basis, EnvelopeIndex.of(given, ""), Parts.of(facts))
+        return Sources(envelope, Numbering.of(facts), basis, EnvelopeIndex.of(given, ""), NumberedParts.of(facts))
 
     def missing(self, mark: CitationMark, defined: frozenset[str]) -> bool:
         """Whether a mark points to nothing that there is; *defined* are the labels of the answer's own notes."""

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
 from interlock.dpe.document import Claim, Fact
-from interlock.dpe.grounding.parts import Parts
+from interlock.dpe.grounding.parts import NumberedParts
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
 from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, opens_sentence, plain, significant
-from interlock.dpe.text.parts import PART_KINDS, plain_number
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.forms import other_forms, tidied
@@ -69,7 +69,7 @@ class EnvelopeIndex:
     text: str  # folded and lower-cased, for addresses and references
     facts: int
     dates_by_today: bool = False  # it contains tomorrow, Fri or the like
-    parts: Parts | None = None
+    parts: NumberedParts | None = None
     figures: frozenset[str] = frozenset()
     """Runs of digits as they are written."""
 
@@ -92,7 +92,7 @@ class EnvelopeIndex:
             text=text,
             facts=len(fact_texts),
             dates_by_today=_DATED_BY_TODAY.search(text) is not None,
-            parts=Parts.of(facts) if facts else None,
+            parts=NumberedParts.of(facts) if facts else None,
             figures=frozenset(_DIGITS.findall(text)),
         )
 

@@ -1,6 +1,6 @@
 """Which text a reference to a numbered part points to: "clause 2", "§ 3", "step 4" (ATT-7).
 
-Parts are known by headings that name their kind ("Article 5 – Refunds", "§ 2 Miete"), else by the numbers of a list or of headings
+NumberedParts are known by headings that name their kind ("Article 5 – Refunds", "§ 2 Miete"), else by the numbers of a list or of headings
 ("2. Term. …", "4.2 Deposits"), else by the sentences that mention them. Where none of these is there, nothing is known about what
 "page 12" means, and nobody is accused.
 """
@@ -13,8 +13,8 @@ from typing import Any
 
 from interlock.dpe.document import Fact
 from interlock.dpe.grounding.numbering import Passage, message_of
-from interlock.dpe.text.parts import KIND_WORDS, LISTED, PART_NUMBER, kind_of, parts_of, plain_number
 from interlock.dpe.text.patterns import pattern, spaced, span_of
+from interlock.dpe.text.references.parts import KIND_WORDS, LISTED, PART_NUMBER, kind_of, parts_of, plain_number
 
 _HEADING = spaced(
     rf"""
@@ -36,14 +36,14 @@ Spans = Mapping[str, tuple[Passage, ...]]
 
 
 @dataclass(frozen=True)
-class Parts:
+class NumberedParts:
     """The passages of the parts of a call's sources: by kind and number of headings and lists, and of mentions in running text."""
 
     headed: Mapping[str, Spans] = field(default_factory=dict)
     mentioned: Mapping[str, Spans] = field(default_factory=dict)
 
     @staticmethod
-    def of(facts: Sequence[Fact]) -> Parts:
+    def of(facts: Sequence[Fact]) -> NumberedParts:
         """Return the parts of facts. A part holds to the next one, over the sentences of a message."""
         headed: dict[str, dict[str, list[Passage]]] = {}
         mentioned: dict[str, dict[str, list[Passage]]] = {}
@@ -57,7 +57,7 @@ class Parts:
             _hold(headed, opened, number, fact.content, headings)
             for kind, label, passage in _mentions(fact.content, number, headings):
                 mentioned.setdefault(kind, {}).setdefault(label, []).append(passage)
-        return Parts(
+        return NumberedParts(
             *({k: {n: tuple(p) for n, p in v.items()} for k, v in each.items()} for each in (headed, mentioned))
         )
 

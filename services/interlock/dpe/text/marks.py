@@ -12,8 +12,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from interlock.dpe.text.parts import references
 from interlock.dpe.text.patterns import pattern, spaced, span_of
+from interlock.dpe.text.references.parts import references
 from interlock.dpe.text.text import Text
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"

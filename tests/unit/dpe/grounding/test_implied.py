@@ -70,3 +70,10 @@ def test_a_right_value_is_borne_out_and_a_bent_one_is_not(claim, right, bent, so
     assert found.calculated
     assert found.moved == ()
     assert not _settled(claim.format(bent), sources).calculated
+
+
+@pytest.mark.req("ATT-5")
+def test_a_date_follows_from_no_amounts():
+    """Another year is none that calculation bears out."""
+    sources = ["The line was approved on 14 March 2024 and is 9 km long.", "Construction starts in 2026."]
+    assert not _settled("Construction starts in 2025.", sources).calculated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.document import Fact
-from interlock.dpe.grounding.parts import Parts
+from interlock.dpe.grounding.parts import NumberedParts
 
 LEASE = "1. Parties. A lets to B.\n2. Term. Two years.\n   It may be ended.\n3. Rent. 900 euros."
 LAW = "§ 1 Scope\nThis covers bikes.\n§ 2 Fees\n1. Adults pay 5.\n2. Children pay 2.\n§ 3 Fines\nA fine is 20."
@@ -16,7 +16,7 @@ PROSE = "The fee is set by section 4. Section 6 exempts schools."
 
 def said(content: str, kind: str, number: str) -> str | None:
     """Return the text of a part, an empty string where nothing is known, ``None`` where there is no such part."""
-    found = Parts.of([Fact("f1", content, 0.5)]).passages(kind, number)
+    found = NumberedParts.of([Fact("f1", content, 0.5)]).passages(kind, number)
     return None if found is None else " | ".join(" ".join(content[p.start : p.end].split()) for p in found)
 
 
@@ -80,5 +80,5 @@ def test_a_part_runs_on_over_the_sentences_of_a_message():
         Fact("m1s2", "It is 900.", 0.5),
         Fact("m2s0", "Hi.", 0.5),
     ]
-    found = Parts.of(facts).passages("clause", "2")
+    found = NumberedParts.of(facts).passages("clause", "2")
     assert [passage.fact for passage in found or ()] == [1, 2]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from interlock.dpe.text.marks import marks, unmarked
-from interlock.dpe.text.parts import references
+from interlock.dpe.text.references.parts import references
 from interlock.dpe.text.text import plain
 
 

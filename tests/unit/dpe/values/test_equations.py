@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.dpe.values.equations import equations, series_step
 from interlock.dpe.values.extraction import read
+from interlock.dpe.values.reckoning.equations import equations, series_step
 
 
 @pytest.mark.req("ATT-5")

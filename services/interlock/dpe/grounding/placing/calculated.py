@@ -32,12 +32,12 @@ from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values import implied
 from interlock.dpe.values.cells import cells_of, label_of, restated
-from interlock.dpe.values.derived import DIFFERS, DOWN, UP, words_of
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, same
+from interlock.dpe.values.reckoning import implied
+from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP, words_of
 
 SURE = NliScores(0.97, 0.02, 0.01)
 REFUTED = NliScores(0.02, 0.08, 0.90)

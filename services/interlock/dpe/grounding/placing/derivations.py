@@ -7,11 +7,11 @@ from dataclasses import replace
 
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values import implied
-from interlock.dpe.values.derived import Operand, derives, words_of
-from interlock.dpe.values.equations import equations, series_step
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.quantities import NUMBER, Value, same
+from interlock.dpe.values.reckoning import implied
+from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
+from interlock.dpe.values.reckoning.equations import equations, series_step
 from interlock.dpe.values.units import TIME
 
 MOST_BEYOND = 16
@@ -51,8 +51,8 @@ def derived(
         if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
     ]
     made = _equated(reading, values, asked, known)
-    if len(reading.tokens) > MOST_TOKENS:
-        return made  # among so many words every operation is named, and some result fits by chance
+    if len(reading.tokens) > MOST_TOKENS and not any(scope.slots for scope in pool):
+        return made  # in prose of so many words every operation is named, and some result fits by chance
     for _ in range(_ROUNDS):
         for group in _compounds(values):
             if set(group) <= made:

@@ -16,10 +16,10 @@ from interlock.dpe.grounding.tables.records import Field, Record
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.lexing import WORD, Lexeme, lex
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import Operand
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, frame, stem
 from interlock.dpe.values.quantities import Value
+from interlock.dpe.values.reckoning.derived import Operand
 
 MOST_SCOPES = 400
 _JOINS = frozenset({",", ";", ":", "and", "but", "(", ")", "–", "—"})

@@ -11,11 +11,11 @@ from itertools import permutations
 
 from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import DOWN, UP, Operand, fits
 from interlock.dpe.values.extraction import ValuesRead
 from interlock.dpe.values.frames import stem
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import MONEY, NUMBER, PERCENT, Value, comparable
+from interlock.dpe.values.reckoning.derived import DOWN, UP, Operand, fits
 from interlock.dpe.values.units import MEASURES, POUND, TIME, TIMES
 
 _LEFT = word_set("left remaining remain remains balance still rest")
@@ -46,7 +46,7 @@ _ADVERBS |= {"yearly": "year", "annual": "year", "annually": "year", "a": "", "a
 
 def follows(target: Value, reading: ValuesRead, operands: Sequence[Operand]) -> bool:
     """Whether a value of a claim follows from *operands* by what its wording implies."""
-    if target.amount is None or target.label or target.vague:
+    if target.moment is not None or not target.amount or target.label or target.vague:
         return False
     words = [token.low for token in reading.tokens]
     found = [*_left(target, words, operands), *_age(target, words, operands), *_part(target, words, operands)]
@@ -121,7 +121,7 @@ def _part(target: Value, words: Sequence[str], operands: Sequence[Operand]) -> I
 
 def leaves(target: Value, operands: Sequence[Operand]) -> bool:
     """Whether a count is the rest of a stated total: 60 were *not* satisfied, where 140 of 200 were."""
-    if target.amount is None or target.label or target.vague:
+    if target.moment is not None or not target.amount or target.label or target.vague:
         return False
     pairs = [(a, b) for a, b in permutations(operands, 2) if a.scope == b.scope >= 0 and a.value.unit == b.value.unit]
     rests = [(b.value.amount or 0.0) - (a.value.amount or 0.0) for a, b in pairs if a.value.unit == target.unit]
