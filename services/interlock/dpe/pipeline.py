@@ -21,8 +21,8 @@ from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import regulatory
-from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
+from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, PiiFinding
 from interlock.dpe.grounding import attribution, basis, bound, citations, envelope, fabrication, fidelity, joined
@@ -203,16 +203,10 @@ class Pipeline:
             found = await fidelity.distortions(
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
-            misbound = await bound.distortions(
-                claims,
-                evidence,
-                readings=answer.readings,
-                parses=answer.parses,
-                envelope=base,
-                known=self.passages,
+            return bound.with_bindings(found, await bound.distortions(
+                claims, evidence, readings=answer.readings, parses=answer.parses, envelope=base, known=self.passages,
                 language=self.language,
-            )
-            return bound.with_bindings(found, misbound)
+            ))  # fmt: skip
 
     async def _citations(
         self,
@@ -348,13 +342,8 @@ class Pipeline:
             relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
         method = "nli+values" if self.method == "nli" else "cosine"
         ran = stages_run(
-            method if request.facts else "no facts to rest on",
-            self.method,
-            query,
-            request,
-            followed=followed,
-            mode=mode,
-        )
+            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed, mode=mode
+        )  # fmt: skip
         models = [*self.inference.models(), self.language.model]
         return Context(
             facts=len(request.facts),
