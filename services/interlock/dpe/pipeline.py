@@ -200,13 +200,13 @@ class Pipeline:
         self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], base: Envelope
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
-            found = await fidelity.distortions(
+            old = await fidelity.distortions(
                 claims, evidence, self.inference, self.language, sentences=answer.sentences
             )
-            return bound.with_bindings(found, await bound.distortions(
-                claims, evidence, readings=answer.readings, parses=answer.parses, envelope=base, known=self.passages,
-                language=self.language,
-            ))  # fmt: skip
+            return await bound.distortions(
+                claims, evidence, old, readings=answer.readings, parses=answer.parses, envelope=base,
+                known=self.passages, language=self.language,
+            )  # fmt: skip
 
     async def _citations(
         self,

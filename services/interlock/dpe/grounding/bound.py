@@ -34,6 +34,7 @@ Distortions = Mapping[str, tuple[Distortion, ...]]
 async def distortions(
     claims: Sequence[Claim],
     evidence: Mapping[str, ClaimEvidence],
+    before: Distortions,
     *,
     readings: Sequence[ChoiceReading],
     parses: Mapping[Sentence, Any],
@@ -41,7 +42,10 @@ async def distortions(
     known: Passages,
     language: Language,
 ) -> dict[str, tuple[Distortion, ...]]:
-    """Return the bindings of each claim that its sources contradict. *parses* has the parse of each sentence of prose."""
+    """Return the distortions *before* with the bindings of each claim that its sources contradict.
+
+    *parses* has the parse of each sentence of prose.
+    """
     checked = {claim.claim_id for claim in claims}
 
     def find(cancelled: Cancelled) -> dict[str, tuple[Distortion, ...]]:
@@ -57,7 +61,7 @@ async def distortions(
             found = with_bindings({name: each for name, each in cells.items() if each}, found)
         return found
 
-    return await language.run(find, stage="3b")
+    return with_bindings(before, await language.run(find, stage="3b"))
 
 
 def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:
