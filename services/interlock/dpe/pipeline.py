@@ -375,8 +375,7 @@ class Pipeline:
     ) -> dpe_pb2.Report:
         with timed("13"):
             message = await self.language.run(
-                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13"
-            )
+                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13")  # fmt: skip
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message
