@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.unit.dpe.bindings.reading import found
+from tests.unit.dpe.comparison.bindings.reading import found
 
 pytestmark = [pytest.mark.models, pytest.mark.req("DPE-3")]
 

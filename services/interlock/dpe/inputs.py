@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from prometheus_client import Histogram
 
-from interlock.dpe.bindings.reading import ParseRecorder
 from interlock.dpe.claims import naming
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader, claim_sentences
+from interlock.dpe.comparison.bindings.reading import ParseRecorder
 from interlock.dpe.document import Claim, PiiFinding, Sentence
 from interlock.dpe.grounding import attribution, said
 from interlock.dpe.grounding import envelope as grounding_envelope

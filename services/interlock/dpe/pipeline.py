@@ -23,6 +23,7 @@ from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import call_context, regulatory
 from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
+from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, Fact
 from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, within_reach
@@ -233,6 +234,13 @@ class Pipeline:
                 language=self.language,
             )
             return bound.with_bindings(found, misbound)
+            old = await fidelity.distortions(
+                claims, evidence, self.inference, self.language, sentences=answer.sentences
+            )
+            return await bound.distortions(
+                claims, evidence, old, readings=answer.readings, parses=answer.parses, envelope=base,
+                known=self.passages, language=self.language,
+            )  # fmt: skip
 
     async def _citations(
         self,
@@ -350,6 +358,49 @@ class Pipeline:
             return await self.language.run(find, stage="7")
 
     # Stage 13
+    # Stages 11 to 13
+
+    async def _context(
+        self,
+        request: Request,
+        base: Envelope,
+        personal: Sequence[PiiFinding],
+        query: Query,
+        classification: Classification,
+        *,
+        followed: bool,
+        mode: GroundingMode,
+    ) -> Context:
+        """Return the parts of the report that belong to no choice; *followed*: there is an earlier answer."""
+        relevance = 0.0
+        if request.query.strip() and request.facts:
+            vector = (await self.inference.embed([request.query]))[0]
+            relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
+        method = "nli+values" if self.method == "nli" else "cosine"
+        ran = stages_run(
+            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed, mode=mode
+        )  # fmt: skip
+        models = [*self.inference.models(), self.language.model]
+        return Context(
+            facts=len(request.facts),
+            tier=envelope.quality_tier(facts=len(request.facts), relevance=relevance),
+            etag=envelope.etag(request.facts),
+            envelope_tokens=sum(unit.tokens for unit in base.cut.units),
+            pii=personal,
+            models=models,
+            method=method,
+            ran=ran,
+            not_run={"8": query.why_not} if query.why_not else {},
+            classification=classification,
+            controls=lambda scored: regulatory.evidenced_controls(
+                classification, ran=ran, tiered=True, scored=scored, pinned=all(m.hash for m in models),
+                governed=request.governed, personal=bool(personal),
+            ),
+            flow_remediation=request.flow_remediation,
+            linked=request.linked,
+            basis=basis.basis(request.facts),
+            mode=mode,
+        )  # fmt: skip
 
     async def _report(
         self,
@@ -360,8 +411,7 @@ class Pipeline:
     ) -> dpe_pb2.Report:
         with timed("13"):
             message = await self.language.run(
-                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13"
-            )
+                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13")  # fmt: skip
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from interlock.dpe.bindings.compare import compare
-from interlock.dpe.bindings.evidence import Evidence
-from interlock.dpe.bindings.fillers import key
-from interlock.dpe.bindings.findings import Finding
-from interlock.dpe.bindings.passages import Passage, passage
-from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.claims.reading import ChoiceReading
+from interlock.dpe.comparison.bindings.compare import compare
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.fillers import key
+from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.document import Claim, Distortion, Sentence
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
@@ -34,6 +34,7 @@ Distortions = Mapping[str, tuple[Distortion, ...]]
 async def distortions(
     claims: Sequence[Claim],
     evidence: Mapping[str, ClaimEvidence],
+    before: Distortions,
     *,
     readings: Sequence[ChoiceReading],
     parses: Mapping[Sentence, Any],
@@ -41,7 +42,10 @@ async def distortions(
     known: Passages,
     language: Language,
 ) -> dict[str, tuple[Distortion, ...]]:
-    """Return the bindings of each claim that its sources contradict. *parses* has the parse of each sentence of prose."""
+    """Return the distortions *before* with the bindings of each claim that its sources contradict.
+
+    *parses* has the parse of each sentence of prose.
+    """
     checked = {claim.claim_id for claim in claims}
 
     def find(cancelled: Cancelled) -> dict[str, tuple[Distortion, ...]]:
@@ -57,7 +61,7 @@ async def distortions(
             found = with_bindings({name: each for name, each in cells.items() if each}, found)
         return found
 
-    return await language.run(find, stage="3b")
+    return with_bindings(before, await language.run(find, stage="3b"))
 
 
 def with_bindings(found: Distortions, bound: Distortions) -> dict[str, tuple[Distortion, ...]]:
@@ -110,14 +114,14 @@ def _evidence(
             rest = rest.replace(text, "")
         if len(rest.split()) > _MARKS:
             units.setdefault(rest.strip(), evidence[claim.claim_id].fact_id)
-    read: Mapping[str, tuple[Passage, ...]] = known.of([text for text in units if text], language.nlp)
+    read: Mapping[str, tuple[ReadSentence, ...]] = known.of([text for text in units if text], language.nlp)
     return Evidence(tuple(replace(each, fact_id=units[text]) for text, found in read.items() for each in found))
 
 
-def _teller(parts: Sequence[Claim], finding: Finding) -> Claim:
+def _teller(parts: Sequence[Claim], finding: Misbinding) -> Claim:
     """Return the claim of a sentence that a finding is about: the one with most of its words."""
     return max(parts, key=lambda claim: len(finding.about & set(map(key, claim.text.split()))))
 
 
-def _distortion(finding: Finding) -> Distortion:
+def _distortion(finding: Misbinding) -> Distortion:
     return Distortion(finding.type, finding.source_value, finding.claim_value, finding.fact_id, finding.slot)

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, key, own_words, same
-from interlock.dpe.bindings.frames import Frame
-from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, key, own_words, same
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import lines, word_set
 
-_COMPARABLE = frozenset({Kind.NAME, Kind.NOUN})
+_COMPARABLE = frozenset({FillerKind.NAME, FillerKind.NOUN})
 
 
 def _counterparts() -> frozenset[frozenset[str]]:
@@ -66,10 +66,10 @@ _GENERAL = frozenset(
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundFrame:
     """A frame of a source, the sentence that it stands in and the fact."""
 
-    frame: Frame
+    frame: PredicateFrame
     sentence: int
     fact_id: str
 
@@ -78,12 +78,14 @@ class Bound:
 class Evidence:
     """The sentences that are evidence on an answer, and their frames."""
 
-    passages: tuple[Passage, ...]
+    passages: tuple[ReadSentence, ...]
 
     @cached_property
-    def bound(self) -> tuple[Bound, ...]:
+    def bound(self) -> tuple[BoundFrame, ...]:
         """The frames of all sentences."""
-        return tuple(Bound(frame, n, each.fact_id) for n, each in enumerate(self.passages) for frame in each.frames)
+        return tuple(
+            BoundFrame(frame, n, each.fact_id) for n, each in enumerate(self.passages) for frame in each.frames
+        )
 
     @cached_property
     def _placed(self) -> tuple[tuple[int, int, str, Filler], ...]:
@@ -105,7 +107,7 @@ class Evidence:
         alike = [any(agree(c, s) for s in stated) for c in claimed]
         if all(alike):
             return Likeness.SAME
-        if any(alike) or any(c.kind is Kind.UNKNOWN for c in (*claimed, *stated)):
+        if any(alike) or any(c.kind is FillerKind.UNKNOWN for c in (*claimed, *stated)):
             return Likeness.UNSURE
         return Likeness.APART if all(self.apart(c, s) for c in claimed for s in stated) else Likeness.UNSURE
 
@@ -118,7 +120,7 @@ class Evidence:
             return not self._linked(claimed, stated)
         if claimed.kind is not stated.kind or claimed.borrowed or stated.borrowed:
             return False
-        if claimed.kind is Kind.TIME:
+        if claimed.kind is FillerKind.TIME:
             return self._other_time(claimed, stated)
         return claimed.kind in _COMPARABLE and self._other_thing(claimed, stated)
 
@@ -129,7 +131,7 @@ class Evidence:
         if claimed.words & stated.deep or stated.words & claimed.deep:
             return self._of_a_series(claimed, stated, mine, its)
         known = [place for place in self._placed if agree(claimed, place[3]) and not same(place[3], stated)]
-        if claimed.kind is Kind.NAME:
+        if claimed.kind is FillerKind.NAME:
             return bool(known) and _are_two_names(claimed, stated)
         return any(self._told_apart(place, stated) for place in known)
 
@@ -180,7 +182,7 @@ class Evidence:
                 return True
         return False
 
-    def _parallel(self, one: Frame, other: Frame, slot: str) -> bool:
+    def _parallel(self, one: PredicateFrame, other: PredicateFrame, slot: str) -> bool:
         """Whether two frames say the same, or the opposite, of different partners."""
         if predicates.opposite(one.predicate, other.predicate):
             return True
@@ -199,7 +201,7 @@ class Evidence:
                     return True
         return False
 
-    def together(self, one: Filler, other: Filler, rival: Bound) -> bool:
+    def together(self, one: Filler, other: Filler, rival: BoundFrame) -> bool:
         """Whether a frame of another predicate and sentence than *rival* has both fillers, so that it may say what a claim says."""
         for each in self.bound:
             if predicates.alike(each.frame.predicate, rival.frame.predicate) or each.sentence == rival.sentence:
@@ -209,7 +211,7 @@ class Evidence:
                 return True
         return False
 
-    def agrees(self, claim: Frame, source: Frame) -> bool:
+    def agrees(self, claim: PredicateFrame, source: PredicateFrame) -> bool:
         """Whether a source's frame is of the predicate of a claim's and has the same fillers, as far as both are filled."""
         if not predicates.alike(claim.predicate, source.predicate):
             return False
@@ -217,11 +219,11 @@ class Evidence:
         found = [self.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
         return Likeness.SAME in found and Likeness.APART not in found
 
-    def alike(self, frame: Frame) -> Iterator[Bound]:
+    def alike(self, frame: PredicateFrame) -> Iterator[BoundFrame]:
         """Yield the frames with a predicate of the same meaning."""
         return (each for each in self.bound if predicates.alike(each.frame.predicate, frame.predicate))
 
-    def opposite(self, frame: Frame) -> Iterator[Bound]:
+    def opposite(self, frame: PredicateFrame) -> Iterator[BoundFrame]:
         """Yield the frames with an opposite predicate."""
         return (each for each in self.bound if predicates.opposite(each.frame.predicate, frame.predicate))
 
@@ -230,7 +232,7 @@ def _is_general(filler: Filler) -> bool:
     return filler.head in _GENERAL and filler.words == {filler.head}
 
 
-def _side_by_side(one: Frame, other: Frame) -> bool:
+def _side_by_side(one: PredicateFrame, other: PredicateFrame) -> bool:
     """Whether two frames of one sentence are of coordinated clauses, each with a subject of its own."""
     return bool(one.clause) and bool(other.clause) and one.clause != other.clause and one.level == other.level
 

@@ -1,6 +1,6 @@
 """More pairs, written before any rule was made for them: (kind, field, facts, faithful, bent)."""
 
-from tests.unit.dpe.bindings.pairs import Pair
+from tests.unit.dpe.comparison.bindings.pairs import Pair
 
 MORE: tuple[Pair, ...] = (
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.bindings.findings import CONTEXT_STRIPPED, ENTITY_SUBSTITUTED, NEGATION_FLIP
-from tests.unit.dpe.bindings.more_pairs import MORE
-from tests.unit.dpe.bindings.pairs import FAITHFUL, PAIRS
-from tests.unit.dpe.bindings.reading import found
+from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, ENTITY_SUBSTITUTED, NEGATION_FLIP
+from tests.unit.dpe.comparison.bindings.more_pairs import MORE
+from tests.unit.dpe.comparison.bindings.pairs import FAITHFUL, PAIRS
+from tests.unit.dpe.comparison.bindings.reading import found
 
 pytestmark = pytest.mark.models
 

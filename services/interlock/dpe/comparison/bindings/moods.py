@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from interlock.dpe.bindings import predicates
+from interlock.dpe.comparison.bindings import predicates
 from interlock.dpe.text.wordlists import word_set
 
 SUBJECTS = frozenset({"nsubj", "csubj"})

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from interlock.dpe.bindings.evidence import Evidence
-from interlock.dpe.bindings.exchanged import exchanged
-from interlock.dpe.bindings.findings import Finding
-from interlock.dpe.bindings.frames import Frame
-from interlock.dpe.bindings.passages import Passage
-from interlock.dpe.bindings.polarity import reversed_predicate, turned_setting
-from interlock.dpe.bindings.roles import moved
-from interlock.dpe.bindings.scopes import raised, unbounded
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.exchanged import exchanged
+from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.polarity import reversed_predicate, turned_setting
+from interlock.dpe.comparison.bindings.roles import moved
+from interlock.dpe.comparison.bindings.scopes import raised, unbounded
 
 
-def compare(claimed: Passage, evidence: Evidence, mentioned: frozenset[str]) -> list[Finding]:
+def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
     """Return what one sentence binds otherwise than the sources. *mentioned* are the content words of its answer."""
     found = [
         replace(finding, about=_words(frame))
@@ -28,10 +28,10 @@ def compare(claimed: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
     return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
 
 
-def _words(frame: Frame) -> frozenset[str]:
+def _words(frame: PredicateFrame) -> frozenset[str]:
     return frozenset([frame.predicate, *(word for _, filler in frame.all() for word in filler.all)])
 
 
-def _of_frame(frame: Frame, evidence: Evidence) -> Finding | None:
+def _of_frame(frame: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     turned = reversed_predicate(frame, evidence) or turned_setting(frame, evidence)
     return turned or moved(frame, evidence) or raised(frame, evidence)

@@ -10,11 +10,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.fillers import Filler, clause, fillers
-from interlock.dpe.bindings.moods import has_subject, is_finite, is_hypothetical, is_negated, level_of, modality_of
-from interlock.dpe.bindings.phrases import CAUSES, phrases_of
-from interlock.dpe.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.fillers import Filler, clause, fillers
+from interlock.dpe.comparison.bindings.moods import (
+    has_subject,
+    is_finite,
+    is_hypothetical,
+    is_negated,
+    level_of,
+    modality_of,
+)
+from interlock.dpe.comparison.bindings.phrases import CAUSES, phrases_of
+from interlock.dpe.comparison.bindings.slots import CLAUSES, PARTICLES, Slots, slots_of
 from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
@@ -24,7 +31,7 @@ _MOST_FRAMES = 60
 
 
 @dataclass(frozen=True)
-class Frame:
+class PredicateFrame:
     """A predicate with the fillers of its slots. ``noun``: it was read from a noun, which says less surely who did what.
 
     ``clause`` numbers the clauses with a subject of their own, from 1 (0: no such clause), and ``level`` tells which are
@@ -51,14 +58,14 @@ class Frame:
                 yield slot, each
 
 
-def frames(sentence: Any) -> tuple[Frame, ...]:
+def frames(sentence: Any) -> tuple[PredicateFrame, ...]:
     """Return the frames of a parsed sentence, a spaCy span. A sentence of very many is no prose, and gives none."""
     found = [each for token in sentence for each in _of(token)]
     text = sentence.text.strip()
     return tuple(replace(_converted(each), text=text) for each in found) if len(found) <= _MOST_FRAMES else ()
 
 
-def _of(token: Any) -> Iterator[Frame]:
+def _of(token: Any) -> Iterator[PredicateFrame]:
     if token.pos_ in {"VERB", "AUX"} and token.dep_ in CLAUSES:
         yield from _of_verb(token)
     elif token.pos_ in {"NOUN", "PROPN"}:
@@ -67,14 +74,16 @@ def _of(token: Any) -> Iterator[Frame]:
         yield from _according(token)
 
 
-def _existing(verb: Any, slots: Slots, *, negated: bool) -> Iterator[Frame]:
+def _existing(verb: Any, slots: Slots, *, negated: bool) -> Iterator[PredicateFrame]:
     """Yield what has something that is there: *there are 30 stations on the line*."""
     for thing in (c for c in verb.children if c.dep_ == "attr"):
         around = {**phrases_of(verb), **phrases_of(thing)}
         for place in ("in", "on", "at"):
             if place in around:
                 held = tuple(replace(f, inner=frozenset()) for f in slots["role"])
-                yield Frame("have", {"agent": around[place], "object": held}, negated, at=verb.i, written=verb.text)
+                yield PredicateFrame(
+                    "have", {"agent": around[place], "object": held}, negated, at=verb.i, written=verb.text
+                )
 
 
 def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
@@ -85,7 +94,7 @@ def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
     return f"{lemma} {particle}" if particle else predicates.canonical(lemma)
 
 
-def _of_verb(verb: Any) -> Iterator[Frame]:
+def _of_verb(verb: Any) -> Iterator[PredicateFrame]:
     slots = slots_of(verb)
     lemma = verb.lemma_.lower()
     word = _predicate(lemma, slots, verb)
@@ -102,7 +111,7 @@ def _of_verb(verb: Any) -> Iterator[Frame]:
             slots.setdefault("object", (clause(content),))
     if not slots:
         return
-    frame = Frame(
+    frame = PredicateFrame(
         word,
         slots,
         negated,
@@ -127,7 +136,7 @@ def _adjective(verb: Any) -> Any:
     return next((c for c in verb.children if c.dep_ == "acomp" and c.pos_ == "ADJ"), None)
 
 
-def _duty(subject: tuple[Filler, ...], adjective: Any) -> Frame | None:
+def _duty(subject: tuple[Filler, ...], adjective: Any) -> PredicateFrame | None:
     """Return what someone is responsible for as what they must do: *responsible for repairs to the roof*."""
     for child in adjective.children:
         for noun in (c for c in child.children if child.lower_ == "for" and c.dep_ == "pobj"):
@@ -135,7 +144,7 @@ def _duty(subject: tuple[Filler, ...], adjective: Any) -> Frame | None:
             inner = phrases_of(noun)
             thing = inner.get("of") or inner.get("to")
             if verb and subject and thing:
-                return Frame(verb, {"agent": subject, "object": thing}, modality="must", noun=True)
+                return PredicateFrame(verb, {"agent": subject, "object": thing}, modality="must", noun=True)
     return None
 
 
@@ -148,7 +157,7 @@ def _verb_text(verb: Any) -> str:
     return " ".join(t.text for t in sorted((verb, *near), key=lambda t: int(t.i)))
 
 
-def _linked(verb: Any) -> Iterator[Frame]:
+def _linked(verb: Any) -> Iterator[PredicateFrame]:
     """Yield the order or the cause that joins two clauses: *close the valve before opening the tank*."""
     for child in verb.children:
         if (
@@ -157,7 +166,7 @@ def _linked(verb: Any) -> Iterator[Frame]:
             and any(c.lower_ == "then" for c in (*child.children, *verb.children))
         ):
             inside = frozenset(t.i for t in child.subtree)
-            yield Frame(
+            yield PredicateFrame(
                 "precede", {"agent": (clause(verb, inside),), "object": (clause(child),)}, at=verb.i, written="then"
             )
         mark = next((c for c in child.children if c.dep_ == "mark" and c.lower_ in _MARKS), None)
@@ -169,10 +178,12 @@ def _linked(verb: Any) -> Iterator[Frame]:
         inside = frozenset(t.i for t in child.subtree)
         outer, other = clause(verb, inside), clause(inner, frozenset({mark.i}))
         first, second = (outer, other) if mark.lower_ == "before" else (other, outer)
-        yield Frame(_MARKS[mark.lower_], {"agent": (first,), "object": (second,)}, at=verb.i, written=mark.lower_)
+        yield PredicateFrame(
+            _MARKS[mark.lower_], {"agent": (first,), "object": (second,)}, at=verb.i, written=mark.lower_
+        )
 
 
-def _of_noun(noun: Any) -> Iterator[Frame]:
+def _of_noun(noun: Any) -> Iterator[PredicateFrame]:
     """Yield what a noun phrase asserts: the role of an apposition or a title, and the event that a noun nominalises."""
     for child in noun.children:
         if (
@@ -182,7 +193,7 @@ def _of_noun(noun: Any) -> Iterator[Frame]:
         ):
             name, role = (noun, child) if noun.pos_ == "PROPN" else (child, noun)
             if name.pos_ == "PROPN" and (role.pos_ == "NOUN" or any(c.dep_ == "prep" for c in role.children)):
-                yield Frame(
+                yield PredicateFrame(
                     predicates.BE,
                     {"agent": fillers(name)[:1], "role": fillers(role)[:1]},
                     at=noun.i,
@@ -197,17 +208,17 @@ def _of_noun(noun: Any) -> Iterator[Frame]:
         agent = phrases.pop("by", ()) or owner
         slots = {**({"agent": agent} if agent else {}), **({"object": thing} if thing else {}), **phrases}
         if len(slots) > 1:
-            yield Frame(verb, slots, at=noun.i, noun=True, written=noun.text)
+            yield PredicateFrame(verb, slots, at=noun.i, noun=True, written=noun.text)
 
 
-def _according(token: Any) -> Iterator[Frame]:
+def _according(token: Any) -> Iterator[PredicateFrame]:
     """Yield who says what: *according to Dana Cole, the delay …*."""
     verb = token.head
     for child in token.children:
         for speaker in (c for c in child.children if child.lower_ == "to" and c.dep_ == "pobj"):
             if verb.pos_ in {"VERB", "AUX"}:
                 inside = frozenset(t.i for t in token.subtree)
-                yield Frame(
+                yield PredicateFrame(
                     predicates.SAY,
                     {"agent": fillers(speaker), "object": (clause(verb, inside),)},
                     at=verb.i,
@@ -215,7 +226,7 @@ def _according(token: Any) -> Iterator[Frame]:
                 )
 
 
-def _converted(frame: Frame) -> Frame:
+def _converted(frame: PredicateFrame) -> PredicateFrame:
     """Return a frame of the verb that its own is the converse of: B buys from A for A sells to B."""
     word, renamed = predicates.converse(frame.predicate, frozenset(frame.slots))
     if not renamed:

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, ENTITY_SUBSTITUTED, NEGATION_FLIP
 
-__all__ = ["CONTEXT_STRIPPED", "ENTITY_SUBSTITUTED", "NEGATION_FLIP", "Finding"]
+__all__ = ["CONTEXT_STRIPPED", "ENTITY_SUBSTITUTED", "NEGATION_FLIP", "Misbinding"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class Misbinding:
     """A slot that a claim fills otherwise.
 
     ``evidence`` is the sentence of the source, ``fact_id`` its fact, and ``about`` are the words of the claim's frame.

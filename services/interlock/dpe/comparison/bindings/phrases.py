@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from interlock.dpe.bindings.fillers import Filler, Kind, clause, fillers
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers
 from interlock.dpe.text.wordlists import word_set
 
 CAUSES = frozenset({"because of", "due to"})
@@ -19,7 +19,7 @@ def phrases_of(head: Any) -> dict[str, tuple[Filler, ...]]:
     """Return the prepositional phrases of a token by preposition. Times have a slot of their own, ``when``."""
     found: dict[str, tuple[Filler, ...]] = {}
     for name, filled in _each(head):
-        times = tuple(f for f in filled if f.kind is Kind.TIME and name not in _ORDERED)
+        times = tuple(f for f in filled if f.kind is FillerKind.TIME and name not in _ORDERED)
         rest = tuple(f for f in filled if f not in times)
         found |= {"when": times} if times else {}
         found |= {name: (*found.get(name, ()), *rest)} if rest else {}

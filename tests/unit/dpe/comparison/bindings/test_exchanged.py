@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.bindings.evidence import Evidence
-from interlock.dpe.bindings.exchanged import exchanged
-from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.exchanged import exchanged
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 
 
-def bare(text: str) -> Passage:
+def bare(text: str) -> ReadSentence:
     """A sentence that the parser made nothing of."""
-    return Passage(text, (), (), 0, "", frozenset(), "f1")
+    return ReadSentence(text, (), (), 0, "", frozenset(), "f1")
 
 
 def exchange(source: str, claim: str) -> tuple[str, str] | None:

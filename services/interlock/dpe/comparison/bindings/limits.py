@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from interlock.dpe.bindings.fillers import key_of
+from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import STOP
 

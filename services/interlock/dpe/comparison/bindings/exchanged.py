@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.evidence import Evidence
-from interlock.dpe.bindings.fillers import key
-from interlock.dpe.bindings.findings import ENTITY_SUBSTITUTED, Finding
-from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.fillers import key
+from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import word_set
 
 _LONGEST = 60
@@ -22,7 +22,7 @@ _MUTUAL = frozenset(map(key, predicates.SYMMETRIC | predicates.SAME_BOTH_WAYS))
 _COPULAS = word_set("is are was were be been remains means equals the a an")
 
 
-def exchanged(claim: Passage, evidence: Evidence) -> Finding | None:
+def exchanged(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return the first of two phrases of *claim* that stand in each other's place in a source's sentence, or ``None``."""
     mine = _words(claim.text)
     if any(frame.predicate in predicates.SYMMETRIC for frame in claim.frames):
@@ -34,7 +34,7 @@ def exchanged(claim: Passage, evidence: Evidence) -> Finding | None:
         if len(its) == len(mine) and sorted(its) == sorted(mine):
             found = _exchange(mine, its)
             if found is not None:
-                return Finding(ENTITY_SUBSTITUTED, "order", found[1], found[0], source.text, source.fact_id)
+                return Misbinding(ENTITY_SUBSTITUTED, "order", found[1], found[0], source.text, source.fact_id)
     return None
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.dpe.bindings.fillers import Filler, Kind, clause, fillers, key_of
-from interlock.dpe.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject
-from interlock.dpe.bindings.phrases import phrases_of
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key_of
+from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject
+from interlock.dpe.comparison.bindings.phrases import phrases_of
 from interlock.dpe.text.wordlists import word_set
 
 Slots = Mapping[str, tuple[Filler, ...]]
@@ -59,7 +59,7 @@ def _arguments(verb: Any, *, passive: bool) -> dict[str, tuple[Filler, ...]]:
         elif child.dep_ == "attr":
             slots["role"] = fillers(child)
         elif child.dep_ == "advmod" and child.lower_ in _TIMES:
-            slots["how"] = (Filler(child.text, Kind.VALUE, child.lower_, frozenset({child.lower_})),)
+            slots["how"] = (Filler(child.text, FillerKind.VALUE, child.lower_, frozenset({child.lower_})),)
     return slots
 
 
@@ -141,9 +141,13 @@ def _subject_before(verb: Any) -> Filler | None:
     text = " ".join(t.text for t in reversed(words))
     sure = 0 < len(named) < _LONGEST_SUBJECT and not any(t.dep_ in {"aux", "auxpass", "prep"} for t in named)
     if not sure:
-        return Filler(text, Kind.UNKNOWN, "", frozenset())
+        return Filler(text, FillerKind.UNKNOWN, "", frozenset())
     keys = frozenset(key_of(t) for t in named)
     labels = frozenset(key_of(t) for t in named if t.text.isdigit() or (len(t.text) <= 2 and not t.text.islower()))
     return Filler(
-        text, Kind.NAME if labels else Kind.NOUN, key_of(named[0] if labels else named[-1]), keys, labels=labels
+        text,
+        FillerKind.NAME if labels else FillerKind.NOUN,
+        key_of(named[0] if labels else named[-1]),
+        keys,
+        labels=labels,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.dpe.bindings.evidence import Bound, Evidence, agree
-from interlock.dpe.bindings.fillers import Filler, Kind, Likeness, same
-from interlock.dpe.bindings.findings import CONTEXT_STRIPPED, Finding
-from interlock.dpe.bindings.frames import Frame
-from interlock.dpe.bindings.limits import Limit, LimitKind, quantity
-from interlock.dpe.bindings.passages import Passage
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, same
+from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import word_set
 
 _ALL, _MOST = 4, 3
@@ -18,7 +18,7 @@ _SAME_TOPIC = 0.5
 _RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
 
 
-def raised(claim: Frame, evidence: Evidence) -> Finding | None:
+def raised(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     """Return the quantifier that *claim* raises, *all* for *most*, where the sources nowhere go so far; or ``None``."""
     if claim.negated or claim.hypothetical:
         return None
@@ -35,12 +35,14 @@ def raised(claim: Frame, evidence: Evidence) -> Finding | None:
     return None
 
 
-def _quantified(claim: Frame, slot: str, filler: Filler, evidence: Evidence) -> Iterator[tuple[Bound, Filler]]:
+def _quantified(
+    claim: PredicateFrame, slot: str, filler: Filler, evidence: Evidence
+) -> Iterator[tuple[BoundFrame, Filler]]:
     """Yield the fillers of the same noun in frames that say the same, or that share another filler with the claim."""
     alike = {id(each) for each in evidence.alike(claim)}
     for each in evidence.bound:
         for other_slot, other in each.frame.all():
-            if other.kind is Kind.UNKNOWN or not same(filler, other) or filler.head != other.head:
+            if other.kind is FillerKind.UNKNOWN or not same(filler, other) or filler.head != other.head:
                 continue
             rest = [
                 evidence.likeness(claim.slots[s], each.frame.slots[s])
@@ -57,7 +59,7 @@ def _quantified(claim: Frame, slot: str, filler: Filler, evidence: Evidence) -> 
                 yield each, other
 
 
-def unbounded(claim: Passage, evidence: Evidence, mentioned: frozenset[str]) -> Finding | None:
+def unbounded(claim: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> Misbinding | None:
     """Return the limit of a source that *claim* drops, denies or turns round, or ``None``.
 
     *mentioned* are the words of the answer: a limit that the answer names elsewhere is not dropped.
@@ -88,19 +90,21 @@ def unbounded(claim: Passage, evidence: Evidence, mentioned: frozenset[str]) -> 
     return None
 
 
-def _is_about(claim: Passage, source: Passage, evidence: Evidence) -> bool:
+def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
     """Whether a source's sentence says of the same things what the claim says, limits aside."""
     return any(
         evidence.agrees(mine, its) for mine in claim.frames for its in source.frames if mine.negated == its.negated
     )
 
 
-def _denied(claim: Passage, source: Passage, stated: Limit, aligned: list[Passage]) -> Limit | None:
+def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
     """Return what in a claim says that it holds always, where the source limits it."""
     if stated.kind is LimitKind.ALWAYS:
         return None
     for own in claim.limits:
-        if own.kind is not LimitKind.ALWAYS:
+        if own.kind is not LimitKind.ALWAYS or (
+            own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
+        ):
             continue
         if own.words & stated.words and (source in aligned or claim.content & (source.content - stated.words)):
             return own
@@ -109,7 +113,7 @@ def _denied(claim: Passage, source: Passage, stated: Limit, aligned: list[Passag
     return None
 
 
-def _widened(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
+def _widened(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
     """Return the quantifier by which a claim says of all what its source says only of some."""
     if not aligned or stated.kind is not LimitKind.ONLY or not stated.words - claim.content:
         return None
@@ -120,7 +124,7 @@ def _widened(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
     return None
 
 
-def _turned(claim: Passage, stated: Limit, *, aligned: bool) -> Limit | None:
+def _turned(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
     """Return the condition of a claim that the source states as an exception, or the other way round."""
     if stated.text[:4].lower() == "when":
         return None
@@ -142,7 +146,9 @@ def _says_so(found: Limit, evidence: Evidence) -> bool:
     )
 
 
-def _dropped(claim: Passage, source: Passage, stated: Limit, mentioned: frozenset[str], evidence: Evidence) -> bool:
+def _dropped(
+    claim: ReadSentence, source: ReadSentence, stated: Limit, mentioned: frozenset[str], evidence: Evidence
+) -> bool:
     """Whether a claim says without any limit what its source says of one case only."""
     if (
         claim.limits
@@ -159,5 +165,5 @@ def _dropped(claim: Passage, source: Passage, stated: Limit, mentioned: frozense
     return not others and bool(content) and len(content & claim.content) / len(content) >= _SAME_TOPIC
 
 
-def _finding(slot: str, stated: str, claimed: str, text: str, fact_id: str) -> Finding:
-    return Finding(CONTEXT_STRIPPED, slot, stated, claimed, text, fact_id)
+def _finding(slot: str, stated: str, claimed: str, text: str, fact_id: str) -> Misbinding:
+    return Misbinding(CONTEXT_STRIPPED, slot, stated, claimed, text, fact_id)

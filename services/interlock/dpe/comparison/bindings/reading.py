@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from interlock.dpe.bindings.passages import Passage, passage
+from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
 from interlock.dpe.document import Sentence
 from interlock.dpe.text.layout import BlockKind
 from interlock.dpe.text.segmentation import Parsed
@@ -48,9 +48,9 @@ class ParseRecorder:
 class Passages:
     """The passages of source texts by text, up to a number of texts. Used on the text thread alone."""
 
-    kept: OrderedDict[str, tuple[Passage, ...]] = field(default_factory=OrderedDict)
+    kept: OrderedDict[str, tuple[ReadSentence, ...]] = field(default_factory=OrderedDict)
 
-    def of(self, texts: Sequence[str], nlp: Any) -> Mapping[str, tuple[Passage, ...]]:
+    def of(self, texts: Sequence[str], nlp: Any) -> Mapping[str, tuple[ReadSentence, ...]]:
         """Return the passages of each text. A text too long to be a sentence or a paragraph has none."""
         wanted = [text for text in dict.fromkeys(texts) if len(text) <= LONGEST_TEXT]
         new = [text for text in wanted if text not in self.kept]

@@ -38,7 +38,7 @@ _WORDY = 2
 _MOSTLY = 0.6
 
 
-class Kind(Enum):
+class FillerKind(Enum):
     """What sort of thing a filler is. Only fillers of one kind can take each other's place."""
 
     NAME = "name"
@@ -58,7 +58,7 @@ class Likeness(Enum):
 
 
 _KINDS = {
-    "NOUN": Kind.NOUN, "PROPN": Kind.NOUN, "ADJ": Kind.NOUN, "X": Kind.NOUN, "VERB": Kind.CLAUSE, "AUX": Kind.CLAUSE,
+    "NOUN": FillerKind.NOUN, "PROPN": FillerKind.NOUN, "ADJ": FillerKind.NOUN, "X": FillerKind.NOUN, "VERB": FillerKind.CLAUSE, "AUX": FillerKind.CLAUSE,
 }  # fmt: skip
 
 
@@ -71,7 +71,7 @@ class Filler:
     """
 
     text: str
-    kind: Kind
+    kind: FillerKind
     head: str
     words: frozenset[str]
     inner: frozenset[str] = frozenset()
@@ -120,7 +120,7 @@ def clause(token: Any, without: frozenset[int] = frozenset()) -> Filler:
     inside = [t for t in token.subtree if t.i not in without]
     words = frozenset(key_of(t) for t in inside if _is_content(t))
     text = _written(inside)
-    return Filler(text, Kind.CLAUSE, key_of(token), words)
+    return Filler(text, FillerKind.CLAUSE, key_of(token), words)
 
 
 def _one(token: Any) -> Filler:
@@ -133,9 +133,9 @@ def _one(token: Any) -> Filler:
     kind = _kind(head, core, labels)
     amount = next((c.lower_ for c in head.children if c.dep_ == "nummod" and c.i < head.i), "")
     words = [t for t in core if (_is_content(t) or key_of(t) in labels) and t.dep_ != "poss" and not _counts(t, head)]
-    if kind is Kind.VALUE:
+    if kind is FillerKind.VALUE:
         words = [t for t in (*core, *_below(head)) if any(c.isalnum() for c in t.text) or t.text in _SIGNS]
-    if kind is Kind.NAME and any(t.pos_ == "PROPN" for t in words):
+    if kind is FillerKind.NAME and any(t.pos_ == "PROPN" for t in words):
         words = [t for t in words if t.pos_ == "PROPN" or t.text[:1].isupper() or key_of(t) in labels]
     return Filler(
         text=_written([t for t in head.subtree if not _is_outside(t, head)]),
@@ -211,17 +211,17 @@ def _counts(token: Any, head: Any) -> bool:
     return token.dep_ == "nummod" and token.i < head.i and token is not head
 
 
-def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> Kind:
+def _kind(head: Any, core: list[Any], labels: frozenset[str]) -> FillerKind:
     low = head.lower_.strip(".")
     if head.tag_ in _STANDING_FOR or head.pos_ == "PRON" or any(c.lower_ in _POINTING for c in head.children):
-        return Kind.UNKNOWN
+        return FillerKind.UNKNOWN
     if low in _ERAS or low in _PERIODS or (len(low) == _YEAR and low.isdigit()):
-        return Kind.TIME
+        return FillerKind.TIME
     if head.like_num or head.pos_ in {"NUM", "SYM"} or low in {"%", "percent"}:
-        return Kind.VALUE
+        return FillerKind.VALUE
     if labels or (head.pos_ == "PROPN" and _is_name(head, core)):
-        return Kind.NAME
-    return _KINDS.get(head.pos_, Kind.UNKNOWN)
+        return FillerKind.NAME
+    return _KINDS.get(head.pos_, FillerKind.UNKNOWN)
 
 
 def _is_name(head: Any, core: list[Any]) -> bool:
@@ -273,16 +273,16 @@ def _written(tokens: list[Any]) -> str:
 
 def same(one: Filler, other: Filler) -> bool:
     """Whether two fillers surely are the same thing: neither has a word of its own that the other contradicts."""
-    if Kind.UNKNOWN in {one.kind, other.kind}:
+    if FillerKind.UNKNOWN in {one.kind, other.kind}:
         return False
-    if Kind.CLAUSE in {one.kind, other.kind}:
+    if FillerKind.CLAUSE in {one.kind, other.kind}:
         return _overlap(one, other) >= _MOSTLY
-    if one.kind in {Kind.VALUE, Kind.TIME}:
+    if one.kind in {FillerKind.VALUE, FillerKind.TIME}:
         return one.kind is other.kind and (one.all <= other.all or other.all <= one.all) and bool(one.all & other.all)
     if "".join(sorted(one.all)) and _joined(one) == _joined(other):
         return True
     shared = one.words & other.words
-    if not shared or (one.kind is Kind.NOUN and other.kind is Kind.NOUN and one.head != other.head):
+    if not shared or (one.kind is FillerKind.NOUN and other.kind is FillerKind.NOUN and one.head != other.head):
         return _direction_of(one) is not None and _direction_of(one) == _direction_of(other)
     return one.all <= other.all or other.all <= one.all
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.evidence import Bound, Evidence, agree
-from interlock.dpe.bindings.fillers import Filler, Kind, Likeness
-from interlock.dpe.bindings.findings import ENTITY_SUBSTITUTED, Finding
-from interlock.dpe.bindings.frames import Frame
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness
+from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
 
 _NAMES = {
     "to": "recipient", "for": "beneficiary", "from": "source", "in": "place", "at": "place", "by": "agent",
@@ -18,9 +18,9 @@ _CAUSES = frozenset({predicates.CAUSE})
 _FREE = frozenset({"said-by"})
 
 
-def named(slot: str, frame: Frame) -> str:
+def named(slot: str, frame: PredicateFrame) -> str:
     """Return the name of a slot in a report: said-by for the subject of a verb that reports a clause."""
-    reports = any(filler.kind is Kind.CLAUSE for filler in frame.slots.get("object", ()))
+    reports = any(filler.kind is FillerKind.CLAUSE for filler in frame.slots.get("object", ()))
     if slot == "agent" and reports and frame.predicate in {predicates.SAY, *predicates.REPORTING}:
         return "said-by"
     if slot == "agent" and frame.predicate in _CAUSES:
@@ -28,7 +28,7 @@ def named(slot: str, frame: Frame) -> str:
     return _NAMES.get(slot, slot)
 
 
-def moved(claim: Frame, evidence: Evidence) -> Finding | None:
+def moved(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     """Return the slot that *claim* fills otherwise than every source of the same predicate, or ``None``."""
     if claim.hypothetical:
         return None
@@ -39,14 +39,14 @@ def moved(claim: Frame, evidence: Evidence) -> Finding | None:
     return found or next((f for each in rivals for f in _replaced(claim, each, evidence)), None)
 
 
-def _shared(claim: Frame, source: Frame) -> list[str]:
+def _shared(claim: PredicateFrame, source: PredicateFrame) -> list[str]:
     return [slot for slot in claim.slots if slot in source.slots and slot not in _FREE]
 
 
-def _may_support(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+def _may_support(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether a source may say what a claim says: nothing in it speaks against that, and something for it."""
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in _shared(claim, source)]
-    unknown = any(f.kind is Kind.UNKNOWN for _, f in source.all())
+    unknown = any(f.kind is FillerKind.UNKNOWN for _, f in source.all())
     if Likeness.APART in found or not found:
         return False
     if _crosses(claim, source):
@@ -54,11 +54,11 @@ def _may_support(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     return Likeness.SAME in found and (Likeness.UNSURE not in found or unknown)
 
 
-def _crosses(claim: Frame, source: Frame) -> bool:
+def _crosses(claim: PredicateFrame, source: PredicateFrame) -> bool:
     return any(True for _ in _crossings(claim, source))
 
 
-def _crossings(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Filler]]:
+def _crossings(claim: PredicateFrame, source: PredicateFrame) -> Iterator[tuple[str, Filler, Filler]]:
     """Yield each slot of a claim whose filler stands in another slot of the source, and that one's in its place."""
     if claim.predicate in predicates.SYMMETRIC:
         return
@@ -76,7 +76,7 @@ def _crossings(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Fille
                         yield one, source.slots[one][0], mine
 
 
-def _crossed_roles(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, Filler]]:
+def _crossed_roles(claim: PredicateFrame, source: PredicateFrame) -> Iterator[tuple[str, Filler, Filler]]:
     """Yield who trades places with the one that his role is towards: *A is a subsidiary of B* for its reverse."""
     for mine in claim.slots.get("agent", ()):
         for its in source.slots.get("agent", ()):
@@ -90,8 +90,8 @@ def _crossed_roles(claim: Frame, source: Frame) -> Iterator[tuple[str, Filler, F
                         yield "agent", its, mine
 
 
-def _trade_places(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
-    if agree(mine, its) or Kind.UNKNOWN in {mine.kind, its.kind}:
+def _trade_places(mine: Filler, its: Filler, source: PredicateFrame, one: str, other: str) -> bool:
+    if agree(mine, its) or FillerKind.UNKNOWN in {mine.kind, its.kind}:
         return False
     crossed = any(agree(mine, f) for f in source.slots[other]) and any(agree(its, f) for f in source.slots[one])
     if _cross_inside(mine, its, source, one, other):
@@ -108,7 +108,7 @@ def _shares_name(one: Filler, other: Filler) -> bool:
     return agree(one, other) or (bool(one.words) and (one.words <= other.words or other.words <= one.words))
 
 
-def _cross_inside(mine: Filler, its: Filler, source: Frame, one: str, other: str) -> bool:
+def _cross_inside(mine: Filler, its: Filler, source: PredicateFrame, one: str, other: str) -> bool:
     """Whether a filler trades places with one inside another: *warfarin lowers the level of aspirin* for its reverse."""
     return bool(mine.words) and any(
         whole.words == its.words and mine.words <= whole.inner and part.words and part.words <= its.inner
@@ -117,12 +117,12 @@ def _cross_inside(mine: Filler, its: Filler, source: Frame, one: str, other: str
     )
 
 
-def _swapped(claim: Frame, source: Bound) -> Iterator[Finding]:
+def _swapped(claim: PredicateFrame, source: BoundFrame) -> Iterator[Misbinding]:
     for slot, stated, mine in _crossings(claim, source.frame):
         yield _finding(slot, stated, mine, claim, source)
 
 
-def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Finding]:
+def _replaced(claim: PredicateFrame, source: BoundFrame, evidence: Evidence) -> Iterator[Misbinding]:
     """Yield the one slot that a claim fills with what the sources bind elsewhere, where all others are the same."""
     shared = _shared(claim, source.frame)
     found = {slot: evidence.likeness(claim.slots[slot], source.frame.slots[slot]) for slot in shared}
@@ -146,7 +146,7 @@ def _replaced(claim: Frame, source: Bound, evidence: Evidence) -> Iterator[Findi
     yield _finding(slot, stated, mine, claim, source)
 
 
-def _are_persons(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+def _are_persons(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether two speakers are full names, or each is known for what it says itself: Russia and the Kremlin say the same."""
     mine, its = claim.slots["agent"][0], source.slots["agent"][0]
     if min(len(mine.words), len(its.words)) > 1:
@@ -155,7 +155,7 @@ def _are_persons(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     return any(not any(agree(c, f) for c in claim.slots["object"] for f in each.get("object", ())) for each in own)
 
 
-def _has_own(claim: Frame, slot: str, anchors: list[str], evidence: Evidence) -> bool:
+def _has_own(claim: PredicateFrame, slot: str, anchors: list[str], evidence: Evidence) -> bool:
     """Whether a source binds a claim's filler to another partner by the same predicate: the soup contains celery."""
     if claim.predicate == predicates.BE and "role" in claim.slots:
         return False
@@ -166,7 +166,7 @@ def _has_own(claim: Frame, slot: str, anchors: list[str], evidence: Evidence) ->
     )
 
 
-def _another_cause(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+def _another_cause(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether a claim's cause shares no word with the source's, and the sources know its words."""
     mine = frozenset(word for f in claim.slots["agent"] for word in f.all)
     its = frozenset(word for f in source.slots["agent"] for word in f.all)
@@ -174,7 +174,7 @@ def _another_cause(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     return bool(mine and its) and not mine & its and 2 * len(known) > len(mine)
 
 
-def _anchored(claim: Frame, source: Frame, anchors: list[str]) -> bool:
+def _anchored(claim: PredicateFrame, source: PredicateFrame, anchors: list[str]) -> bool:
     """Whether the slots that agree tell which event is meant."""
     held = [f for slot in anchors for f in claim.slots[slot]]
     if not held:
@@ -183,11 +183,11 @@ def _anchored(claim: Frame, source: Frame, anchors: list[str]) -> bool:
         return "role" in anchors and not any(f.indefinite for f in (*claim.slots["role"], *source.slots["role"]))
     if claim.predicate in predicates.LIGHT:
         return len(anchors) > 1 or any(
-            f.amount or f.kind in {Kind.NAME, Kind.VALUE, Kind.CLAUSE} or len(f.all) > 1 for f in held
+            f.amount or f.kind in {FillerKind.NAME, FillerKind.VALUE, FillerKind.CLAUSE} or len(f.all) > 1 for f in held
         )
-    return any(f.kind is not Kind.TIME for f in held)
+    return any(f.kind is not FillerKind.TIME for f in held)
 
 
-def _finding(slot: str, stated: Filler, mine: Filler, claim: Frame, source: Bound) -> Finding:
+def _finding(slot: str, stated: Filler, mine: Filler, claim: PredicateFrame, source: BoundFrame) -> Misbinding:
     name = named(slot, claim)
-    return Finding(ENTITY_SUBSTITUTED, name, stated.text, mine.text, source.frame.text, source.fact_id)
+    return Misbinding(ENTITY_SUBSTITUTED, name, stated.text, mine.text, source.frame.text, source.fact_id)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from interlock.dpe.bindings import predicates
-from interlock.dpe.bindings.evidence import Bound, Evidence
-from interlock.dpe.bindings.fillers import Kind, Likeness
-from interlock.dpe.bindings.findings import NEGATION_FLIP, Finding
-from interlock.dpe.bindings.frames import Frame
-from interlock.dpe.bindings.limits import quantity
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence
+from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.limits import quantity
 
 _AGAINST = {
     "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
@@ -19,7 +19,7 @@ _ORDERED = frozenset({"before", "after"})
 _SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
 
 
-def reversed_predicate(claim: Frame, evidence: Evidence) -> Finding | None:
+def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     """Return the predicate that *claim* reverses and that no source states as the claim does, or ``None``."""
     if claim.hypothetical or claim.noun or not claim.finite or claim.predicate == predicates.SAY:
         return None
@@ -35,7 +35,7 @@ def reversed_predicate(claim: Frame, evidence: Evidence) -> Finding | None:
     return None
 
 
-def turned_setting(claim: Frame, evidence: Evidence) -> Finding | None:
+def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
     """Return the preposition that *claim* turns into its opposite, *after meals* for *before meals*, or ``None``."""
     if claim.hypothetical:
         return None
@@ -51,11 +51,11 @@ def turned_setting(claim: Frame, evidence: Evidence) -> Finding | None:
             if stated and rest and set(rest) == {Likeness.SAME} and evidence.likeness(filled, stated) is Likeness.SAME:
                 name = "order" if slot in _ORDERED else "condition"
                 text = f"{_AGAINST[slot]} {stated[0].text}"
-                return Finding(NEGATION_FLIP, name, text, f"{slot} {filled[0].text}", each.frame.text, each.fact_id)
+                return Misbinding(NEGATION_FLIP, name, text, f"{slot} {filled[0].text}", each.frame.text, each.fact_id)
     return None
 
 
-def _may_mean(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+def _may_mean(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether a source that speaks the same way may be about the claim's things."""
     slots = [slot for slot in claim.slots if slot in source.slots and slot in _CORE]
     if not slots:
@@ -63,10 +63,10 @@ def _may_mean(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in slots]
     if Likeness.APART in found:
         return False
-    return Likeness.SAME in found or any(f.kind is Kind.UNKNOWN for slot in slots for f in source.slots[slot])
+    return Likeness.SAME in found or any(f.kind is FillerKind.UNKNOWN for slot in slots for f in source.slots[slot])
 
 
-def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
+def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
     """Whether both frames surely are of the same things: every slot that one has and that matters."""
     if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
         return False
@@ -80,7 +80,7 @@ def _is_of_the_same(claim: Frame, source: Frame, evidence: Evidence) -> bool:
     return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
 
 
-def _are_whole(claim: Frame, source: Frame) -> bool:
+def _are_whole(claim: PredicateFrame, source: PredicateFrame) -> bool:
     """Whether the fillers are as narrow on both sides: *some costs* may rise while *costs*, or other *some costs*, fall."""
     for slot in claim.slots.keys() & source.slots.keys() & _CORE:
         for mine, its in zip(claim.slots[slot], source.slots[slot], strict=False):
@@ -89,6 +89,6 @@ def _are_whole(claim: Frame, source: Frame) -> bool:
     return True
 
 
-def _finding(claim: Frame, source: Bound) -> Finding:
+def _finding(claim: PredicateFrame, source: BoundFrame) -> Misbinding:
     stated, said = source.frame.written or source.frame.predicate, claim.written or claim.predicate
-    return Finding(NEGATION_FLIP, "predicate", stated, said, source.frame.text, source.fact_id)
+    return Misbinding(NEGATION_FLIP, "predicate", stated, said, source.frame.text, source.fact_id)
