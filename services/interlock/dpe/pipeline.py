@@ -21,7 +21,6 @@ from interlock.domain.quality import QualityWeights
 from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import call_context, regulatory
-from interlock.dpe.bindings.reading import Passages
 from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
@@ -359,48 +358,6 @@ class Pipeline:
 
     # Stage 13
     # Stages 11 to 13
-
-    async def _context(
-        self,
-        request: Request,
-        base: Envelope,
-        personal: Sequence[PiiFinding],
-        query: Query,
-        classification: Classification,
-        *,
-        followed: bool,
-        mode: GroundingMode,
-    ) -> Context:
-        """Return the parts of the report that belong to no choice; *followed*: there is an earlier answer."""
-        relevance = 0.0
-        if request.query.strip() and request.facts:
-            vector = (await self.inference.embed([request.query]))[0]
-            relevance = float(np.mean([base.similarity(number, vector) for number in range(len(request.facts))]))
-        method = "nli+values" if self.method == "nli" else "cosine"
-        ran = stages_run(
-            method if request.facts else "no facts to rest on", self.method, query, request, followed=followed, mode=mode
-        )  # fmt: skip
-        models = [*self.inference.models(), self.language.model]
-        return Context(
-            facts=len(request.facts),
-            tier=envelope.quality_tier(facts=len(request.facts), relevance=relevance),
-            etag=envelope.etag(request.facts),
-            envelope_tokens=sum(unit.tokens for unit in base.cut.units),
-            pii=personal,
-            models=models,
-            method=method,
-            ran=ran,
-            not_run={"8": query.why_not} if query.why_not else {},
-            classification=classification,
-            controls=lambda scored: regulatory.evidenced_controls(
-                classification, ran=ran, tiered=True, scored=scored, pinned=all(m.hash for m in models),
-                governed=request.governed, personal=bool(personal),
-            ),
-            flow_remediation=request.flow_remediation,
-            linked=request.linked,
-            basis=basis.basis(request.facts),
-            mode=mode,
-        )  # fmt: skip
 
     async def _report(
         self,
