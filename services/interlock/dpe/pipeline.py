@@ -220,24 +220,11 @@ class Pipeline:
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
-            found = await fidelity.distortions(
+            before = await fidelity.distortions(
                 bent, evidence, self.inference, self.language, sentences=answer.sentences
             )
-            misbound = await bound.distortions(
-                bent,
-                evidence,
-                readings=answer.readings,
-                parses=answer.parses,
-                envelope=base,
-                known=self.passages,
-                language=self.language,
-            )
-            return bound.with_bindings(found, misbound)
-            old = await fidelity.distortions(
-                claims, evidence, self.inference, self.language, sentences=answer.sentences
-            )
             return await bound.distortions(
-                claims, evidence, old, readings=answer.readings, parses=answer.parses, envelope=base,
+                bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
                 known=self.passages, language=self.language,
             )  # fmt: skip
 
