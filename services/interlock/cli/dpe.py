@@ -131,7 +131,10 @@ def _reasons(claim: dpe_pb2.Claim) -> list[str]:
     near = f", nearest fact {claim.fact_id}" if claim.fact_id else ""
     reasons = [f"{name}: entailment {claim.entailment:.2f}{near}"]
     reasons += [f"made up: {text}" for text in claim.fabrications]
-    reasons += [f"{d.type}: source {d.source_value!r}, claim {d.claim_value!r}" for d in claim.distortions]
+    reasons += [
+        f"{d.type}{f' ({d.slot})' if d.slot else ''}: source {d.source_value!r}, claim {d.claim_value!r}"
+        for d in claim.distortions
+    ]
     return reasons
 
 

@@ -71,6 +71,7 @@ class Distortion:
     source_value: str
     claim_value: str
     fact_id: str
+    slot: str = ""  # what the claim fills otherwise: agent, object, recipient, place, said-by, condition, …
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Every text is embedded once. An earlier answer that was analysed here is not rea
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -16,7 +16,8 @@ from prometheus_client import Histogram
 
 from interlock.dpe.claims import naming
 from interlock.dpe.claims.reading import ChoiceReading, OutputReader, claim_sentences
-from interlock.dpe.document import Claim, PiiFinding
+from interlock.dpe.comparison.bindings.reading import ParseRecorder
+from interlock.dpe.document import Claim, PiiFinding, Sentence
 from interlock.dpe.grounding import attribution, said
 from interlock.dpe.grounding import envelope as grounding_envelope
 from interlock.dpe.grounding.envelope import Cut, Envelope
@@ -56,6 +57,8 @@ class ReadAnswer:
     readings: Sequence[ChoiceReading]
     vectors: Sequence[Floats]
     profiles: Sequence[TextProfile]
+    parses: Mapping[Sentence, Any]
+    """The parse of each sentence of prose, a spaCy span. Used on the text thread alone."""
 
     @property
     def checked(self) -> list[Claim]:
@@ -80,7 +83,8 @@ class Inputs:
     async def answer(self, request: Request) -> ReadAnswer:
         """Read the outputs and embed the sentences and claims of each choice, each distinct text once."""
         with timed("1"):
-            readings, profiles = await self._read(request.outputs, self.bounds.claims, stage="1")
+            parses: dict[Sentence, Any] = {}
+            readings, profiles = await self._read(request.outputs, self.bounds.claims, stage="1", parses=parses)
         with timed("10"):
             vectors = [
                 await self.inference.embed(
@@ -88,17 +92,21 @@ class Inputs:
                 )
                 for reading in readings
             ]
-        return ReadAnswer(readings, vectors, profiles)
+        return ReadAnswer(readings, vectors, profiles, parses)
 
     async def _read(
-        self, outputs: Sequence[Output], claims: int, *, stage: str
+        self, outputs: Sequence[Output], claims: int, *, stage: str, parses: dict[Sentence, Any] | None = None
     ) -> tuple[list[ChoiceReading], list[TextProfile]]:
-        """Return the readings of outputs and their profiles; no choice may have more than *claims* claims."""
+        """Return the readings of outputs and their profiles; no choice may have more than *claims* claims.
+
+        *parses* receives the parse of each sentence of prose.
+        """
         spent = Spent()
         named = await naming.named(
             outputs, self.language, self.inference, self._reader(self.language, claims), stage=stage, spent=spent
         )
-        recorder = StyleRecorder(cast("Language", named))
+        kept = named if parses is None else ParseRecorder(named, parses)
+        recorder = StyleRecorder(cast("Language", kept))
         reader = self._reader(recorder, claims)
 
         def read(cancelled: Cancelled) -> tuple[list[ChoiceReading], list[TextProfile]]:

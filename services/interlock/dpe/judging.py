@@ -180,11 +180,14 @@ def _judged(
 
 
 def _borne_out(found: Contradiction, evidence: Mapping[str, ClaimEvidence]) -> bool:
-    """Whether calculation bears out the claims of a contradiction that only the model sees, or that a limit alone makes.
+    """Whether the sources bear out the claims of a contradiction that only the model sees, or that a limit alone makes.
 
-    Every figure of such a claim is a source's, or follows from it. A limit (*above 20,000*) is no measurement.
+    What the sources support is not contradicted by what else they support, nor by an earlier answer. A limit (*above 20,000*) is
+    no measurement; where calculation shows every figure, neither does another figure contradict it.
     """
     own = [evidence[name] for name in (found.claim_id, found.other_claim_id) if name in evidence]
+    if own and found.method == "nli" and all(attribution.supported(each, "nli") for each in own):
+        return True
     if not own or not all(each.calculated for each in own):
         return False
     return found.method == "nli" or any(value.bound for value in extract(found.other_text))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from prometheus_client import Counter
@@ -21,9 +22,10 @@ from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import Basis, GroundingMode
 from interlock.dpe import regulatory
 from interlock.dpe.comparison import contradiction
+from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
-from interlock.dpe.document import Claim, Distortion
-from interlock.dpe.grounding import attribution, basis, citations, fabrication, fidelity, joined
+from interlock.dpe.document import Claim, Distortion, Fact
+from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, within_reach
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
@@ -70,6 +72,7 @@ class Pipeline:
     quality_weights: QualityWeights = field(default_factory=QualityWeights)
     doubts: Doubts = Doubts.FREE
     memory: Memory = field(default_factory=Memory)
+    passages: Passages = field(default_factory=Passages)
 
     def close(self) -> None:
         """Stop the threads and drop queued work."""
@@ -95,9 +98,9 @@ class Pipeline:
         # Stages 2, 3a, 3c, 4, 6 and 11: compare the claims with facts, with each other and with earlier answers.
         evidence, fabricated, personal, inside, across = await _together(
             self._evidence(answer, base, request.query, request.own_words),
-            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query, fabrication.invented)
+            self._fabrications(answer, basis.shown(request, base.cut.texts), request.query)
             if mode is GroundingMode.OPEN
-            else self._fabrications(answer, base.cut.texts, request.own_words),
+            else self._fabrications(answer, base.cut.texts, request.own_words, facts=base.facts),
             self._inputs.personal_data(request, self.pii.find),
             self._contradictions(answer, request),
             self._cross_window(answer, earlier, request, merged),
@@ -108,11 +111,12 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         evidence, fabricated = beside.evidence, beside.fabrications
+        fabricated = await self._out_of_reach(fabricated, answer, evidence, request)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence),
+            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence, base),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
@@ -147,10 +151,10 @@ class Pipeline:
         answer, base = await _together(self._inputs.answer(request), self._inputs.envelope(request))
         evidence, fabricated, inside = await _together(
             self._evidence(answer, base, ""),
-            self._fabrications(answer, base.cut.texts, ""),
+            self._fabrications(answer, base.cut.texts, "", facts=base.facts),
             self._contradictions(answer, request),
         )
-        distorted = await self._distortions(answer.checked, answer, evidence)
+        distorted = await self._distortions(answer.checked, answer, evidence, base)
 
         def judge(_: Cancelled) -> Checked:
             flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
@@ -190,21 +194,40 @@ class Pipeline:
     # Stage 3
 
     async def _fabrications(
-        self, answer: ReadAnswer, texts: Sequence[str], query: str, find: fabrication.Find = fabrication.find
+        self, answer: ReadAnswer, texts: Sequence[str], query: str, *, facts: Sequence[Fact] | None = None
     ) -> dict[str, tuple[str, ...]]:
-        """Return the fabrications by claim. The text thread finds them while the models score the claims."""
+        """Return the fabrications by claim, found beside the models; without *facts*, only references that *texts* lack."""
+        find = fabrication.invented if facts is None else fabrication.find
+        with timed("3a"):
+            index = partial(fabrication.EnvelopeIndex.of, texts, query, facts or ())
+            return await self.language.run(lambda _: find(answer.checked, index()), stage="3a")
+
+    async def _out_of_reach(
+        self,
+        fabricated: Mapping[str, tuple[str, ...]],
+        answer: ReadAnswer,
+        evidence: Mapping[str, ClaimEvidence],
+        request: Request,
+    ) -> Mapping[str, tuple[str, ...]]:
+        if not fabricated:
+            return fabricated
         with timed("3a"):
             return await self.language.run(
-                lambda _: find(answer.checked, fabrication.EnvelopeIndex.of(texts, query)), stage="3a"
+                lambda _: within_reach.beyond(fabricated, answer.readings, evidence, request), stage="3a"
             )
 
     async def _distortions(
-        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence]
+        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], base: Envelope
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
-            return await fidelity.distortions(
-                claims, evidence, self.inference, self.language, sentences=answer.sentences
+            bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
+            before = await fidelity.distortions(
+                bent, evidence, self.inference, self.language, sentences=answer.sentences
             )
+            return await bound.distortions(
+                bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
+                known=self.passages, language=self.language,
+            )  # fmt: skip
 
     async def _citations(
         self,
@@ -322,6 +345,7 @@ class Pipeline:
             return await self.language.run(find, stage="7")
 
     # Stage 13
+    # Stages 11 to 13
 
     async def _report(
         self,
@@ -332,8 +356,7 @@ class Pipeline:
     ) -> dpe_pb2.Report:
         with timed("13"):
             message = await self.language.run(
-                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13"
-            )
+                lambda _: report(worst_views(choices), qualities, context, cross_agent), stage="13")  # fmt: skip
         RISK.labels(common_pb2.RiskLevel.Name(message.risk_level).removeprefix("RISK_LEVEL_")).inc()
         REPETITION.labels(message.repetition_level).inc()
         return message

@@ -130,3 +130,46 @@ async def test_an_address_that_needs_no_source_is_not_invented(text):
     report = await judged(text, (), prompt="What is https://shop.test/items/4711 about?")
 
     assert report.risk_level == common_pb2.RISK_LEVEL_LOW
+
+
+HOUSE = (
+    "1. Term. The lease runs from 1 April 2024 to 31 March 2026.\n2. Rent. The rent is 900 euros per month.\n"
+    "3. Pets. The tenant may keep one cat. Dogs need consent.\n4. Repairs. The landlord repairs the roof."
+)
+
+
+@pytest.mark.req("ATT-7")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The rent is 900 euros per month (clause 2).",
+        "Under clause 4 the landlord repairs the roof.",
+        "Section 3 says that dogs need consent.",
+        "The lease runs for two years (§ 1).",
+        "The tenant may keep one cat (page 12).",  # nobody knows what stands on page 12
+    ],
+)
+async def test_a_right_part_raises_nothing(text):
+    """The number of a clause is no value, and its sentence follows from it."""
+    report = await judged(text, [HOUSE])
+
+    assert findings(report) == []
+    assert report.risk_level == common_pb2.RISK_LEVEL_LOW
+
+
+@pytest.mark.req("ATT-7")
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("The rent is 900 euros per month (clause 3).", ("clause 3", "WRONG_SOURCE")),
+        ("Under clause 2 the landlord repairs the roof.", ("clause 2", "WRONG_SOURCE")),
+        ("The tenant may keep one cat (clause 9).", ("clause 9", "NO_SOURCE")),
+        ("According to section 7, dogs need consent.", ("section 7", "NO_SOURCE")),
+    ],
+)
+async def test_a_wrong_or_invented_part_is_a_finding(text, found):
+    """Another clause holds the sentence, or the lease has no such clause."""
+    report = await judged(text, [HOUSE])
+
+    assert findings(report) == [found]
+    assert report.risk_level >= common_pb2.RISK_LEVEL_MEDIUM

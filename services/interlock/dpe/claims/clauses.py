@@ -25,6 +25,7 @@ _SETTINGS = frozenset({"prep", "npadvmod", "advcl"})
 _AUXILIARIES = frozenset({"aux", "auxpass", "neg"})
 _EDGES = frozenset({",", ";", ":", "—", "–", "-", ".", "!", "(", ")"})
 _OPENING = frozenset({'"', "“", "'", "‘", "[", "#"})
+_LONGEST_REPEATED = 4
 _GAPS = frozenset({",", ";", "—", "–", "-", "(", ")"})
 
 
@@ -45,6 +46,8 @@ class _Head:
     inserted: str = ""
     without: frozenset[int] = frozenset()
     has_subject: bool = False
+    taken: frozenset[int] = frozenset()
+    """Tokens of its own that the parse gives to a neighbour."""
 
 
 def clauses(parsed: Parsed) -> list[Clause]:
@@ -113,9 +116,27 @@ def _coordinated(child: Any, origin: _Head) -> _Head:
     carried = [t for t in origin.borrowed if t.i < first.i] if not subject else []
     if has_subject(child):
         return _Head(child, tuple(_in_order([*carried, *setting] if setting else [])), has_subject=True)
+    if own := _repeated_subject(child, subject):
+        taken = frozenset(token.i for token in own)
+        return _Head(child, tuple(_in_order([*carried, *setting, *own])), has_subject=True, taken=taken)
     shared = [t for c in subject if c.i < first.i for t in c.subtree if t.i not in origin.without]
     auxiliaries = _auxiliaries(child, first)
     return _Head(child, tuple(_in_order([*carried, *setting, *shared, *auxiliaries])), has_subject=origin.has_subject)
+
+
+def _repeated_subject(child: Any, subject: Sequence[Any]) -> list[Any]:
+    """Return the subject that the parse takes from a clause: *port 22* of *Port 443 is open and port 22 is closed*.
+
+    It stands between the conjunction and the verb, and repeats the noun of the first clause with another number or letter.
+    """
+    start = min([child.i, *(c.i for c in child.children if c.dep_ in _AUXILIARIES and c.i < child.i)])
+    first = start - 1
+    while first > 0 and start - first <= _LONGEST_REPEATED and child.doc[first].dep_ != "cc":
+        first -= 1
+    own = list(child.doc[first + 1 : start]) if child.doc[first].dep_ == "cc" else []
+    named = {token.lower_ for one in subject for token in one.subtree if token.pos_ in {"NOUN", "PROPN"}}
+    member = len(own) > 1 and (own[-1].like_num or (len(own[-1].text) == 1 and own[-1].is_upper))
+    return own if member and own[-2].lower_ in named else []
 
 
 def _is_setting(child: Any, start: int) -> bool:
@@ -171,6 +192,7 @@ def _clause(parsed: Parsed, head: _Head, heads: Sequence[_Head]) -> Clause:
     inner = {
         t.i for other in heads if other is not head and head.token.is_ancestor(other.token) for t in other.token.subtree
     } | head.without
+    inner |= {at for other in heads if other is not head for at in other.taken}
     own = _in_order([t for t in head.token.subtree if t.i not in inner])
     _trim(own, _EDGES)
     parts = [*_runs(parsed, head.borrowed, marks=frozenset())]

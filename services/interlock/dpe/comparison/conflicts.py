@@ -16,6 +16,7 @@ from interlock.dpe.text.lexing import WORD, at
 from interlock.dpe.text.names import COMMON_WORDS, TITLES, opens_sentence, plain
 from interlock.dpe.values.frames import STOP, Frame, FramedSentence
 from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, Value, comparable, same
+from interlock.dpe.values.units import PERCENT, POINTS
 
 _FAITHFUL_COPY = 0.85
 _LONGEST_EDIT = 6
@@ -31,7 +32,8 @@ def sentence_conflicts(
 ) -> Iterator[Cue]:
     """Yield each value and name of a claim's sentence that its source states differently."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
-    values = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
+    edited = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
+    values = [(value, source) for value, source in edited if not _counts_beside(value, source, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
     if values and names:
@@ -71,6 +73,7 @@ def _edited_values(edit: Edit) -> Iterator[tuple[Value, Value]]:
             not same(value, source)
             and value.vague == source.vague
             and (comparable(value, source) or _mistaken_kind(value, source))
+            and not _one_figure(value, source)
         ):
             yield value, source
 
@@ -82,6 +85,25 @@ def _mistaken_kind(value: Value, source: Value) -> bool:
     years = {each.moment.years for each in (value, source) if each.moment}
     counts = {(each.amount, each.amount) for each in (value, source) if each.amount is not None}
     return not years & counts  # 2,000, and a 2000 that was read as a year
+
+
+def _one_figure(value: Value, source: Value) -> bool:
+    """Whether one side leaves out the unit of the other's figure: 28 for 28 days."""
+    if value.amount is None or source.amount is None or bool(value.unit) == bool(source.unit):
+        return False
+    if {value.unit, source.unit} & {PERCENT, POINTS}:
+        return False
+    return value.amount / value.factor == source.amount / source.factor
+
+
+def _counts_beside(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:
+    """Whether one side counts a thing and the other measures: 1 tablet, and 6 hours. One figure for both is a mistaken kind."""
+    if bool(value.unit) == bool(source.unit) or value.amount is None or source.amount is None:
+        return False
+    bare, side = (value, claim) if not value.unit else (source, fact)
+    following = at(side.tokens, bare.last)
+    counts = following.kind == WORD and following.low not in STOP
+    return counts and value.amount / value.factor != source.amount / source.factor
 
 
 def _as_written(value: Value, source: Value, claim: Frame, fact: Frame) -> bool:

@@ -79,8 +79,13 @@ def _same_subject_pairs(claims: Sequence[Claim], pairs: Iterable[Pair]) -> list[
     return sorted(
         (a, b)
         for a, b in set(pairs)
-        if same_subject(claims[a], claims[b]) and not distinct(claims[a].text, claims[b].text)
+        if same_subject(claims[a], claims[b]) and _may_contradict(claims[a].text, claims[b].text)
     )
+
+
+def _may_contradict(one: str, other: str) -> bool:
+    """Whether two claims may be of one thing. A line that only announces the items below it states nothing beside them."""
+    return not (one.rstrip().endswith(":") or other.rstrip().endswith(":") or distinct(one, other))
 
 
 async def probabilities(claims: Sequence[Claim], pairs: Sequence[Pair], inference: Inference) -> list[float]:
@@ -106,8 +111,8 @@ def contradictions(claims: Sequence[Claim], pairs: Sequence[Pair], likely: Seque
     """Return the contradictions among *pairs*, given the model's probability of each."""
     found = []
     for (a, b), probability in zip(pairs, likely, strict=True):
-        if disagreement := classify(claims[a], claims[b], probability):
-            one, other = claims[a], claims[b]
+        one, other = claims[a], claims[b]
+        if _may_contradict(one.text, other.text) and (disagreement := classify(one, other, probability)):
             found.append(
                 Contradiction(
                     claim_id=one.claim_id,

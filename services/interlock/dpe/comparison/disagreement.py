@@ -15,10 +15,12 @@ from functools import lru_cache
 from interlock.dpe.comparison.cues import MAGNITUDE_ALTERED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.comparison.value_conflicts import compare, frame
-from interlock.dpe.document import Claim
+from interlock.dpe.document import Claim, ClaimType
 from interlock.dpe.inference.ner import KINDS as NAMED
 from interlock.dpe.text.content_words import content_words
+from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of, label_of, restated
 from interlock.dpe.values.frames import DIRECTIONS, Frame, stem
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 
@@ -28,6 +30,12 @@ KINDS = {"numeric": "CRITICAL", "logical": "HIGH", "temporal": "HIGH", "stance":
 _RULED = 0.76  # the probability of a rule's finding, above the threshold however unsure the model is
 _MINOR = 0.10  # two approximate figures within this share of each other are a minor inconsistency
 _NEARLY_SAME_WORDS = 0.75
+_SILENT = pattern(
+    r"(?:n['’]t|\bnot|\bcannot) (?:\w+ )?(?:mention|say|state|specify|list|cover|address|tell|indicate|contain|include|give|know)"
+    r"|\bno (?:\w+ )?(?:mention|information|details?|word|answer)\b|(?:\bnot|n['’]t) (?:mentioned|stated|specified|covered|listed)"
+    r"|\bsilent (?:on|about)\b",
+    ignore_case=True,
+)
 _REMEMBERED = 1024
 _NAMES = frozenset(NAMED)
 _STANCES = frozenset({"positive", "favourable", "support", "best"})
@@ -77,7 +85,8 @@ class _Features:
 
 @lru_cache(maxsize=_REMEMBERED)
 def _features(text: str) -> _Features:
-    framed = frame(text)
+    framed = frame(restated(text))
+    row = cells_of(text) is not None
     sides: dict[str, int] = {}
     for token in framed.tokens:
         family, side = DIRECTIONS.get(token.low, ("", 0))
@@ -89,7 +98,9 @@ def _features(text: str) -> _Features:
         dates=tuple(value for value in framed.values if value.moment is not None),
         figures=tuple(value for value in framed.values if _is_figure(value)),
         sides=sides,
-        negations=sum(is_negator(token.low) for token in framed.tokens),
+        negations=0
+        if row
+        else sum(is_negator(token.low) for token in framed.tokens),  # the no of a cell denies no sentence
     )
 
 
@@ -104,16 +115,30 @@ def classify(one: Claim, other: Claim, probability: float) -> Disagreement | Non
     """
     if not same_subject(one, other):
         return None
+    if _asks_beside_silence(one, other):
+        return None
     first, second = _features(one.text), _features(other.text)
-    alike = _same_names(one, other) and _same_words(first, second)
+    alike = _same_names(one, other) and _same_words(first, second) and _same_slot(one.text, other.text, first, second)
     rule = (_by_rule(first, second) if alike else None) or _by_date(first, second, probability, alike=alike)
     if rule is not None:
         kind, method = rule
+        if method == "negation" and (one.claim_type is ClaimType.PROCEDURAL) != (
+            other.claim_type is ClaimType.PROCEDURAL
+        ):
+            return None  # what is to be done denies no state before it
         return Disagreement(kind, method, max(probability, _RULED))
     if probability <= CONTRADICTED_ABOVE or _times_differ(first, second):
         return None
     kind = "stance" if _opposites(first, second) & _STANCES else "logical"
     return Disagreement(kind, "nli", probability)
+
+
+def _asks_beside_silence(one: Claim, other: Claim) -> bool:
+    """Whether one claim says that a source is silent, and the other only tells whom to ask or what to do about it."""
+    return any(
+        _SILENT.search(a.text) is not None and b.claim_type in {ClaimType.PROCEDURAL, ClaimType.META}
+        for a, b in ((one, other), (other, one))
+    )
 
 
 def same_subject(one: Claim, other: Claim) -> bool:
@@ -194,6 +219,19 @@ def _same_words(one: _Features, other: _Features) -> bool:
     if not left or not right:
         return not left and not right
     return left <= right or right <= left or len(left & right) >= _NEARLY_SAME_WORDS * len(left | right)
+
+
+def _same_slot(one: str, other: str, first: _Features, second: _Features) -> bool:
+    """Whether a field and a sentence state one thing: the sentence has every word of the field's label, and one figure."""
+    fields = [_is_labelled(one), _is_labelled(other)]
+    if fields[0] == fields[1]:
+        return True
+    label, prose = (first, second) if fields[0] else (second, first)
+    return len(label.figures) == len(prose.figures) == 1 and len(label.words) > 1 and label.words <= prose.words
+
+
+def _is_labelled(text: str) -> bool:
+    return label_of(text) is not None or cells_of(text) is not None or ": " in text
 
 
 def _same_names(one: Claim, other: Claim) -> bool:

@@ -48,6 +48,11 @@ _VERB_LIKE = frozenset(
         "must",
     ]
 )
+_ARTICLES = frozenset({"the", "a", "an", "this", "that", "its", "our", "your", "their", "my"})
+_STATES = frozenset(
+    {"is", "are", "was", "were", "has", "have", "had", "will", "can", "does", "do", "needs", "costs", "takes"}
+)
+_SUBJECT_TOKENS = 3
 _GENERAL = word_set(
     "note notes summary overview update warning tip important remember result results answer conclusion key point points first "
     "second third step reminder example correction in short also yes no"
@@ -57,14 +62,49 @@ _GENERAL = word_set(
 
 def distinct(one: str, other: str) -> bool:
     """Whether two claims state different fields, rows, items or members, so that both can hold."""
+    if _one_list(one, other):
+        return True
     left, right = _parts(one), _parts(other)
     if left is None or right is None:
-        return _members(one, other)
+        return _members(one, other) or _subjects(one, other)
     if left[0] == right[0]:
         return _items(left[1], right[1])  # one lead with two bare items
     if _is_general(left[0]) or _is_general(right[0]):
         return _members(left[1], right[1])
     return bool(_words(left[0]) ^ _words(right[0]))
+
+
+def _one_list(one: str, other: str) -> bool:
+    """Whether two claims are bare items below one lead, however long: *Side effects, which are rare: nausea*."""
+    (lead, item), (other_lead, other_item) = _led(one), _led(other)
+    return bool(lead) and lead == other_lead and _items(item, other_item)
+
+
+def _led(text: str) -> tuple[str, str]:
+    """Return the lead of an item and the item, or two empty strings."""
+    lead, colon, item = text.rpartition(": ")
+    return (" ".join(lead.casefold().split()), item) if colon and item.strip() else ("", "")
+
+
+def _subjects(one: str, other: str) -> bool:
+    """Whether the subjects of two claims are two members of a kind: *the north gate*, *port 22*."""
+    first, second = _subject(one), _subject(other)
+    return first is not None and second is not None and first[0] == second[0] and first[1] != second[1]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _subject(text: str) -> tuple[str, str] | None:
+    """Return the noun of a subject of one noun and one word that tells its member, and that word; else ``None``."""
+    tokens = frame(text).tokens
+    place = 1 if tokens and tokens[0].low in _ARTICLES else 0
+    if len(tokens) < place + _SUBJECT_TOKENS or tokens[place + 2].low not in _STATES:
+        return None
+    first, second = tokens[place], tokens[place + 1]
+    if first.kind != WORD or first.low in STOP:
+        return None
+    if second.kind == NUMBER or (len(second.text) == 1 and second.capital):
+        return stem(first.low), second.low
+    return (stem(second.low), first.low) if second.kind == WORD and second.low not in STOP else None
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -51,6 +51,8 @@ _TRIED_TO = word_set(
     "promises promised vow vows vowed offer offers offered pledge pledges pledged prepare prepares prepared preparing"
 )
 _CHARGED = {"charged": "with", "suspected": "of", "accused": "of"}
+# What one may do, one can do, is allowed to or is free to.
+_PERMITTED = word_set("can able allowed permitted entitled free option optional optionally ability permission right")
 _PLURALS = word_set("of people men women children who those other others more")
 
 
@@ -73,7 +75,10 @@ def group_at(tokens: Sequence[Lexeme], index: int) -> str:
 
 def kept(tokens: Sequence[Lexeme], places: Iterable[int]) -> frozenset[str]:
     """Return the groups that words keep. Doubts are interchangeable: "may have done it" keeps "reportedly"."""
-    found = frozenset(group_at(tokens, place) for place in places) - {""}
+    words = list(places)
+    found = frozenset(group_at(tokens, place) for place in words) - {""}
+    if any(at(tokens, place).low in _PERMITTED for place in words):
+        found |= {"possible"}
     return found | _DOUBTS if found & _DOUBTS else found
 
 

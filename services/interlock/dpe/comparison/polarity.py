@@ -25,6 +25,8 @@ _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
 _JOINING = word_set("but and or although though while whereas because yet")
+_ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
+_AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
 _BOUNDS = frozenset({"most", "least"})
 _ROUNDING = frozenset({"nearly", "almost", "some"})
 _PREFIXES = ("un", "dis", "non", "in", "im", "il", "ir")
@@ -143,6 +145,8 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
     for index in range(sentence.first, sentence.last):
         if is_negator(frame.tokens[index].low):
             scope = [word for place, word in sentence.stems if place > index][:2]
+            if not scope and frame.tokens[index].low in _ELLIPTIC:
+                scope = [word for _, word in sentence.stems]  # a refund until Friday, after that none
             if any(word in words for word in scope):
                 found.append(frame.tokens[index].low)
     return found
@@ -195,9 +199,15 @@ def stripped(sentence: FramedSentence, alignment: Alignment | None, claim: Frame
             group = group_at(fact.tokens, index)
             scope = [stemmed for place, stemmed in source.stems if place > index][:2]
             uncounted = is_uncounted(fact.tokens, index) or _bounds_another(index, claim, fact)
+            uncounted = uncounted or (fact.tokens[index].low == "until" and _is_afterwards(sentence, claim))
             if group not in {"", "bound", *keeps} and not uncounted and any(each in sentence.bag for each in scope):
                 yield Cue(CONTEXT_STRIPPED, fact.tokens[index].low, "", certain=False)
                 return
+
+
+def _is_afterwards(sentence: FramedSentence, claim: Frame) -> bool:
+    """Whether a claim says of itself that it is about the time after a limit: *after that*, *afterwards*."""
+    return any(token.low in _AFTERWARDS for token in claim.tokens[sentence.first : sentence.last])
 
 
 def _is_alone(edit: Edit, alignment: Alignment, *, replaced: bool) -> bool:

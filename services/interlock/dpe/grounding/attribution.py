@@ -22,11 +22,13 @@ from typing import Literal
 from interlock.dpe.claims.wording import plain_figures, uncut
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.premises import Proposal, proposal, title_proposal
+from interlock.dpe.grounding.premises import Proposal, copy_proposal, proposal, title_proposal
 from interlock.dpe.grounding.support import Vocabulary, calibrated
+from interlock.dpe.grounding.verbatim import Copies
 from interlock.dpe.inference.port import CONTRADICTION, ENTAILMENT, NEUTRAL, Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.notation import in_notation_of
 
 GROUNDED_ENTAILMENT = 0.50
 SURE_ENTAILMENT = 0.80
@@ -72,7 +74,7 @@ class ClaimEvidence:
     ``source`` is the nearest unit, and ``source_scores`` are its uncalibrated scores. ``others`` are the next nearest
     units, each with the id of its fact. ``settled`` are the values that calculation accounts for, ``moved`` those that the claim
     takes from another record (calculated.py). ``tabular``: the source is a record.
-    ``calculated``: a record or a calculation bears out every value of the claim.
+    ``calculated``: a record or a calculation bears out every value of the claim. ``copied``: it is a sentence of the sources.
     """
 
     fact_id: str
@@ -87,6 +89,7 @@ class ClaimEvidence:
     moved: tuple[Distortion, ...] = ()
     tabular: bool = False
     calculated: bool = False
+    copied: bool = False
 
     def plain(self) -> ClaimEvidence:
         """Return the evidence of the plain rule of §6, with uncalibrated scores."""
@@ -125,17 +128,23 @@ async def evidence(
         _stems(word for unit in envelope.cut.units for word in unit.words) | _stems(content_words(query)) | TITLE_WORDS
     )
     texts = _usable_sentences(claims, sentences or {}, inference, claim_room)
+    copies = Copies.of(envelope.cut.units)
+    copied = [copies.of_claim(claim.text, text) for claim, text in zip(claims, texts, strict=True)]
     proposals = [
-        title_proposal(vector, envelope)
+        copy_proposal(unit)
+        if unit is not None
+        else title_proposal(vector, envelope)
         if claim.claim_id in titles and _stems(content_words(claim.text)) <= context_stems
         else proposal(claim, text, vector, envelope, room)
-        for claim, text, vector in zip(claims, texts, vectors, strict=True)
+        for claim, text, vector, unit in zip(claims, texts, vectors, copied, strict=True)
     ]
     scores = await _score_proposals(proposals, inference)
     vocabulary = Vocabulary.of([*envelope.cut.texts, query])
     return {
-        claim.claim_id: _best_evidence(envelope, each, answers, vocabulary.strange(claim.text))
-        for claim, each, answers in zip(claims, proposals, scores, strict=True)
+        claim.claim_id: replace(
+            _best_evidence(envelope, each, answers, vocabulary.strange(claim.text)), copied=unit is not None
+        )
+        for claim, each, answers, unit in zip(claims, proposals, scores, copied, strict=True)
     }
 
 
@@ -172,9 +181,10 @@ def _sure(answers: Sequence[NliScores]) -> bool:
 
 
 async def score_pairs(pairs: Sequence[tuple[str, str]], inference: Inference) -> list[NliScores]:
-    """Return the NLI scores of each (premise, hypothesis), with the figures of both in one notation."""
+    """Return the NLI scores of each (premise, hypothesis), with the values of both in one notation."""
+    whole = [(uncut(premise, hypothesis), hypothesis) for premise, hypothesis in pairs]
     rows = await inference.nli(
-        [(plain_figures(uncut(premise, hypothesis)), plain_figures(hypothesis)) for premise, hypothesis in pairs]
+        [(plain_figures(premise), plain_figures(in_notation_of(claim, premise))) for premise, claim in whole]
     )
     return [NliScores(float(row[ENTAILMENT]), float(row[NEUTRAL]), float(row[CONTRADICTION])) for row in rows]
 

@@ -8,14 +8,13 @@ Where a number has no known meaning, no mark is accused of pointing to the wrong
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from interlock.domain.risk.grounding import Basis
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.claims.wording import hypothesis
-from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced
 from interlock.dpe.document import Claim, NliScores
 from interlock.dpe.grounding.attribution import (
     DENIED_ABOVE,
@@ -28,15 +27,17 @@ from interlock.dpe.grounding.attribution import (
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, is_reference
 from interlock.dpe.grounding.numbering import Known, Numbering, Passage
+from interlock.dpe.grounding.parts import NumberedParts
+from interlock.dpe.grounding.passages import shared, stands_in, values_elsewhere
 from interlock.dpe.grounding.support import Vocabulary, calibrated
 from interlock.dpe.inference.language import Cancelled, Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.marks import CitationMark, is_article_code
-from interlock.dpe.values.extraction import read
 
 WRONG_SOURCE, NO_SOURCE = "WRONG_SOURCE", "NO_SOURCE"
 _NEAREST = 3
+_MORE_SHARED = 0.5  # of a claim's words: the model also finds a wrong passage likely, where a copy stands elsewhere
 _SURE = 0.50  # P(entailment), as the model gives it, of a claim that another source surely holds
 
 
@@ -70,19 +71,22 @@ class Sources:
     numbering: Numbering
     basis: Basis
     index: EnvelopeIndex
+    parts: NumberedParts = field(default_factory=NumberedParts)
 
     @staticmethod
     def of(envelope: Envelope, basis: Basis, texts: Sequence[str]) -> Sources:
         """Return the sources of a call; *texts* are its words besides the facts."""
         facts = envelope.facts if basis is Basis.SOURCES else ()
         given = [*(fact.content for fact in facts), *texts]
-        return Sources(envelope, Numbering.of(facts), basis, EnvelopeIndex.of(given, ""))
+        return Sources(envelope, Numbering.of(facts), basis, EnvelopeIndex.of(given, ""), NumberedParts.of(facts))
 
     def missing(self, mark: CitationMark, defined: frozenset[str]) -> bool:
         """Whether a mark points to nothing that there is; *defined* are the labels of the answer's own notes."""
         if mark.url:
             known = self.basis is Basis.NO_SOURCES and not is_reference(mark.url)
             return not known and not self.index.cites(mark.url)
+        if mark.parts:
+            return self._lacks_part(mark) and not self.index.cites(mark.written)
         if not mark.sure or not mark.labels or self.index.cites(mark.written):
             return False
         if self.basis is Basis.NO_SOURCES and all(map(is_article_code, mark.labels)):
@@ -90,6 +94,11 @@ class Sources:
         return all(self._lacks(label) for label in mark.labels if label.casefold() not in defined) and not all(
             label.casefold() in defined for label in mark.labels
         )
+
+    def _lacks_part(self, mark: CitationMark) -> bool:
+        """Whether a numbering is known that lacks a part which a mark names. A part within a part (§ 3 Abs. 2) is not looked for."""
+        whole = [number for kind, number in mark.parts if kind == mark.parts[0][0]]
+        return any(self.parts.passages(mark.parts[0][0], number) is None for number in whole)
 
     def _lacks(self, label: str) -> bool:
         if is_article_code(label):
@@ -103,6 +112,10 @@ class Sources:
 
     def pointed_to(self, mark: CitationMark) -> tuple[Passage, ...]:
         """Return the passages that a mark points to; none where that is not known."""
+        if mark.parts:
+            kind = mark.parts[0][0]
+            held = [self.parts.passages(kind, number) for each, number in mark.parts if each == kind]
+            return tuple(dict.fromkeys(p for each in held for p in each or ())) if all(held) else ()
         found: list[Passage] = []
         for label in mark.labels:
             if label in self.numbering.passages:
@@ -172,7 +185,11 @@ def vouched(reading: ChoiceReading, sources: Sources) -> list[Cited]:
         if (sentence := _sentence_of(reading, mark)) is None or not sources.pointed_to(mark):
             continue
         in_sentence = groups.setdefault(sentence, [])
-        if in_sentence and mark.start - in_sentence[-1][-1].end <= 2:  # [1][2]; [1], [2]
+        if mark.leads and in_sentence:
+            continue  # which words of the sentence each of its marks vouches for is not known
+        if (
+            in_sentence and not in_sentence[-1][-1].leads and mark.start - in_sentence[-1][-1].end <= 2
+        ):  # [1][2]; [1], [2]
             in_sentence[-1].append(mark)
         else:
             in_sentence.append([mark])
@@ -231,32 +248,45 @@ def _judged(
     strange = Vocabulary.of([text, query]).strange(each.claim.text)
     best = max(scores, key=lambda score: score.entailment, default=None)
     support = calibrated(best, strange).entailment if best else 0.0
+    if each.marks[0].parts:
+        return _in_another_part(each, support, text, sources, evidence)
     denied = best is not None and best.contradiction > DENIED_ABOVE
-    values_elsewhere = _values_elsewhere(each.claim, text, envelope)
-    if support >= GROUNDED_ENTAILMENT and not denied and not values_elsewhere:
+    moved = values_elsewhere(each.claim, text, envelope)
+    if support >= GROUNDED_ENTAILMENT and not denied and not moved:
         return None
     elsewhere = evidence.plain_scores.entailment >= _SURE and (
-        values_elsewhere or evidence.fact_id not in {envelope.facts[fact].id for fact in facts}
+        moved or evidence.fact_id not in {envelope.facts[fact].id for fact in facts}
     )
     held_by = evidence.fact_id if elsewhere and evidence.fact_id not in ids else ""
     if sources.numbering.known is Known.ORDER and not held_by:
         return None  # the order is a guess: only a source that surely holds the claim shows that it is right
-    if not elsewhere and not values_elsewhere and support >= MIXED_ENTAILMENT:
+    if not elsewhere and not moved and support >= MIXED_ENTAILMENT:
         return None  # doubtful everywhere: its attribution says so already
     return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, ids, held_by)
 
 
-def _values_elsewhere(claim: Claim, cited: str, envelope: Envelope) -> bool:
-    """Whether a figure of a claim stands in the facts, and not in the cited ones."""
-    lacking = {value.text for value in untraced(claim.text, _values([cited]))}
-    if not lacking:
-        return False
-    nowhere_at_all = {value.text for value in untraced(claim.text, _values([fact.content for fact in envelope.facts]))}
-    return bool(lacking - nowhere_at_all)
-
-
-def _values(texts: Sequence[str]) -> EnvelopeValues:
-    return EnvelopeValues([value for text in texts for value in read(text).values if not value.vague])
+def _in_another_part(
+    each: Cited, support: float, cited: str, sources: Sources, evidence: ClaimEvidence
+) -> Misattribution | None:
+    """Return what a reference to a part gets wrong: another part surely holds its claim, and the part that it names does not."""
+    envelope = sources.envelope
+    within = {envelope.facts[p.fact].id: envelope.facts[p.fact].content for p in each.passages}
+    texts = [envelope.facts[p.fact].content[p.start : p.end] for p in each.passages]
+    if not evidence.source:
+        return None
+    content = within.get(evidence.fact_id)
+    named = content is not None and stands_in(evidence.source, texts, content)
+    sure = evidence.plain_scores.entailment >= _SURE and not named
+    if sure and shared(each.claim.text, evidence.source) > shared(each.claim.text, cited) + _MORE_SHARED:
+        return Misattribution(
+            each.marks[0], WRONG_SOURCE, each.claim.claim_id, tuple(dict.fromkeys(within)), evidence.fact_id
+        )
+    if support >= GROUNDED_ENTAILMENT:
+        return None
+    if not sure and not (values_elsewhere(each.claim, cited, envelope) and support < MIXED_ENTAILMENT):
+        return None
+    ids = tuple(dict.fromkeys(within))
+    return Misattribution(each.marks[0], WRONG_SOURCE, each.claim.claim_id, ids, evidence.fact_id if sure else "")
 
 
 def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> list[str]:
@@ -268,7 +298,7 @@ def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> lis
     units = [
         number
         for number, unit in enumerate(envelope.cut.units)
-        if unit.fact in whole and _stands_in(unit.text, texts[unit.fact], envelope.facts[unit.fact].content)
+        if unit.fact in whole and stands_in(unit.text, texts[unit.fact], envelope.facts[unit.fact].content)
     ]
     if not units:
         return []
@@ -276,19 +306,13 @@ def _premises(each: Cited, vector: Floats, envelope: Envelope, room: int) -> lis
     return list(dict.fromkeys([envelope.cut.units[near[0]].text, envelope.collected(near, room)]))
 
 
-def _stands_in(unit: str, passages: Sequence[str], content: str) -> bool:
-    """Whether a unit of a fact is a part of these passages of it."""
-    if any(len(passage) >= len(content) - 12 for passage in passages):
-        return True
-    plain = " ".join(unit.split()).casefold()
-    tail = plain[-40:]
-    return any(tail in " ".join(passage.split()).casefold() for passage in passages)
-
-
 def _sentence_of(reading: ChoiceReading, mark: CitationMark) -> int | None:
     """Return the sentence that a mark stands in or behind; ``None`` for one that opens a line or the output."""
     if mark.opens:
         return None
+    if mark.leads:
+        ahead = [c for c in reading.claims if c.output_index == mark.output_index and c.end > mark.start]
+        return min(ahead, key=lambda claim: claim.start).sentence_index if ahead else None
     places = {c.sentence_index: c for c in reading.claims if c.output_index == mark.output_index}
     before = [index for index, claim in places.items() if claim.start < mark.start]
     return max(before, key=lambda index: places[index].start, default=None)

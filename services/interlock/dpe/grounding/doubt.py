@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from interlock.dpe.grounding.attribution import DENIED_ABOVE, ClaimEvidence
+from interlock.dpe.grounding.attribution import ClaimEvidence
 
 
 class Doubts(StrEnum):
@@ -25,18 +25,24 @@ class Doubts(StrEnum):
 
 
 NEAR = 0.40
-"""Cosine from which a source is about what a claim says, so that it can deny it or fail to support it."""
+"""Cosine from which a source is about what a claim says, so that it can deny it."""
+
+SURELY_DENIED = 0.90
+"""P(contradiction) of the best premise above which a source denies a claim. Below it the model denies true paraphrases as often."""
 
 LEAST_SUPPORT = 0.10
 """P(supported) below which a claim that a source is about counts as unsupported."""
 
+ABOUT = 0.50
+"""Cosine from which a source is so much about a claim that it would support it."""
+
 
 def is_denied(evidence: ClaimEvidence) -> bool:
     """Whether a source denies a claim. The model also calls texts contradictory that share no subject."""
-    return evidence.plain_scores.contradiction > DENIED_ABOVE and evidence.similarity >= NEAR
+    return evidence.plain_scores.contradiction > SURELY_DENIED and evidence.similarity >= NEAR
 
 
 def cannot_tell(evidence: ClaimEvidence) -> bool:
     """Whether the evidence on a claim that is not grounded, and in which nothing was found, speaks neither for nor against it."""
-    unsupported = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= NEAR
+    unsupported = evidence.scores.entailment < LEAST_SUPPORT and evidence.similarity >= ABOUT
     return not unsupported and not is_denied(evidence)

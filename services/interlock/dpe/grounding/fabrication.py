@@ -9,13 +9,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from interlock.dpe.comparison.value_conflicts import EnvelopeValues, untraced, untraced_in
-from interlock.dpe.document import Claim
+from interlock.dpe.document import Claim, Fact
+from interlock.dpe.grounding.parts import NumberedParts
 from interlock.dpe.inference.ner import KINDS
 from interlock.dpe.text.folding import fold
 from interlock.dpe.text.known_names import KnownNames
 from interlock.dpe.text.lexing import SYMBOL, WORD, Lexeme, at, lex
-from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, plain, significant
+from interlock.dpe.text.names import COMMON_WORDS, KNOWN, TITLES, find_names, opens_sentence, plain, significant
 from interlock.dpe.text.patterns import pattern
+from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.forms import other_forms, tidied
@@ -42,6 +44,10 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
+_DIGITS = pattern(r"\d+(?:[.,]\d+)*")
+_FIRM_DIGITS = 2
+"""Significant digits of a figure that is not the same by chance."""
+
 _TRAILING = ".,;:!?'\""
 # Short words of a headline in capitals; they are no abbreviations.
 _SHOUTED = word_set(
@@ -63,10 +69,13 @@ class EnvelopeIndex:
     text: str  # folded and lower-cased, for addresses and references
     facts: int
     dates_by_today: bool = False  # it contains tomorrow, Fri or the like
+    parts: NumberedParts | None = None
+    figures: frozenset[str] = frozenset()
+    """Runs of digits as they are written."""
 
     @staticmethod
-    def of(fact_texts: Sequence[str], query: str) -> "EnvelopeIndex":
-        """Index the facts and the query.
+    def of(fact_texts: Sequence[str], query: str, facts: Sequence[Fact] = ()) -> "EnvelopeIndex":
+        """Index the facts and the query. *facts* are the facts as they were sent, whose numbered parts a claim may name.
 
         No model looks for names in them. Their words, and which words are adjacent, are enough to look a name up.
         """
@@ -83,6 +92,8 @@ class EnvelopeIndex:
             text=text,
             facts=len(fact_texts),
             dates_by_today=_DATED_BY_TODAY.search(text) is not None,
+            parts=NumberedParts.of(facts) if facts else None,
+            figures=frozenset(_DIGITS.findall(text)),
         )
 
     def cites(self, address: str) -> bool:
@@ -205,8 +216,18 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
             not inside
             and not _has_basis(tokens[first:last], envelope)
             and not _is_spelled_out(tokens, first, last, envelope)
+            and not _only_opens(tokens, first, last)
         ):
             yield _finding(reading, first, last)
+
+
+def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
+    """Whether a span is one word whose capital says nothing, since it opens its sentence: *Swap*, *Headcount*.
+
+    The classifier saw no name in it. One of capitals or with a capital inside is a name of its own.
+    """
+    word = tokens[first].text
+    return last - first == 1 and opens_sentence(tokens, first) and word.isalpha() and word[1:].islower()
 
 
 def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:
@@ -308,13 +329,38 @@ def _finding(reading: ValuesRead, first: int, last: int) -> _Finding:
 def _ungrounded_values(reading: ValuesRead, envelope: EnvelopeIndex) -> Iterator[_Finding]:
     """Yield figures and dates that the envelope does not state."""
     for value in untraced_in(reading, envelope.values):
-        if not _has_other_form(value, reading, envelope):
+        known = (
+            _names_part(value, envelope)
+            or _is_bare_figure(value, envelope)
+            or _has_other_form(value, reading, envelope)
+        )
+        if not known:
             yield _Finding(value.text, value.start, value.end)
+
+
+def _is_bare_figure(value: Value, envelope: EnvelopeIndex) -> bool:
+    """Whether a figure without a unit stands in the envelope with one: *8.4 tonnes*, and *Orla 8.4*.
+
+    Whether it is the right one of several is for the comparison with the source (stage 3b).
+    """
+    if value.unit or value.moment is not None or value.label or value.words or len(value.digits) < _FIRM_DIGITS:
+        return False
+    return value.text in envelope.figures
+
+
+def _names_part(value: Value, envelope: EnvelopeIndex) -> bool:
+    """Whether a label names a part that the sources number, or one of a numbering that nobody knows."""
+    kind = value.unit.removeprefix("label:") if value.label else ""
+    if envelope.parts is None or kind not in PART_KINDS:
+        return False
+    return envelope.parts.passages(kind, plain_number(value.label)) is not None
 
 
 def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) -> bool:
     """Whether the envelope states a figure in another form: seventh for seven, 22-year-old for 22."""
     if value.moment is not None and value.moment == Moment(weekday=value.moment.weekday):
+        if f"{reading.tokens[value.first].low}s" in envelope.text:
+            return True  # closed on Mondays, for a Monday
         return envelope.dates_by_today  # Friday may be what "tomorrow" means; stage 3b and NLI decide
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
     return any(envelope.values.has(form) for form in other_forms(value, before, after))

@@ -65,7 +65,8 @@ class Numbering:
         if any(_OF_A_MESSAGE.fullmatch(fact.id) for fact in facts):
             return Numbering({}, Known.NOTHING, names)
         numbers = [_NUMBER_OF_ID.fullmatch(fact.id) for fact in facts]
-        if facts and all(numbers) and len({found[1] for found in numbers if found}) == len(facts):
+        from_zero = any(found and int(found[1]) == 0 for found in numbers)  # people count from one: [1] may be either
+        if facts and all(numbers) and not from_zero and len({found[1] for found in numbers if found}) == len(facts):
             by_id = {str(int(found[1])): (each,) for found, each in zip(numbers, whole, strict=True) if found}
             return Numbering(by_id, Known.IDS, names)
         order = {str(number): (each,) for number, each in enumerate(whole, 1)}
@@ -95,6 +96,12 @@ def _by_text(facts: Sequence[Fact]) -> dict[str, tuple[Passage, ...]]:
         if cut_from is None:
             label = ""
     return {name: tuple(parts) for name, parts in found.items()}
+
+
+def message_of(fact_id: str) -> str:
+    """Return the message that a fact is a sentence of, or an empty string."""
+    found = _OF_A_MESSAGE.fullmatch(fact_id)
+    return found[1] if found else ""
 
 
 def _plain(name: str) -> str:

@@ -57,6 +57,11 @@ def title_proposal(vector: Floats, envelope: Envelope) -> Proposal:
     return Proposal(unit, (), similarity, ())
 
 
+def copy_proposal(unit: int) -> Proposal:
+    """Return the proposal of a claim that copies a unit, with nothing to score."""
+    return Proposal(unit, (), 1.0, ())
+
+
 def around(units: Sequence[EvidenceUnit], unit: int, room: int) -> str:
     """Return a unit with neighbours of the same fact, added on both sides in turn while they fit."""
     first, last, total = unit, unit + 1, units[unit].tokens

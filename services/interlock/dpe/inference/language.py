@@ -85,7 +85,7 @@ class Language:
         """Run *work* on the thread and return its result.
 
         *work* receives a callable that returns true once the caller has left or the time is up; it should end then.
-        Parts that share one *spent* share the time of one stage.
+        NumberedParts that share one *spent* share the time of one stage.
 
         Refused with STAGE_DEADLINE_EXCEEDED when the stage used more CPU time than it has. Work that never asks is
         interrupted, and the caller is answered at once.

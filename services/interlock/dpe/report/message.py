@@ -212,6 +212,7 @@ def _distortion(distortion: Distortion) -> dpe_pb2.Distortion:
         source_value=distortion.source_value,
         claim_value=distortion.claim_value,
         fact_id=distortion.fact_id,
+        slot=distortion.slot,
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from interlock.dpe.text.patterns import pattern, spaced, span_of
+from interlock.dpe.text.references.parts import references
 from interlock.dpe.text.text import Text
 
 _RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹"
@@ -86,6 +87,8 @@ class CitationMark:
 
     ``labels`` are the numbers or names of the sources that it points to. ``sure`` is false for a form that is also used
     for other things: a number in round brackets or a raised one. ``opens`` tells that it stands before its line.
+    ``parts`` are the kinds and numbers of the parts of a source that it names (clause 2), and ``leads`` tells that what it
+    vouches for comes after it.
     """
 
     written: str
@@ -96,6 +99,8 @@ class CitationMark:
     sure: bool = True
     opens: bool = False
     output_index: int = 0
+    parts: tuple[tuple[str, str], ...] = ()
+    leads: bool = False
 
 
 @dataclass(frozen=True)
@@ -127,7 +132,19 @@ def marks(raw: str) -> Marks:
         elif (mark := _mark(raw, match)) is not None:
             found.append(mark)
             spans += _cut(raw, match)
-    return Marks(tuple(found), tuple(spans), frozenset(defined))
+    taken = [(mark.start, mark.end) for mark in found]
+    for reference in references(raw):
+        span = (reference.start, reference.end)
+        if any(start < span[1] and span[0] < end for start, end in [*fenced, *taken]):
+            continue
+        place = raw.find(reference.written, reference.start)
+        found.append(
+            CitationMark(
+                reference.written, place, place + len(reference.written), parts=reference.parts, leads=reference.leads
+            )
+        )
+        spans.append((*span, reference.put))
+    return Marks(tuple(sorted(found, key=lambda mark: mark.start)), tuple(sorted(spans)), frozenset(defined))
 
 
 def is_article_code(label: str) -> bool:

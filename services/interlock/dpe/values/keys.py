@@ -46,6 +46,7 @@ _COUNTED_ALONE = word_set("year month day hour week second minute")
 """Words that end a key as its noun: ``fiscal_year`` is no number of years."""
 _NOT_GROUPED = word_set("year date id number no code ref reference version zip postcode phone account isbn sku port")
 _GROUPED_FROM = 1000
+_LEAST_RATE = 2
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,8 @@ class Key:
 def read_key(written: str, unit: str = "") -> Key:
     """Return what a key names. *unit* is the unit that a field beside it states: ``{"amount": 5, "unit": "ml"}``."""
     words = _words(written)
+    if len(words) > _LEAST_RATE and words[1].lower() == "per" and (first := _unit_of(words[0])) is not None:
+        return Key(" ".join(words[1:]), *first)  # mg_per_tablet
     noun, scale, money, measure = list(words), "", "", ""
     while len(noun) > 0 and not (measure or (money and scale)):
         last = noun[-1].lower()
@@ -99,6 +102,14 @@ def read_key(written: str, unit: str = "") -> Key:
     if measure:
         after += "%" if measure == "%" else f" {measure}"
     return Key(named, before, after)
+
+
+def _unit_of(word: str) -> tuple[str, str] | None:
+    """Return what is written before and after a number of a unit, or ``None`` for a word that is none."""
+    low = word.lower()
+    if low in _SYMBOLS or low in _CODES:
+        return _SYMBOLS.get(low, f"{low.upper()} "), ""
+    return ("", "%" if _MEASURES[low] == "%" else f" {_MEASURES[low]}") if low in _MEASURES else None
 
 
 def _words(written: str) -> list[str]:

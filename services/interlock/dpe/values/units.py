@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from interlock.dpe.text.lexing import SYMBOL, Lexeme, at
+from interlock.dpe.text.wordlists import word_set
 
 PERCENT = "%"
 POINTS = "percentage points"
@@ -147,6 +148,11 @@ _RELATIVE = {
 _POWERS = {"square": 2, "sq": 2, "cubic": 3}
 _LETTERS = frozenset("mgshltw")  # single letters are units only in lower case
 
+_QUALIFIERS = word_set(
+    "working business calendar paid unpaid full consecutive straight vacation holiday leave school trading banking successive"
+    " whole more additional extra further other unused remaining separate sick annual clear rest free contract unbroken"
+)
+_MOST_QUALIFIERS = 2
 _SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "metre", "meter", "foot"})
 
 
@@ -162,7 +168,17 @@ def read_unit(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
         or _read_degrees(tokens, index)
         or _read_power(tokens, index)
         or _read_measure(tokens, index)
+        or _read_qualified_time(tokens, index)
     )
+
+
+def _read_qualified_time(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
+    """Read the unit of 28 paid vacation days and 30 calendar days: a time of which the words between tell the kind."""
+    end = index
+    while end < index + _MOST_QUALIFIERS and at(tokens, end).low in _QUALIFIERS:
+        end += 1
+    unit = MEASURES.get(at(tokens, end).low) if end > index else None
+    return (unit, end + 1) if unit is not None and unit.measure == TIME and len(at(tokens, end).low) > 2 else None
 
 
 def read_currency_before(tokens: Sequence[Lexeme], index: int) -> tuple[str, int] | None:

@@ -30,6 +30,10 @@ def claims(text: str) -> list[str]:
     [
         ("X is true and Y happened in 2024.", ["X is true", "Y happened in 2024"]),
         ("X rose 5 % and fell 3 % in May.", ["X rose 5 %", "X fell 3 % in May"]),
+        ("Port 443 is open and port 22 is closed.", ["Port 443 is open", "port 22 is closed"]),
+        ("Room 12 is empty and room 14 is full.", ["Room 12 is empty", "room 14 is full"]),
+        ("Level 2 needs approval and level 3 does not.", ["Level 2 needs approval", "level 3 does not"]),
+        ("Tariff 1 costs $5 and includes tariff 2.", ["Tariff 1 costs $5", "Tariff 1 includes tariff 2"]),
         ("In May, Acme rose 5 % and Beta fell 3 %.", ["In May, Acme rose 5 %", "In May, Beta fell 3 %"]),
         (
             "If it rains, the pump stops and the alarm sounds.",

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from interlock.dpe.comparison.contradiction import across, contradictions, counted
 from interlock.dpe.comparison.disagreement import CONTRADICTED_ABOVE, SEVERITIES, classify
-from interlock.dpe.document import Entity
+from interlock.dpe.document import ClaimType, Entity
 from tests.support.dpe import WordInference, claim
 
 
@@ -44,6 +46,7 @@ def test_the_five_severities_as_printed(one, other, expected):
         ("The product launched in 2024.", "The product was launched in 2025.", "temporal"),
         ("Feedback was generally positive.", "Feedback was largely negative.", "stance"),
         ("Churn was about 15%.", "Churn was approximately 16%.", "minor"),
+        ("smallest pack: 10", "The smallest pack holds 20.", "numeric"),
     ],
 )
 def test_contradictions_in_sentences(one, other, kind):
@@ -63,6 +66,9 @@ def test_contradictions_in_sentences(one, other, kind):
         ("The meeting was in 2024.", "The meeting was in 2025."),
         ("The policy was approved.", "The policy was not rejected."),
         ("The plan was approved in 2023.", "The plan was rejected in 2024."),
+        ("mg per tablet: 400", "An adult may take up to 3 tablets (1200 mg) in 24 hours."),
+        ("Side effects of one in 10 people: heartburn", "up to 1 in 100 people may be affected"),
+        ("Blocks; sleep: yes; asleep: no", "Blocks; sleep: yes; asleep: yes"),
     ],
 )
 def test_claims_of_two_things_or_two_times_agree(one, other):
@@ -79,6 +85,33 @@ def test_the_model_is_heard_above_the_threshold_only():
     assert kind_of(one, other, CONTRADICTED_ABOVE) is None
     assert kind_of(one, other, 0.751) == ("logical", "HIGH")
     assert kind_of(*dated, 0.99) is None
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+def test_advice_contradicts_no_silence():
+    """Whom to ask about gluten is no statement on what the leaflet says; what it contains is."""
+    silent = claim("The leaflet doesn't mention gluten.", 1)
+    advice = replace(claim("Please ask the manufacturer about gluten.", 2), claim_type=ClaimType.PROCEDURAL)
+
+    assert classify(silent, advice, 0.99) is None
+    assert classify(silent, claim("The leaflet mentions gluten.", 3), 0.99) is not None
+
+
+@pytest.mark.req("DPE-3", "DPE-6")
+def test_what_is_to_be_done_denies_no_state_before_it():
+    """*Nothing is raised* tells the fault, *raise the error* the cure."""
+    state = claim("The error is not raised again.", 1)
+    cure = claim("The error is raised again.", 2)
+
+    assert classify(state, cure, 0.0) is not None
+    assert classify(state, replace(cure, claim_type=ClaimType.PROCEDURAL), 0.0) is None
+
+
+@pytest.mark.req("DPE-6")
+async def test_a_line_that_announces_its_items_contradicts_nothing():
+    """Each item repeats it; beside them it states nothing."""
+    earlier, later = [claim("The tower opened in 1889:", 1)], [claim("The tower opened in 1899.", 2)]
+    assert contradictions([*earlier, *later], [(0, 1)], [0.9]) == []
 
 
 @pytest.mark.req("DPE-6")

@@ -17,6 +17,12 @@ from interlock.dpe.comparison.distinct import distinct
         ("BX 19: sails at 07:53", "BX 13: sails at 11:53"),
         ("In Plan A you pay $5 for 2 users.", "In Plan B you pay $9 for 2 users."),
         ("Room 12 holds 20 people", "Room 14 holds 30 people"),
+        (
+            "Side effects, which affect up to 1 in 10 of all people: heartburn",
+            "Side effects, which affect up to 1 in 10 of all people: nausea",
+        ),
+        ("The north gate is closed", "the south gate is open"),
+        ("Port 443 is open", "port 22 is closed"),
     ],
 )
 def test_different_things(one, other):
@@ -35,6 +41,8 @@ def test_different_things(one, other):
         ("Buy: 80 g flour", "Buy: 100 g flour"),
         ("Note: the lamp weighs 2 kg.", "Summary: the lamp weighs 3 kg."),
         ("The risk is Level 3.", "The risk is Level 4."),
+        ("The north gate is closed", "The north gate is open"),
+        ("Port 22 is open", "Port 22 is closed"),
         ("The team has 5 members.", "The team has 7 members."),
         ("In 2024 revenue was $5 million", "In 2024 revenue was $6 million"),
     ],

@@ -7,6 +7,8 @@ import pytest
 from interlock.dpe.comparison.value_conflicts import conflicts
 
 NUMBER_CHANGED = [
+    ("Staff get 28 days of paid vacation.", "Staff get 25 paid vacation days."),
+    ("Pay within 30 days.", "Pay within 14 calendar days."),
     ("revenue was $4.2M", "revenue was $4.8M"),  # §5.3
     ("Revenue increased by 15% in Q3 2025.", "Revenue increased by 25% in Q3 2025."),  # TV-011
     ("The council has 27 members.", "The council has 28 members."),
@@ -112,6 +114,10 @@ CONTEXT_STRIPPED = [
 ]
 
 PARAPHRASES = [
+    ("Staff get 28 days of paid vacation.", "Staff get 28 paid vacation days."),
+    ("Pay within 30 days.", "Pay within 30 calendar days."),
+    ("Take 1 tablet. If needed, take another after at least 6 hours.", "Interval; Adults: at least 6 hours"),
+    ("Refund until Friday for a fee of 10 euros, after that none.", "After that there is no refund."),
     # numbers, amounts and measures in another form
     ("Revenue increased by 15% in Q3 2025.", "In the third quarter of 2025, revenue increased by 15 percent."),
     ("Revenue was $4.2 million.", "Revenue was $4.2M."),

@@ -121,9 +121,20 @@ async def test_what_two_facts_support_together_is_supported():
 async def test_no_premise_is_judged_twice():
     """With one fact all four premises are the same, and NLI runs once."""
     twin = WordInference()
-    await weigh("The tower is tall.", "The tower is tall.", twin=twin)
+    await weigh("Tall is the tower.", "The tower is tall.", twin=twin)
 
     assert len(twin.pairs) == 1
+
+
+@pytest.mark.req("DPE-2")
+async def test_a_copy_of_a_sentence_needs_no_model():
+    """It is supported by that sentence, and nothing is scored."""
+    twin = WordInference()
+    got = await weigh("the tower is TALL", "Milk is white.", "The tower is tall.", twin=twin)
+
+    assert twin.pairs == []
+    assert got.copied
+    assert (got.source, got.scores.entailment) == ("The tower is tall.", 1.0)
 
 
 @pytest.mark.req("DPE-2")
@@ -152,7 +163,7 @@ async def test_a_sure_answer_ends_the_questions():
     """Only a doubtful claim is put to more than one premise."""
     sure, doubtful = WordInference(), WordInference()
     facts = ("The tower is tall and old.", "Bread is cheap here.", "A river is near.")
-    await weigh("The tower is tall.", *facts, twin=sure)
+    await weigh("Tall is the tower.", *facts, twin=sure)
     await weigh("The towers seem high.", *facts, twin=doubtful)
 
     assert len(sure.pairs) == 1

@@ -9,7 +9,7 @@ from interlock.domain.risk.grounding import GroundingMode
 from interlock.domain.risk.risk import RiskLevel
 from interlock.dpe.document import Fact, NliScores
 from interlock.dpe.grounding.attribution import NOTHING, ClaimEvidence
-from interlock.dpe.grounding.doubt import LEAST_SUPPORT, NEAR, Doubts, cannot_tell
+from interlock.dpe.grounding.doubt import ABOUT, LEAST_SUPPORT, NEAR, Doubts, cannot_tell
 from interlock.dpe.request import Output, Request
 from tests.support.dpe import pipeline
 
@@ -34,10 +34,10 @@ def evidence(support: float, *, denied: float = 0.0, near: float = NEAR) -> Clai
     [
         (evidence(0.3), True),
         (evidence(LEAST_SUPPORT), True),
-        (evidence(LEAST_SUPPORT - 0.01), False),
-        (evidence(LEAST_SUPPORT - 0.01, near=NEAR - 0.01), True),
-        (evidence(0.3, denied=0.76), False),
-        (evidence(0.3, denied=0.74), True),
+        (evidence(LEAST_SUPPORT - 0.01, near=ABOUT), False),
+        (evidence(LEAST_SUPPORT - 0.01, near=ABOUT - 0.01), True),
+        (evidence(0.3, denied=0.91), False),
+        (evidence(0.3, denied=0.89), True),
         (evidence(0.3, denied=0.99, near=NEAR - 0.01), True),
         (NOTHING, True),
     ],

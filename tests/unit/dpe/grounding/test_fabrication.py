@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interlock.dpe.document import Claim, ClaimType, Entity
+from interlock.dpe.document import Claim, ClaimType, Entity, Fact
 from interlock.dpe.grounding.fabrication import EnvelopeIndex, find
 
 ACT = EnvelopeIndex.of(
@@ -63,6 +63,8 @@ def test_the_invented_commissioner_of_tv_010_is_found(entities):
         (FIRM, "Large language models (LLMs) were discussed."),
         (FIRM, "There are three reasons for it, and two of them matter."),
         (FIRM, "## Key Findings And Results\n- Revenue: $4.2 million"),
+        (FIRM, "Headcount and footfall were reported."),
+        (FIRM, "Overtime was good."),
     ],
 )
 def test_what_has_a_basis_is_not_accused(envelope, text):
@@ -212,3 +214,21 @@ def test_common_knowledge_is_a_closed_list():
         "Lyon",
         "12 hours",
     )
+
+
+@pytest.mark.req("DPE-3")
+def test_a_weekday_is_known_from_its_plural():
+    """What is closed on Mondays is closed on a Monday, and not on a Sunday."""
+    museum = EnvelopeIndex.of(["The museum is closed on Mondays."], "")
+    assert fabricated(museum, "It is closed on Monday.") == ()
+    assert fabricated(museum, "It is closed on Sunday.") == ("Sunday",)
+
+
+@pytest.mark.req("ATT-7")
+def test_a_part_of_a_source_is_no_invented_value():
+    """A part that the source numbers has a basis, one that it lacks has none, and where nothing is numbered nobody knows."""
+    lease = [Fact("f1", "1. Rent is due monthly.\n2. Dogs need consent.", 0.5)]
+    plain = [Fact("f1", "Rent is due monthly.", 0.5)]
+    assert fabricated(EnvelopeIndex.of([lease[0].content], "", lease), "Dogs are subject to clause 2.") == ()
+    assert fabricated(EnvelopeIndex.of([lease[0].content], "", lease), "Dogs are subject to clause 7.") == ("clause 7",)
+    assert fabricated(EnvelopeIndex.of([plain[0].content], "", plain), "Dogs are subject to clause 7.") == ()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.dpe.grounding.tables.cells import cells_of, label_of, restated
 from interlock.dpe.grounding.tables.records import read
+from interlock.dpe.values.cells import cells_of, label_of, restated
 
 
 @pytest.mark.req("ATT-5")

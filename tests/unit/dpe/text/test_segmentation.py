@@ -63,7 +63,7 @@ def test_an_endless_line_loses_nothing(raw):
 
 @pytest.mark.req("DPE-1")
 def test_what_is_too_long_comes_in_parts():
-    """Parts are cut between words, hold at most the limit, and together hold everything."""
+    """NumberedParts are cut between words, hold at most the limit, and together hold everything."""
     text = plain(" ".join(f"w{n}" for n in range(50)))
     parts = fitted(text, 12, words)
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from interlock.dpe.values.derived import Operand, derives, words_of
 from interlock.dpe.values.extraction import read
+from interlock.dpe.values.reckoning.derived import Operand, derives, words_of
 
 
 def follows(claim: str, value: str, *sources: str, counts=(2.0, 3.0)) -> bool:

@@ -14,6 +14,8 @@ from interlock.dpe.values.keys import read_key
         ("error_rate_percent", "0.3", "error rate", "0.3%"),
         ("timeoutSeconds", "5", "timeout", "5 seconds"),
         ("weight_kg", "81", "weight", "81 kg"),
+        ("mg_per_tablet", "400", "per tablet", "400 mg"),
+        ("eur_per_night", "90", "per night", "€90"),
         ("Revenue ($m)", "480", "revenue", "$480 million"),
         ("budget_kchf", "12", "budget", "CHF 12 thousand"),
         ("employees", "1850", "employees", "1,850"),

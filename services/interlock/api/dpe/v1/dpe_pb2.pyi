@@ -740,6 +740,7 @@ class Distortion(_message.Message):
     SOURCE_VALUE_FIELD_NUMBER: _builtins.int
     CLAIM_VALUE_FIELD_NUMBER: _builtins.int
     FACT_ID_FIELD_NUMBER: _builtins.int
+    SLOT_FIELD_NUMBER: _builtins.int
     type: _builtins.str
     """One of the six types of §5.3."""
     source_value: _builtins.str
@@ -748,6 +749,11 @@ class Distortion(_message.Message):
     """What the claim says."""
     fact_id: _builtins.str
     """Fact that the claim was compared with."""
+    slot: _builtins.str
+    """What the claim fills with another thing than its source: agent, object, recipient, beneficiary, source, place, when, said-by,
+    cause, order, predicate, condition, quantifier, another preposition, or the column of a table. Empty where the values were
+    compared without their slots.
+    """
     def __init__(
         self,
         *,
@@ -755,10 +761,11 @@ class Distortion(_message.Message):
         source_value: _builtins.str = ...,
         claim_value: _builtins.str = ...,
         fact_id: _builtins.str = ...,
+        slot: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_value", b"claim_value", "fact_id", b"fact_id", "source_value", b"source_value", "type", b"type"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["claim_value", b"claim_value", "fact_id", b"fact_id", "slot", b"slot", "source_value", b"source_value", "type", b"type"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

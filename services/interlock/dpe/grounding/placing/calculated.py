@@ -17,19 +17,27 @@ from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing.misplaced import findings, holds, in_place, row_findings
+from interlock.dpe.grounding.placing.derivations import derived
+from interlock.dpe.grounding.placing.misplaced import (
+    findings,
+    holds,
+    in_place,
+    is_extreme,
+    not_extreme_of_list,
+    row_findings,
+)
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, of_texts, scopes
 from interlock.dpe.grounding.support import Vocabulary
-from interlock.dpe.grounding.tables.cells import label_of, restated
 from interlock.dpe.inference.language import Language
 from interlock.dpe.inference.port import Floats, Inference
 from interlock.dpe.text.lexing import WORD
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import DIFFERS, DOWN, UP, Operand, derives, words_of
+from interlock.dpe.values.cells import cells_of, label_of, restated
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.quantities import NUMBER, ORDINAL, Value, same
-from interlock.dpe.values.units import TIME
+from interlock.dpe.values.reckoning import implied
+from interlock.dpe.values.reckoning.derived import DIFFERS, DOWN, UP, words_of
 
 SURE = NliScores(0.97, 0.02, 0.01)
 REFUTED = NliScores(0.02, 0.08, 0.90)
@@ -37,7 +45,8 @@ MOST_STRANGE = 2
 MOST_CLAIMS = 400
 MOST_SAID = 40
 MOST_IN_WORDS = 5
-_ROUNDS = 2
+_PAIR = 2
+MOST_TOKENS_OF_REST = 16
 _FIGURE = re.compile(r"\d[\d.,]*(?<![.,])")
 _OPERATING = frozenset(
     stem(word)
@@ -81,6 +90,8 @@ class Reckoning:
     moved: tuple[Distortion, ...]
     supported: bool
     premise: str = ""
+    rest: bool = False
+    """Whether the claim counts what its source leaves, so that its *not* negates no sentence."""
 
 
 def settle(
@@ -93,7 +104,8 @@ def settle(
     sentences: Mapping[str, str],
 ) -> dict[str, ClaimEvidence]:
     """Return the evidence with what calculation adds to it. *own* are the user's words, whose values may be operands."""
-    if not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
+    rows = {claim.claim_id for claim in claims if (row := cells_of(claim.text)) is not None and not _answers(row[1])}
+    if not rows and not any(read(claim.text).values for claim in claims[:MOST_CLAIMS]):
         return dict(evidence)
     known = scopes(envelope)
     said = of_texts([text for text in own.splitlines() if text.strip()][-MOST_SAID:], len(known.all))
@@ -101,11 +113,21 @@ def settle(
     found = dict(evidence)
     around = _around(claims, sentences)
     tabular = {scope.text for scope in known.all if scope.slots}
+    reckonings: dict[str, Reckoning] = {}
     for claim in claims[:MOST_CLAIMS]:
+        if evidence[claim.claim_id].copied:
+            continue
         settled = _settled(claim, known, said, vocabulary, around[claim.claim_id])
         if settled is not None:
+            reckonings[claim.claim_id] = settled
             found[claim.claim_id] = _with(evidence[claim.claim_id], settled)
-    return {name: replace(each, tabular=each.source in tabular) for name, each in found.items()}
+    rests = rows | {name for name, reckoned in reckonings.items() if reckoned.rest}
+    return {name: replace(each, tabular=each.source in tabular or name in rests) for name, each in found.items()}
+
+
+def _answers(cells: Sequence[tuple[str, str]]) -> bool:
+    """Whether a row gives one answer, *Refundable; Saver: no*, which the *not* of a sentence may deny."""
+    return len(cells) == 1 and cells[0][1].casefold() in {"yes", "no", "true", "false"}
 
 
 def _around(claims: Sequence[Claim], sentences: Mapping[str, str]) -> dict[str, str]:
@@ -144,25 +166,74 @@ def _settled(
     if not named and around != claim.text:
         named = [group[0] for group in known.named(around).values() if len(group) == 1]
     pool = _pool(f"{text} {around}", known, named, siblings=bool(words & DIFFERS))
-    stated = {n for n, value in enumerate(values) if _is_stated(value, [*pool, *said])}
-    made = _derived(values, stated, words, pool, said)
-    bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
-    covered = stated | made
-    untold = [value for n, value in enumerate(values) if n not in covered and not _is_stated(value, known.all)]
-    moved = (*row_findings(claim, known), *findings(reading, values, untold, named, known))
-    shown = made | bound if not moved else made
-    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
-    nouned = all(_has_noun(reading, values[n], pool) for n in bound)
-    complete = len(covered) == len(values) and bool(made or (bound and (named or nouned)))
-    unknown = vocabulary.strange(_without_operations(claim.text))
-    sure = (
-        complete
-        and unknown <= MOST_STRANGE
-        and not moved
-        and not _doubtful(reading, words, [values[n] for n in sorted(stated)], pool, named)
+    found = _accounts(reading, values, pool, named, said=said, known=known)
+    untold = [value for n, value in enumerate(values) if n not in found.covered and not _is_stated(value, known.all)]
+    moved = (
+        *row_findings(claim, known),
+        *findings(reading, values, untold, named, known),
+        *not_extreme_of_list(reading, values, pool),
     )
-    used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in covered)]
-    return Reckoning(texts, moved, sure, " ".join(used[:4]))
+    keyed = found.stated if text != claim.text else frozenset()  # the unit of a field stands in its key
+    shown = found.made | found.bound | keyed if not moved else found.made
+    texts = frozenset(each for n in shown for each in (values[n].text, *_figures(values[n].text)))
+    nouned = all(_has_noun(reading, values[n], pool) for n in found.bound)
+    sure = (
+        len(found.covered) == len(values)
+        and bool(found.new or (found.bound and (named or nouned)))
+        and vocabulary.strange(_without_operations(claim.text)) <= MOST_STRANGE
+        and not moved
+        and (bool(found.rest) or not _is_negated(reading))
+        and not _doubtful(reading, words, [values[n] for n in sorted(found.stated)], pool, named)
+    )
+    used = [scope.text for scope in (named or pool) if any(holds(values[n], scope) for n in found.covered)]
+    # What starts in March and runs for two months ends in May: that is no opposite of it.
+    dated = sure and any(values[n].moment is not None for n in found.new)
+    return Reckoning(texts, moved, sure, " ".join(used[:4]), rest=bool(found.rest) or dated)
+
+
+@dataclass(frozen=True)
+class _Accounts:
+    """Which values of a claim are accounted for, by number: stated, made by calculation, in a field of a record.
+
+    ``new`` are those that follow and that nothing states; ``rest`` those that count what a source leaves.
+    """
+
+    stated: frozenset[int]
+    made: frozenset[int]
+    bound: frozenset[int]
+    new: frozenset[int]
+    rest: frozenset[int]
+
+    @property
+    def covered(self) -> frozenset[int]:
+        """All values that are accounted for."""
+        return self.stated | self.made
+
+
+def _accounts(
+    reading: ValuesRead,
+    values: Sequence[Value],
+    pool: Sequence[Scope],
+    named: Sequence[Scope],
+    *,
+    said: Sequence[Scope],
+    known: Scopes,
+) -> _Accounts:
+    numbered = list(enumerate(values))
+    stated = {n for n, value in numbered if _is_stated(value, [*pool, *said])}
+    told = {n for n in stated if any(holds(values[n], scope) for scope in [*pool, *said])}
+    pooled = [operand for scope in pool for operand in scope.operands]
+    simple = _is_negated(reading) and len(reading.tokens) <= MOST_TOKENS_OF_REST
+    rest = {n for n, value in numbered if simple and implied.leaves(value, pooled)}
+    extremes = {n for n, value in numbered if is_extreme(reading, value, pool)}
+    made = derived(reading, values, stated, pool, said=said, known=known)
+    bound = {n for n in stated if any(scope.slots and holds(values[n], scope) for scope in (named or pool))}
+    new = (made - told) | rest | extremes
+    return _Accounts(*map(frozenset, (stated, made | rest | extremes, bound, new, rest)))
+
+
+def _is_negated(reading: ValuesRead) -> bool:
+    return any(is_negator(token.low) for token in reading.tokens)
 
 
 def _pool(text: str, known: Scopes, named: Sequence[Scope], *, siblings: bool) -> list[Scope]:
@@ -188,7 +259,8 @@ def _is_exact(value: Value) -> bool:
 
 
 def _is_stated(value: Value, pool: Sequence[Scope]) -> bool:
-    if value.words and (value.kind == ORDINAL or (value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS)):
+    small = value.kind == NUMBER and (value.amount or 0.0) <= MOST_IN_WORDS and not value.fraction
+    if value.words and (value.kind == ORDINAL or small):
         return True  # second; two of them
     return any(holds(value, scope) for scope in pool)
 
@@ -200,54 +272,6 @@ def _figures(text: str) -> tuple[str, ...]:
         return ()
     figure = found.group()
     return (figure, figure.rstrip("0").rstrip(".")) if "." in figure else (figure,)
-
-
-def _derived(
-    values: Sequence[Value], stated: set[int], words: frozenset[str], pool: Sequence[Scope], said: Sequence[Scope]
-) -> set[int]:
-    """Return which values follow from others. A value that was derived may be an operand of the next."""
-    own = {n: Operand(values[n], frozenset(), -1) for n in stated}
-    shown = [operand for scope in pool for operand in scope.operands]
-    used = [each for each in shown if any(same(each.value, values[n]) for n in stated)]
-    asked = [operand for scope in said for operand in scope.operands]
-    operands = list(dict.fromkeys([*own.values(), *used, *shown, *asked]))
-    counts = [
-        each.value.amount
-        for each in operands
-        if each.value.kind == NUMBER and each.value.amount and each.value.amount.is_integer()
-    ]
-    made: set[int] = set()
-    for _ in range(_ROUNDS):
-        for group in _compounds(values):
-            if set(group) <= stated | made:
-                continue
-            target = _joined([values[n] for n in group])
-            if derives(target, words, operands, counts):
-                made |= set(group)
-                operands.insert(0, Operand(target, frozenset(), -1))
-    return made - stated
-
-
-def _compounds(values: Sequence[Value]) -> Iterator[tuple[int, ...]]:
-    """Yield each value, and a time in two units as one: 4 hours and 46 minutes."""
-    place = 0
-    while place < len(values):
-        value = values[place]
-        following = values[place + 1] if place + 1 < len(values) else None
-        near = following is not None and following.first - value.last <= 1
-        if near and following is not None and value.unit == following.unit == TIME and value.factor > following.factor:
-            yield place, place + 1
-            place += 2
-        else:
-            yield (place,)
-            place += 1
-
-
-def _joined(parts: Sequence[Value]) -> Value:
-    last = parts[-1]
-    return replace(
-        last, amount=sum(part.amount or 0.0 for part in parts), approximate=any(p.approximate for p in parts)
-    )
 
 
 def _has_noun(reading: ValuesRead, value: Value, pool: Sequence[Scope]) -> bool:
@@ -267,15 +291,14 @@ def _without_operations(text: str) -> str:
 def _doubtful(
     reading: ValuesRead, words: frozenset[str], values: Sequence[Value], pool: Sequence[Scope], named: Sequence[Scope]
 ) -> bool:
-    """Whether the words of a claim may say something else than its values: a negation, a direction that nothing shows."""
-    negated = any(is_negator(token.low) for token in reading.tokens)
-    if negated or not in_place(reading, values, named or pool):
+    """Whether the words of a claim may say something else than its values: a direction that nothing shows, another field."""
+    if not in_place(reading, values, named or pool):
         return True
     up, down = bool(words & UP), bool(words & DOWN)
     if up == down:
         return False
     records = [scope for scope in (named or pool) if scope.slots]
-    steps = list(_steps(values, [scope for scope in pool if scope.slots]))
+    steps = [*_steps(values, [scope for scope in pool if scope.slots]), *_told_steps(pool)]
     if steps:
         return any((step > 0) != up for step in steps if step)
     amounts = [value for value in values if value.amount is not None and value.moment is None]
@@ -286,6 +309,16 @@ def _doubtful(
     return not any(
         word in frame(scope.text).bag for scope in pool for word in frame(reading.text).bag if word.startswith("±")
     )
+
+
+def _told_steps(pool: Sequence[Scope]) -> Iterator[float]:
+    """Yield how the amount of a sentence changes between its two years: 8,000 in 2010 and 10,000 in 2020."""
+    for scope in pool:
+        stated = [] if scope.slots else [operand.value for operand in scope.operands]
+        years = [value.moment.years[0] for value in stated if value.moment is not None and value.moment.years]
+        amounts = [value.amount for value in stated if value.moment is None and value.amount is not None]
+        if len(years) == len(amounts) == _PAIR and len(stated) == 2 * _PAIR and years[0] != years[1]:
+            yield (amounts[1] - amounts[0]) * (1 if years[1] > years[0] else -1)
 
 
 def _steps(values: Sequence[Value], records: Sequence[Scope]) -> Iterator[float]:

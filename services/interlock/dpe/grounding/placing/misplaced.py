@@ -7,13 +7,14 @@ its place is a distortion, as is an extreme that is none (*the cheapest*) and a 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from interlock.dpe.comparison.cues import DATE_SHIFTED, NEGATION_FLIP, NUMBER_CHANGED
 from interlock.dpe.comparison.polarity import is_negator
 from interlock.dpe.document import Claim, Distortion
 from interlock.dpe.grounding.placing.scopes import Scope, Scopes, Slot, stems_of
-from interlock.dpe.grounding.tables.cells import cells_of
 from interlock.dpe.text.wordlists import word_set
+from interlock.dpe.values.cells import cells_of
 from interlock.dpe.values.extraction import ValuesRead, read
 from interlock.dpe.values.frames import frame, stem
 from interlock.dpe.values.keys import read_key
@@ -26,6 +27,8 @@ _MOST = word_set(
 )
 _OF_MONEY = word_set("cheapest dearest priciest")
 _AFTER_EXTREME = word_set("is was are were one option choice at of would")
+_LISTS = frozenset({",", "and", "or", "&", "/"})
+_LEAST_LISTED = 3
 _COMPARES = word_set("from than compared versus vs against before previous previously after unlike instead both")
 
 
@@ -73,7 +76,7 @@ def _of_another(
 ) -> Iterator[Distortion]:
     siblings = known.siblings(record)
     for value in values:
-        if holds(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
+        if _states(value, record) or value.kind == ORDINAL or (value.words and not value.unit):
             continue
         for place, slot in enumerate(record.slots):
             if slot.written in record.marks:
@@ -87,6 +90,14 @@ def _of_another(
                 kind = DATE_SHIFTED if value.moment is not None else NUMBER_CHANGED
                 yield Distortion(kind, own.text, value.text, record.fact_id)
                 break
+
+
+def _states(value: Value, record: Scope) -> bool:
+    """Whether a record states a value as the value of a field that could be meant: $10 is no field of 10 seats and $25."""
+    measured = any(slot.values and comparable(value, slot.values[0]) for slot in record.slots)
+    if value.unit and measured:
+        return any(_equal(value, operand.value) for operand in record.operands)
+    return holds(value, record)
 
 
 def _denied_field(reading: ValuesRead, record: Scope) -> Iterator[Distortion]:
@@ -140,9 +151,55 @@ def _not_extreme(reading: ValuesRead, record: Scope, known: Scopes) -> Iterator[
             yield Distortion(NUMBER_CHANGED, extreme.text, own.text, record.fact_id)
 
 
+def not_extreme_of_list(reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]) -> Iterator[Distortion]:
+    """Yield a value that a claim calls the least or the most of a list, *packs of 10, 20 and 50*, and that is another of it."""
+    for value, extreme, scope in _of_lists(reading, values, scopes):
+        if not same(value, extreme):
+            yield Distortion(NUMBER_CHANGED, extreme.text, value.text, scope.fact_id)
+
+
+def is_extreme(reading: ValuesRead, value: Value, scopes: Sequence[Scope]) -> bool:
+    """Whether a value is the least or the most of a list, as the claim says."""
+    return any(same(value, extreme) for _, extreme, _ in _of_lists(reading, [value], scopes))
+
+
+def _of_lists(
+    reading: ValuesRead, values: Sequence[Value], scopes: Sequence[Scope]
+) -> Iterator[tuple[Value, Value, Scope]]:
+    """Yield each value of a list that a claim gives for its extreme, with that extreme."""
+    words = [token.low for token in reading.tokens]
+    place = next((n for n, word in enumerate(words) if word in _LEAST | _MOST), None)
+    if place is None or words[max(0, place - 1)] in {"second", "third", "next"} or place + 1 >= len(words):
+        return
+    noun, pick = stem(words[place + 1]), (min if words[place] in _LEAST else max)
+    for scope in scopes:
+        listed = [] if scope.slots or noun not in scope.stems else _listed(scope.text)
+        for value in values:
+            if any(same(value, each) for each in listed):
+                yield value, pick(listed, key=lambda each: each.amount or 0.0), scope
+
+
+def _listed(text: str) -> list[Value]:
+    """Return the values of the only list of amounts in a text, or nothing."""
+    reading = read(text)
+    amounts = [value for value in reading.values if value.amount is not None and not value.vague and not value.label]
+    together = all(
+        {token.low for token in reading.tokens[one.last : other.first]} <= _LISTS and one.last < other.first
+        for one, other in pairwise(amounts)
+    )
+    return (
+        amounts
+        if len(amounts) >= _LEAST_LISTED and together and all(comparable(amounts[0], v) for v in amounts)
+        else []
+    )
+
+
 def holds(value: Value, scope: Scope) -> bool:
     """Whether a scope states a value, with or without its unit."""
-    return any(_equal(value, operand.value) or _bare(value, operand.value) for operand in scope.operands)
+    exact = [
+        operand.value for operand in scope.operands if not operand.value.vague
+    ]  # how many days states no number of days
+    return any(_equal(value, each) or _bare(value, each) for each in exact)
 
 
 def _equal(value: Value, other: Value) -> bool:

@@ -14,14 +14,15 @@ from functools import lru_cache
 from interlock.dpe.grounding.envelope import Envelope
 from interlock.dpe.grounding.tables.records import Field, Record
 from interlock.dpe.text.folding import fold
-from interlock.dpe.text.lexing import WORD, lex
+from interlock.dpe.text.lexing import WORD, Lexeme, lex
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.derived import Operand
 from interlock.dpe.values.extraction import read
 from interlock.dpe.values.frames import STOP, frame, stem
 from interlock.dpe.values.quantities import Value
+from interlock.dpe.values.reckoning.derived import Operand
 
 MOST_SCOPES = 400
+_JOINS = frozenset({",", ";", ":", "and", "but", "(", ")", "–", "—"})
 _MARKING = word_set(
     "id name number title code year quarter month date day ref reference key label plan model sku city country"
 )
@@ -100,21 +101,39 @@ def of_texts(texts: Sequence[str], first: int) -> list[Scope]:
 
 def _of_text(text: str, fact_id: str, number: int) -> Scope:
     framed = _framed(text)
-    operands = tuple(Operand(value, noun, number) for value, noun in framed)
+    operands = tuple(Operand(value, noun, number, near=near) for value, noun, near in framed)
     return Scope(number, fact_id, text, frame(text).bag, operands)
 
 
 @lru_cache(maxsize=512)
-def _framed(text: str) -> tuple[tuple[Value, frozenset[str]], ...]:
+def _framed(text: str) -> tuple[tuple[Value, frozenset[str], frozenset[str]], ...]:
     framed = frame(text)
-    return tuple((value, sentence.bag) for sentence in framed.sentences for value in sentence.values)
+    return tuple(
+        (value, sentence.bag, _clause(framed.tokens, value, sentence.first, sentence.last))
+        for sentence in framed.sentences
+        for value in sentence.values
+    )
+
+
+def _clause(tokens: Sequence[Lexeme], value: Value, first: int, last: int) -> frozenset[str]:
+    """Return the words of the clause around a value: up to the next comma, semicolon or conjunction on both sides."""
+    start, end = value.first, value.last
+    while start > first and tokens[start - 1].low not in _JOINS:
+        start -= 1
+    while end < last and tokens[end].low not in _JOINS:
+        end += 1
+    return frozenset(token.low for token in tokens[start:end] if token.kind == WORD)
 
 
 def _of_record(record: Record, fact_id: str, number: int) -> Scope:
     slots = tuple(_slot(field) for field in (*record.subject, *record.fields))
     years = [v.moment.years[0] for slot in slots for v in slot.values if v.moment and v.moment.years]
     when = years[0] if len(years) == 1 else None
-    operands = tuple(Operand(value, slot.noun, number, when) for slot in slots for value in slot.values)
+    operands = tuple(
+        Operand(value, slot.noun, number, when, frozenset(slot.field.key.noun.lower().split()))
+        for slot in slots
+        for value in slot.values
+    )
     group = frozenset(slot.field.key.noun.lower() for slot in slots)
     return Scope(number, fact_id, record.sentence, stems_of(record.sentence), operands, slots, group, when=when)
 

@@ -26,6 +26,8 @@ URL = pattern(r"(?:https?://|ftp://|www\.)[^\s<>\"']+", ignore_case=True)
 _PATH = pattern(r"(?:~|\.{1,2})?/[\w.@%+~/ -]*|[A-Za-z]:\\[^\n]*|[\w-]+(?:/[\w.-]+)*\.[A-Za-z][A-Za-z0-9]{1,5}")
 _ISO = pattern(r"(\d{4})-(\d{2})(?:-(\d{2}))?(?:[T ](\d{2}):(\d{2})(?::\d{2}(?:\.\d+)?)?)?(?:Z|[+-]\d{2}:?\d{2})?")
 _CODE = pattern(r"[#\w\p{L}+][\w\p{L}./#:+ -]*")
+_QUARTER = pattern(r"(?:(?P<year>\d{4})[- /]?)?[Qq](?P<number>[1-4])(?:[- /]?(?P<after>\d{4}))?")
+_ORDINALS = ("first", "second", "third", "fourth")
 _TIMES = (1.0, 60.0, 3600.0, 86_400.0, 604_800.0, 2_629_800.0, 31_557_600.0, 0.001)
 _SMALL_UNIT = pattern(r"\b(?:cents?|pence|pennies|minor|smallest)\b|_cents?\b", ignore_case=True)
 _PERCENT = 100.0
@@ -247,7 +249,7 @@ def is_identifier(written: str) -> bool:
 
 def identifier(written: str, shown: Shown) -> bool:
     """Whether an identifier stands there, also with its kind told in words: ORD-4711 for *order 4711*."""
-    if shown.has_signs(written):
+    if shown.has_signs(written) or _is_quarter(written, shown):
         return True
     letters, digits = re.sub(r"[^A-Za-z]", "", written).lower(), re.sub(r"\D", "", written)
     if len(digits) < _LEAST_DIGITS:
@@ -255,6 +257,16 @@ def identifier(written: str, shown: Shown) -> bool:
     if written.lstrip().startswith("+") and len(digits) > _LONGEST_CODE:
         return any(shown.has_signs(digits[at:]) or shown.has_signs("0" + digits[at:]) for at in (1, 2, 3))
     return bool(letters) and shown.has_signs(digits) and any(_abbreviates(letters, word) for word in shown.words)
+
+
+def _is_quarter(written: str, shown: Shown) -> bool:
+    """Whether a code names a quarter that is told in words: 2025-Q2 for *the second quarter of 2025*."""
+    found = _QUARTER.fullmatch(written.strip())
+    if found is None:
+        return False
+    number, year = int(found["number"]), found["year"] or found["after"]
+    told = rf"\b(?:q{number}|{_ORDINALS[number - 1]} quarter|quarter {number}|{number}(?:st|nd|rd|th) quarter)\b"
+    return (not year or shown.has_signs(year)) and re.search(told, shown.folded) is not None
 
 
 def name(written: str, shown: Shown) -> bool:

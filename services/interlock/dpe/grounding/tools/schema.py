@@ -35,16 +35,25 @@ _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LOOKS_UP = word_set(
     "get read search list find lookup look fetch query retrieve show describe view check browse inspect count recall load"
 )
+_TELLS = _LOOKS_UP | word_set("return give tell report searche fetche")
 _CHANGES = word_set(
     "set update delete remove create add send write post put pay book cancel transfer scale apply insert replace move run execute"
     " edit make save buy sell order close open start stop reset purge refund submit publish approve grant mark store"
 )
 
 
-def only_reads(tool: str) -> bool:
-    """Whether a function only looks something up, as its name says: get_metrics, searchArticles; not get_or_create_user."""
+def only_reads(tool: str, description: str = "") -> bool:
+    """Whether a function only looks something up, as its name says, or the first word of its description where its name has no verb.
+
+    get_metrics, searchArticles; *ledger_summary: Return the totals of a quarter*; not get_or_create_user.
+    """
     words = [word.lower() for word in _WORDS.findall(tool)]
-    return bool(words) and words[0] in _LOOKS_UP and not _CHANGES.intersection(words)
+    told = [word.lower() for word in _WORDS.findall(description)]
+    if not words or _CHANGES.intersection(words):
+        return False
+    return words[0] in _LOOKS_UP or (
+        told[:1] != [] and told[0].removesuffix("s") in _TELLS and not _CHANGES.intersection(told)
+    )
 
 
 @dataclass(frozen=True)
@@ -73,7 +82,7 @@ class Tools:
             choices=tuple(choices),
             has_default=any("default" in one for one in schemas),
             description=" ".join(str(one["description"]) for one in schemas if "description" in one),
-            only_reads=only_reads(tool),
+            only_reads=only_reads(tool, self.descriptions.get(tool, "")),
             of_the_tool=self.descriptions.get(tool, ""),
         )
 

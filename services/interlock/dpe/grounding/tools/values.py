@@ -144,8 +144,13 @@ def _looked_up(
     elsewhere = isinstance(value, str) and (_addresses(value) or _leads_out(value))
     if elsewhere or _in_its_place(" ".join(missing.written), shown):
         return missing
-    chosen = isinstance(value, str) and (worded or matching.is_path(value))
+    chosen = isinstance(value, str) and (worded or matching.is_path(value) or _is_phrase(value))
     return Missing(missing.written, Weight.LOOKS_UP if chosen else Weight.UNUSUAL)
+
+
+def _is_phrase(value: str) -> bool:
+    """Whether a value is several ordinary words: *working from home*."""
+    return " " in value.strip() and value.islower() and not any(map(str.isdigit, value))
 
 
 def _leads_out(value: str) -> bool:

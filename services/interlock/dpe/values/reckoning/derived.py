@@ -24,6 +24,7 @@ MOST_OPERANDS = 48
 MOST_COUNT = 1000
 _DAY, _WEEK, _MONTH, _YEAR = 86_400.0, 604_800.0, 2_629_800.0, 31_557_600.0
 _DAY_MINUTES = 1440
+_PLAIN_YEAR = 2023  # the year after it has a leap day
 
 UP = word_set(
     "increase increased increases increasing rise rose risen rises rising grew grow grows grown growth gain gained higher more up"
@@ -45,6 +46,9 @@ _SUMS = word_set("total totals totalling totaling together altogether combined s
 _PRODUCTS = word_set(
     "× x * times for both each all every total totals per apiece together comes altogether annual annually yearly year week month"
     " paid charged charge pay cost costs sum"
+)
+_DIVIDES = word_set(
+    "each per apiece monthly weekly daily quarterly share split instalment instalments installment installments every equal divided"
 )
 _MEANS = word_set("average averages mean averaging averaged")
 _LASTS = word_set(
@@ -68,13 +72,15 @@ _PER = {
 class Operand:
     """A value that a calculation may use, with the words of its clause and the group that it is compared in.
 
-    ``scope`` numbers the sentence or record that states it. ``when`` is the year of that record, ``None`` without one.
+    ``scope`` numbers the sentence or record that states it, below 0 for the claim itself. ``when`` is the year of that record,
+    ``None`` without one. ``near`` are the words of its clause or key as they are written, in lower case.
     """
 
     value: Value
     noun: frozenset[str] = frozenset()
     scope: int = 0
     when: int | None = None
+    near: frozenset[str] = frozenset()
 
 
 def words_of(tokens: Sequence[Lexeme]) -> frozenset[str]:
@@ -89,7 +95,7 @@ def derives(target: Value, words: frozenset[str], operands: Sequence[Operand], c
         return any(_same_moment(target.moment, found) for found in _dates(target.moment, words, usable))
     if target.amount is None or target.label:
         return False
-    return any(_fits(target, result) for result in _results(target, words, usable, counts))
+    return any(fits(target, result) for result in _results(target, words, usable, counts))
 
 
 def _results(
@@ -163,7 +169,7 @@ def _products(words: frozenset[str], alike: Sequence[Operand], counts: Sequence[
     factors |= {n for n, (_, whole) in _PER.items() if words & {whole, f"{whole}s", f"{whole}ly", "annual", "annually"}}
     for each in alike:
         yield from (_amount(each) * factor for factor in factors)
-        if words & {"each", "per", "apiece", "monthly", "weekly", "daily", "share", "split"}:
+        if words & _DIVIDES:
             yield from (
                 _amount(each) / factor for factor in factors | ({12.0} if words & {"month", "monthly"} else set())
             )
@@ -228,6 +234,8 @@ def _shifted(moment: Moment, seconds: float) -> Iterator[Moment]:
         place = moment.years[0] * 12 + moment.months[0] - 1 + round(months)
         year, month = place // 12, place % 12 + 1
         yield Moment((year, year), (month, month), moment.day)
+    if moment.years is None and moment.months is not None and moment.day is not None:
+        yield from _within_any_year(moment, seconds)
     day = _day(moment)
     if day is not None and abs(seconds) < 200 * _YEAR:
         try:
@@ -235,6 +243,22 @@ def _shifted(moment: Moment, seconds: float) -> Iterator[Moment]:
         except OverflowError:
             return
         yield Moment((moved.year, moved.year), (moved.month, moved.month), moved.day, moved.weekday())
+
+
+def _moved(year: int, moment: Moment, seconds: float) -> dt.date | None:
+    day = _day(Moment((year, year), moment.months, moment.day))
+    return day + dt.timedelta(seconds=seconds) if day is not None and abs(seconds) < _YEAR else None
+
+
+def _within_any_year(moment: Moment, seconds: float) -> Iterator[Moment]:
+    """Yield a day without a year moved by a period, where every year gives the same day."""
+    moved = [_moved(year, moment, seconds) for year in (_PLAIN_YEAR, _PLAIN_YEAR + 1)]
+    if (
+        moved[0] is not None
+        and moved[1] is not None
+        and (moved[0].month, moved[0].day) == (moved[1].month, moved[1].day)
+    ):
+        yield Moment(None, (moved[0].month, moved[0].month), moved[0].day)
 
 
 def _same_moment(target: Moment, found: Moment) -> bool:
@@ -262,7 +286,7 @@ def _amount(operand: Operand) -> float:
     return operand.value.amount or 0.0
 
 
-def _fits(target: Value, result: float) -> bool:
+def fits(target: Value, result: float) -> bool:
     """Whether a result, rounded to the digits that the target states, is the target."""
     stated = abs(target.amount or 0.0)
     slack = target.step / 2 if target.kind != QUANTITY else min(target.step, target.factor) / 2

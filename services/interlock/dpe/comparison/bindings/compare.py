@@ -1,0 +1,37 @@
+"""The bindings of an answer's sentence compared with those of its sources (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.exchanged import exchanged
+from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.comparison.bindings.polarity import reversed_predicate, turned_setting
+from interlock.dpe.comparison.bindings.roles import moved
+from interlock.dpe.comparison.bindings.scopes import raised, unbounded
+
+
+def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
+    """Return what one sentence binds otherwise than the sources. *mentioned* are the content words of its answer."""
+    found = [
+        replace(finding, about=_words(frame))
+        for frame in claimed.frames
+        for finding in (_of_frame(frame, evidence),)
+        if finding is not None
+    ]
+    if not found and (swap := exchanged(claimed, evidence)) is not None:
+        found.append(replace(swap, about=claimed.content))
+    limit = unbounded(claimed, evidence, mentioned)
+    return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
+
+
+def _words(frame: PredicateFrame) -> frozenset[str]:
+    return frozenset([frame.predicate, *(word for _, filler in frame.all() for word in filler.all)])
+
+
+def _of_frame(frame: PredicateFrame, evidence: Evidence) -> Misbinding | None:
+    turned = reversed_predicate(frame, evidence) or turned_setting(frame, evidence)
+    return turned or moved(frame, evidence) or raised(frame, evidence)

@@ -1,0 +1,86 @@
+"""Moods of a clause: whether it is denied, must or may hold, is only supposed, and with which clauses it is coordinated."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.text.wordlists import word_set
+
+SUBJECTS = frozenset({"nsubj", "csubj"})
+PASSIVE_SUBJECTS = frozenset({"nsubjpass", "csubjpass"})
+_MUST = word_set("must shall")
+_MAY = word_set("may might could can")
+_OBLIGED = word_set("have need oblige require compel")
+_CARRIED_OUT = word_set("begin start continue manage tend use come get commence proceed happen seem appear be")
+
+
+def has_subject(verb: Any) -> bool:
+    return any(c.dep_ in SUBJECTS | PASSIVE_SUBJECTS for c in verb.children)
+
+
+def is_negated(verb: Any) -> bool:
+    own = any(c.dep_ == "neg" or c.lower_ in {"never", "not"} or _is_no_longer(c) for c in verb.children)
+    none = any(
+        c.dep_ in {*SUBJECTS, *PASSIVE_SUBJECTS, "dobj"}
+        and (c.lower_ in {"nobody", "none", "nothing"} or any(g.lower_ in {"no", "neither"} for g in c.children))
+        for c in verb.children
+    )
+    above = verb.dep_ == "xcomp" and verb.head.pos_ in {"VERB", "AUX", "ADJ"} and verb.head.i != verb.i
+    governed = above and (verb.head.lemma_.lower() in predicates.REFUSING) != is_negated(verb.head)
+    return (own or none) != bool(governed)
+
+
+def _is_no_longer(adverb: Any) -> bool:
+    return adverb.lower_ in {"longer", "more"} and any(c.lower_ == "no" for c in adverb.children)
+
+
+def modality_of(verb: Any) -> str:
+    helped = {c.lower_ for c in verb.children if c.dep_ == "aux"}
+    if helped & _MUST or (verb.dep_ == "xcomp" and verb.head.lemma_.lower() in _OBLIGED):
+        return "must"
+    return "may" if helped & _MAY else ""
+
+
+def is_hypothetical(verb: Any) -> bool:
+    """Whether a clause states no event: a condition, a question, what somebody wants or asks for."""
+    if any(c.lower_ == "to" and c.dep_ == "aux" for c in verb.children) and not is_carried_out(verb):
+        return True
+    for token in (verb, *verb.ancestors):
+        if any(c.dep_ == "mark" and c.lower_ in {"if", "unless", "whether"} for c in token.children):
+            return True
+        if token.dep_ in {"xcomp", "ccomp"} and token.head.lemma_.lower() in predicates.HYPOTHETICAL:
+            return True
+        if token.dep_ in {"ROOT", "relcl"}:
+            break
+    return bool(verb.sent.text.rstrip().endswith("?"))
+
+
+def level_of(verb: Any) -> int:
+    """Return the place of the first of the clauses that a clause is coordinated with, or set against by *while*."""
+    at = verb
+    while at.head.i != at.i and (
+        at.dep_ in {"conj", "parataxis"}
+        or (
+            at.dep_ == "ccomp"
+            and any(t.text in {";", "—"} for t in at.doc[min(at.i, at.head.i) : max(at.i, at.head.i)])
+        )
+        or (at.dep_ == "advcl" and any(c.lower_ in {"while", "whereas", "after", "before"} for c in at.children))
+    ):
+        at = at.head
+    return int(at.i)
+
+
+def is_carried_out(verb: Any) -> bool:
+    """Whether an infinitive is what happens or must: *has to pay*, *failed to pay*, *began to pay*, but not *a bid to pay*."""
+    return verb.dep_ == "xcomp" and verb.head.lemma_.lower() in _OBLIGED | predicates.REFUSING | _CARRIED_OUT
+
+
+def is_finite(verb: Any) -> bool:
+    helped = any(c.dep_ in {"aux", "auxpass"} and c.lower_ != "to" for c in verb.children)
+    return (
+        helped
+        or verb.tag_ in {"VBD", "VBZ", "VBP"}
+        or (verb.dep_ == "xcomp" and is_carried_out(verb))
+        or (verb.tag_ == "VB" and verb.dep_ in {"ROOT", "conj"})
+    )

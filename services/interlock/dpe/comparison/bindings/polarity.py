@@ -1,0 +1,94 @@
+"""Polarity of predicates: a claim that says the opposite of the same things, by a negation or by an opposite word."""
+
+from __future__ import annotations
+
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence
+from interlock.dpe.comparison.bindings.fillers import FillerKind, Likeness
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.limits import quantity
+
+_AGAINST = {
+    "before": "after", "after": "before", "above": "below", "below": "above", "inside": "outside", "outside": "inside",
+    "with": "without", "without": "with", "under": "over", "over": "under", "until": "from", "within": "outside",
+}  # fmt: skip
+_CORE = frozenset({"agent", "object", "role", "to", "from"})
+_MOST = 3
+_ORDERED = frozenset({"before", "after"})
+_SETTINGS = frozenset({"when", "in", "at", "during", "on", "under", "for", "with", "without"})
+
+
+def reversed_predicate(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
+    """Return the predicate that *claim* reverses and that no source states as the claim does, or ``None``."""
+    if claim.hypothetical or claim.noun or not claim.finite or claim.predicate == predicates.SAY:
+        return None
+    against = [each for each in evidence.alike(claim) if each.frame.negated != claim.negated]
+    against += [each for each in evidence.opposite(claim) if each.frame.negated == claim.negated]
+    same_way = [each.frame for each in evidence.alike(claim) if each.frame.negated == claim.negated]
+    same_way += [each.frame for each in evidence.opposite(claim) if each.frame.negated != claim.negated]
+    if not against or any(_may_mean(claim, each, evidence) for each in same_way):
+        return None
+    for each in against:
+        if _is_of_the_same(claim, each.frame, evidence):
+            return _finding(claim, each)
+    return None
+
+
+def turned_setting(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
+    """Return the preposition that *claim* turns into its opposite, *after meals* for *before meals*, or ``None``."""
+    if claim.hypothetical:
+        return None
+    alike = [each for each in evidence.alike(claim) if each.frame.negated == claim.negated]
+    for slot, filled in claim.slots.items():
+        if slot not in _AGAINST or any(slot in each.frame.slots for each in alike):
+            continue
+        for each in alike:
+            stated = each.frame.slots.get(_AGAINST[slot])
+            rest = [
+                evidence.likeness(claim.slots[s], each.frame.slots[s]) for s in claim.slots.keys() & each.frame.slots
+            ]
+            if stated and rest and set(rest) == {Likeness.SAME} and evidence.likeness(filled, stated) is Likeness.SAME:
+                name = "order" if slot in _ORDERED else "condition"
+                text = f"{_AGAINST[slot]} {stated[0].text}"
+                return Misbinding(NEGATION_FLIP, name, text, f"{slot} {filled[0].text}", each.frame.text, each.fact_id)
+    return None
+
+
+def _may_mean(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
+    """Whether a source that speaks the same way may be about the claim's things."""
+    slots = [slot for slot in claim.slots if slot in source.slots and slot in _CORE]
+    if not slots:
+        return True
+    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in slots]
+    if Likeness.APART in found:
+        return False
+    return Likeness.SAME in found or any(f.kind is FillerKind.UNKNOWN for slot in slots for f in source.slots[slot])
+
+
+def _is_of_the_same(claim: PredicateFrame, source: PredicateFrame, evidence: Evidence) -> bool:
+    """Whether both frames surely are of the same things: every slot that one has and that matters."""
+    if source.hypothetical or source.noun or not source.finite or {claim.modality, source.modality} == {"may", ""}:
+        return False
+    mine, its = set(claim.slots), set(source.slots)
+    if (mine ^ its) & {"object", "role", "to"} or (mine - its) & _SETTINGS:
+        return False
+    shared = mine & its
+    if claim.predicate in predicates.LIGHT and len(shared) < 2:
+        return False
+    found = [evidence.likeness(claim.slots[slot], source.slots[slot]) for slot in shared]
+    return bool(shared & _CORE) and all(each is Likeness.SAME for each in found) and _are_whole(claim, source)
+
+
+def _are_whole(claim: PredicateFrame, source: PredicateFrame) -> bool:
+    """Whether the fillers are as narrow on both sides: *some costs* may rise while *costs*, or other *some costs*, fall."""
+    for slot in claim.slots.keys() & source.slots.keys() & _CORE:
+        for mine, its in zip(claim.slots[slot], source.slots[slot], strict=False):
+            if mine.quantifier != its.quantifier or mine.words != its.words or 0 < quantity(mine.quantifier) < _MOST:
+                return False
+    return True
+
+
+def _finding(claim: PredicateFrame, source: BoundFrame) -> Misbinding:
+    stated, said = source.frame.written or source.frame.predicate, claim.written or claim.predicate
+    return Misbinding(NEGATION_FLIP, "predicate", stated, said, source.frame.text, source.fact_id)

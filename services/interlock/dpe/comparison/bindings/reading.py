@@ -1,0 +1,64 @@
+"""Passages of answers and of sources: an answer's parse is kept while it is read, and a source's sentences once read are remembered."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from interlock.dpe.document import Sentence
+from interlock.dpe.text.layout import BlockKind
+from interlock.dpe.text.segmentation import Parsed
+from interlock.dpe.text.text import Text
+
+REMEMBERED_TEXTS = 4096
+LONGEST_TEXT = 2000
+_BATCH = 64
+
+
+class Parser(Protocol):
+    """What reads the sentences of an output."""
+
+    def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
+        """Return the sentences of an output and its number of hidden characters."""
+
+
+@dataclass(frozen=True)
+class ParseRecorder:
+    """A parser that keeps the parse of each sentence of prose that it returns."""
+
+    parser: Parser
+    parses: dict[Sentence, Any] = field(default_factory=dict)
+
+    def parsed(self, text: str | Text, *, choice_index: int, first_index: int) -> tuple[Iterator[Parsed], int]:
+        """Return what the parser returns."""
+        found, hidden = self.parser.parsed(text, choice_index=choice_index, first_index=first_index)
+        return self._recorded(found), hidden
+
+    def _recorded(self, found: Iterator[Parsed]) -> Iterator[Parsed]:
+        for each in found:
+            if each.kind is BlockKind.PROSE:
+                self.parses[each.sentence] = each.tokens
+            yield each
+
+
+@dataclass
+class Passages:
+    """The passages of source texts by text, up to a number of texts. Used on the text thread alone."""
+
+    kept: OrderedDict[str, tuple[ReadSentence, ...]] = field(default_factory=OrderedDict)
+
+    def of(self, texts: Sequence[str], nlp: Any) -> Mapping[str, tuple[ReadSentence, ...]]:
+        """Return the passages of each text. A text too long to be a sentence or a paragraph has none."""
+        wanted = [text for text in dict.fromkeys(texts) if len(text) <= LONGEST_TEXT]
+        new = [text for text in wanted if text not in self.kept]
+        for text, doc in zip(new, nlp.pipe(new, batch_size=_BATCH), strict=True):
+            self.kept[text] = tuple(map(passage, doc.sents))
+        for text in wanted:
+            self.kept.move_to_end(text)
+        found = {text: self.kept[text] for text in wanted}
+        while len(self.kept) > REMEMBERED_TEXTS:
+            self.kept.popitem(last=False)
+        return found

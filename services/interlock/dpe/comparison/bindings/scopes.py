@@ -1,0 +1,169 @@
+"""Scopes: quantifiers raised and conditions dropped or turned round between a claim and its source (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interlock.dpe.comparison.bindings.evidence import BoundFrame, Evidence, agree
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, Likeness, same
+from interlock.dpe.comparison.bindings.findings import CONTEXT_STRIPPED, Misbinding
+from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.limits import Limit, LimitKind, quantity
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.text.wordlists import word_set
+
+_ALL, _MOST = 4, 3
+_SAME_CONTENT = 0.6
+_SAME_TOPIC = 0.5
+_RESTRICTING = word_set("for if when with to in by on from after during within under at between where those")
+
+
+def raised(claim: PredicateFrame, evidence: Evidence) -> Misbinding | None:
+    """Return the quantifier that *claim* raises, *all* for *most*, where the sources nowhere go so far; or ``None``."""
+    if claim.negated or claim.hypothetical:
+        return None
+    for slot, filler in claim.all():
+        claimed = quantity(filler.quantifier)
+        if claimed < _MOST:
+            continue
+        about = [(each, other) for each, other in _quantified(claim, slot, filler, evidence)]
+        if any(not other.quantifier or quantity(other.quantifier) >= claimed for _, other in about):
+            continue
+        for each, other in about:
+            if 0 < quantity(other.quantifier) < claimed:
+                return _finding("quantifier", other.quantifier, filler.quantifier, each.frame.text, each.fact_id)
+    return None
+
+
+def _quantified(
+    claim: PredicateFrame, slot: str, filler: Filler, evidence: Evidence
+) -> Iterator[tuple[BoundFrame, Filler]]:
+    """Yield the fillers of the same noun in frames that say the same, or that share another filler with the claim."""
+    alike = {id(each) for each in evidence.alike(claim)}
+    for each in evidence.bound:
+        for other_slot, other in each.frame.all():
+            if other.kind is FillerKind.UNKNOWN or not same(filler, other) or filler.head != other.head:
+                continue
+            rest = [
+                evidence.likeness(claim.slots[s], each.frame.slots[s])
+                for s in claim.slots.keys() & each.frame.slots.keys() - {slot, other_slot}
+            ]
+            if Likeness.APART in rest or each.frame.negated:
+                continue
+            if id(each) in alike or any(
+                agree(f, g)
+                for s, f in claim.all()
+                for t, g in each.frame.all()
+                if (s, t) != (slot, other_slot) and f is not filler
+            ):
+                yield each, other
+
+
+def unbounded(claim: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> Misbinding | None:
+    """Return the limit of a source that *claim* drops, denies or turns round, or ``None``.
+
+    *mentioned* are the words of the answer: a limit that the answer names elsewhere is not dropped.
+    """
+    aligned = [each for each in evidence.passages if _is_about(claim, each, evidence)]
+    if (
+        claim.degree == _ALL
+        and any(0 < each.degree < _ALL for each in aligned)
+        and not any(e.degree == _ALL for e in aligned)
+    ):
+        other = next(each for each in aligned if 0 < each.degree < _ALL)
+        return _finding("quantifier", other.degree_word, claim.degree_word, other.text, other.fact_id)
+    for other in evidence.passages:
+        for stated in other.limits:
+            found = (
+                _denied(claim, other, stated, aligned)
+                or _widened(claim, stated, aligned=other in aligned)
+                or _turned(claim, stated, aligned=other in aligned)
+            )
+            if found is not None and not _says_so(found, evidence):
+                return _finding("condition", stated.text, found.text, other.text, other.fact_id)
+            if (
+                other in aligned
+                and stated.kind is LimitKind.ONLY
+                and _dropped(claim, other, stated, mentioned, evidence)
+            ):
+                return _finding("condition", stated.text, "", other.text, other.fact_id)
+    return None
+
+
+def _is_about(claim: ReadSentence, source: ReadSentence, evidence: Evidence) -> bool:
+    """Whether a source's sentence says of the same things what the claim says, limits aside."""
+    return any(
+        evidence.agrees(mine, its) for mine in claim.frames for its in source.frames if mine.negated == its.negated
+    )
+
+
+def _denied(claim: ReadSentence, source: ReadSentence, stated: Limit, aligned: list[ReadSentence]) -> Limit | None:
+    """Return what in a claim says that it holds always, where the source limits it."""
+    if stated.kind is LimitKind.ALWAYS:
+        return None
+    for own in claim.limits:
+        if own.kind is not LimitKind.ALWAYS or (
+            own.text[:9].lower() == "including" and stated.kind is not LimitKind.UNLESS
+        ):
+            continue
+        if own.words & stated.words and (source in aligned or claim.content & (source.content - stated.words)):
+            return own
+        if not own.words and source in aligned and not claim.content & stated.words:
+            return own
+    return None
+
+
+def _widened(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
+    """Return the quantifier by which a claim says of all what its source says only of some."""
+    if not aligned or stated.kind is not LimitKind.ONLY or not stated.words - claim.content:
+        return None
+    for frame in claim.frames:
+        for _, filler in frame.all():
+            if quantity(filler.quantifier) == _ALL and filler.head in stated.words and filler.words <= stated.words:
+                return Limit(LimitKind.ALWAYS, filler.words, filler.text)
+    return None
+
+
+def _turned(claim: ReadSentence, stated: Limit, *, aligned: bool) -> Limit | None:
+    """Return the condition of a claim that the source states as an exception, or the other way round."""
+    if stated.text[:4].lower() == "when":
+        return None
+    turned = {LimitKind.IF: LimitKind.UNLESS, LimitKind.ONLY: LimitKind.UNLESS, LimitKind.UNLESS: LimitKind.IF}
+    for own in claim.limits:
+        against = turned.get(stated.kind) is own.kind or (stated.kind, own.kind) == (LimitKind.UNLESS, LimitKind.ONLY)
+        least = min(len(own.words), len(stated.words))
+        if aligned and against and least and len(own.words & stated.words) / least >= _SAME_CONTENT:
+            return own
+    return None
+
+
+def _says_so(found: Limit, evidence: Evidence) -> bool:
+    """Whether a source has a limit of the same kind and content itself."""
+    return any(
+        each.kind is found.kind and (not found.words or bool(each.words & found.words))
+        for passage in evidence.passages
+        for each in passage.limits
+    )
+
+
+def _dropped(
+    claim: ReadSentence, source: ReadSentence, stated: Limit, mentioned: frozenset[str], evidence: Evidence
+) -> bool:
+    """Whether a claim says without any limit what its source says of one case only."""
+    if (
+        claim.limits
+        or not stated.words
+        or stated.words & mentioned
+        or stated.text.split()[1].lower() not in _RESTRICTING
+    ):
+        return False
+    limited = [each for each in source.frames if each.at == stated.at and not each.noun]
+    if not any(evidence.agrees(mine, its) for mine in claim.frames for its in limited if mine.negated == its.negated):
+        return False
+    content = source.content - stated.words
+    others = [each for each in evidence.passages if each is not source and _is_about(claim, each, evidence)]
+    return not others and bool(content) and len(content & claim.content) / len(content) >= _SAME_TOPIC
+
+
+def _finding(slot: str, stated: str, claimed: str, text: str, fact_id: str) -> Misbinding:
+    return Misbinding(CONTEXT_STRIPPED, slot, stated, claimed, text, fact_id)

@@ -1,0 +1,1 @@
+"""References of an answer to parts of its sources."""

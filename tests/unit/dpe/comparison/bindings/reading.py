@@ -1,0 +1,25 @@
+"""What the comparer finds in an answer, read with the real parser."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from interlock.dpe.comparison.bindings.compare import compare
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence, passage
+from tests.support.dpe import pipeline
+
+
+@lru_cache(maxsize=512)
+def passages(text: str, fact_id: str = "") -> tuple[ReadSentence, ...]:
+    doc = pipeline().language.nlp(text)
+    return tuple(replace(passage(sentence), fact_id=fact_id) for sentence in doc.sents)
+
+
+def found(facts: tuple[str, ...], answer: str) -> list[Misbinding]:
+    evidence = Evidence(tuple(p for n, fact in enumerate(facts) for p in passages(fact, f"f{n}")))
+    told = passages(answer)
+    mentioned = frozenset(word for each in told for word in each.content)
+    return [finding for each in told for finding in compare(each, evidence, mentioned)]

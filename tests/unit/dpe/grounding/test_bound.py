@@ -1,0 +1,90 @@
+"""A claim whose words are the source's but whose bindings are not is a distortion with its slot (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from interlock.api.common.v1 import common_pb2
+from interlock.api.dpe.v1 import dpe_pb2
+from interlock.dpe.document import Distortion
+from interlock.dpe.grounding.bound import with_bindings
+from tests.support.dpe import pipeline, request
+
+TABLE = "| Name | Role | Office |\n|---|---|---|\n| Ana Silva | auditor | Porto |\n| Kim Berg | analyst | Oslo |"
+
+
+async def report(answer: str, *facts: str) -> dpe_pb2.Report:
+    return await pipeline().analyse(request(answer, *facts))
+
+
+def slots(message: dpe_pb2.Report) -> list[tuple[str, str, str, str, str]]:
+    return [
+        (each.type, each.slot, each.source_value, each.claim_value, each.fact_id)
+        for claim in message.claims
+        for each in claim.distortions
+    ]
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+async def test_a_swap_that_the_model_entails_is_not_grounded():
+    """The report names the slot, both fillers and the fact, and the answer is not LOW."""
+    found = await report("The notary was paid by the broker.", "The notary paid the broker.", "The sky is blue.")
+
+    assert slots(found) == [("ENTITY_SUBSTITUTED", "agent", "The notary", "the broker", "f1")]
+    assert found.claims[0].entailment > 0.9
+    assert found.claims[0].attribution != dpe_pb2.ATTRIBUTION_CONTEXT_GROUNDED
+    assert "DISTORTION_FOUND" in found.floors
+    assert found.risk_level != common_pb2.RISK_LEVEL_LOW
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+async def test_a_finding_belongs_to_the_claim_that_it_is_about():
+    """Of two claims of one sentence, only the one with the swapped roles is accused."""
+    found = await report(
+        "The guard locked the gate and the broker sued the bank.",
+        "The guard locked the gate.",
+        "The bank sued the broker.",
+    )
+
+    accused = [claim.text for claim in found.claims if claim.distortions]
+    assert accused == ["the broker sued the bank"]
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ("Kim Berg is an analyst in Oslo.", []),
+        ("Kim Berg is an analyst, and Ana Silva is an auditor.", []),
+        ("Kim Berg is an auditor.", [("ENTITY_SUBSTITUTED", "role", "analyst", "auditor", "f1")]),
+        ("Ana Silva works in Oslo.", [("ENTITY_SUBSTITUTED", "office", "Porto", "Oslo", "f1")]),
+        ("Ana Silva does not work in Oslo.", []),
+    ],
+)
+async def test_the_cell_of_another_row_is_found(answer, expected):
+    """The header names the slot; a claim that denies or compares takes nothing."""
+    assert [each for each in slots(await report(answer, TABLE)) if each[1]] == expected
+
+
+@pytest.mark.models
+@pytest.mark.req("DPE-3")
+async def test_source_passages_are_parsed_once():
+    """The second call of a session finds the sentences of its sources read."""
+    facts = ("The otter chased the pike.", "The heron watched the otter.")
+    await report("The otter chased the pike. The heron watched the otter.", *facts)
+    kept = dict(pipeline().passages.kept)
+    await report("The otter chased the pike, and the heron watched the otter.", *facts)
+
+    assert all(pipeline().passages.kept[text] is kept[text] for text in facts)
+
+
+@pytest.mark.req("DPE-3")
+def test_what_was_found_already_is_not_found_again():
+    """A flip that the values show stays as it is, and another type is added."""
+    flip, slot = Distortion("NEGATION_FLIP", "not", "", "f1"), Distortion("NEGATION_FLIP", "a", "b", "f1", "predicate")
+    other = Distortion("ENTITY_SUBSTITUTED", "a", "b", "f1", "agent")
+
+    assert with_bindings({"c1": (flip,)}, {"c1": (slot, other), "c2": (slot,)}) == {"c1": (flip, other), "c2": (slot,)}
