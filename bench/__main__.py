@@ -21,6 +21,7 @@ BENCHES = (
     "audit",
     "dpe",
     "dpe_service",
+    "everyday",
     "sidecar",
     "path",
     "binding",
