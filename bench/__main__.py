@@ -22,6 +22,7 @@ BENCHES = (
     "dpe",
     "dpe_service",
     "everyday",
+    "conversations",
     "sidecar",
     "path",
     "binding",

@@ -71,7 +71,7 @@ class Script:
         rounds = fault.rounds if fault and fault.rounds is not None else turn.rounds
         says = fault.says if fault and fault.says is not None else turn.says
         if done < len(rounds):
-            return _calling(rounds[done], f"{turn.number}{done}")
+            return calling(rounds[done], f"{turn.number}{done}")
         return _answering(says, turn, declared(body))
 
     async def _chat(self, request: Request) -> Response:
@@ -123,7 +123,8 @@ def _asked(scenario: Scenario, role: str, text: str) -> Turn | None:
     return next((turn for turn in scenario.turns if turn.user in text), None)
 
 
-def _calling(calls: Round, number: str) -> Message:
+def calling(calls: Round, number: str) -> Message:
+    """Return the message of one round of tool calls; *number* makes their ids."""
     made = [_call(name, arguments, f"call_{number}{place}") for place, (name, arguments) in enumerate(calls)]
     return {"role": "assistant", "content": None, "tool_calls": made}
 
@@ -136,9 +137,9 @@ def _call(name: str, arguments: Mapping[str, Any], call_id: str) -> dict[str, An
 def _answering(says: str, turn: Turn, tools: set[str]) -> Message:
     """Return the answer in the way the request wants it: as text, or by the framework's own tool for answers."""
     if turn.fields and STRUCTURED in tools:
-        return _calling(((STRUCTURED, json.loads(says)),), f"{turn.number}r")
+        return calling(((STRUCTURED, json.loads(says)),), f"{turn.number}r")
     if ANSWERING in tools:
-        return _calling(((ANSWERING, {"answer": says}),), f"{turn.number}a")
+        return calling(((ANSWERING, {"answer": says}),), f"{turn.number}a")
     return {"role": "assistant", "content": says}
 
 

@@ -14,6 +14,9 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent / "scenarios"
+HELD = Path(__file__).parent / "held"
+"""Conversations that no rule of the judge was written on; ``python -m bench conversations`` prints figures on them, and no row."""
+
 TYPES = {"string": "string", "number": "number", "integer": "integer", "boolean": "boolean"}
 
 Call = tuple[str, Mapping[str, Any]]
@@ -66,9 +69,9 @@ class Scenario:
         }
 
 
-def load(name: str) -> Scenario:
+def load(name: str, folder: Path = FOLDER) -> Scenario:
     """Return the scenario of that *name*. ValueError where a text would not tell its turn from another."""
-    told = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    told = yaml.safe_load((folder / f"{name}.yaml").read_text(encoding="utf-8"))
     turns = tuple(_turn(number, one) for number, one in enumerate(told["turns"], 1))
     faults = tuple(_fault(one) for one in told["faults"])
     scenario = Scenario(name, told["field"], told["system"].strip(), told.get("tools") or {}, turns, faults)
