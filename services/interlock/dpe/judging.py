@@ -99,6 +99,7 @@ def _findings(
         attributions=found.attributions,
         fabrications=len({text for texts in found.fabrications.values() for text in texts}),
         distortions=sum(map(bool, found.distortions.values())),
+        misbindings=sum(any(one.slot for one in each) for each in found.distortions.values()),
         contradictions=contradictions,
         weakest=_weakest(found, mode, beside.unmeasured | cannot_tell),
         weakest_of_all=_weakest(found, mode, beside.unmeasured),

@@ -45,6 +45,8 @@ class RiskFindings:
     """Findings of tool calls, by the name of their floor."""
     unmeasured: frozenset[str] = frozenset()
     """Claims that are not measured against the sources, by id: none is about them, or they are in another language."""
+    misbindings: int = 0
+    """Claims that put the source's words into another slot; they are among the distortions."""
     cannot_tell: frozenset[str] = frozenset()
     """Claims that the evidence neither shows nor speaks against, by id (doubt.py)."""
     doubt_raises: bool = False
@@ -128,6 +130,7 @@ def _floors(findings: RiskFindings) -> list[Floor]:
         (Floor.ADDRESSES_JUDGE, findings.addresses_judge > 0),
         (Floor.FABRICATION_FOUND, findings.fabrications > 0),
         (Floor.DISTORTION_FOUND, findings.distortions > 0),
+        (Floor.MISBINDING_FOUND, findings.misbindings > 0),
         (Floor.CONTRADICTION_FOUND, findings.contradictions > 0),
         (Floor.UNREAD_LANGUAGE, findings.unread),
         (Floor.CANNOT_TELL, findings.doubt_raises and bool(findings.cannot_tell)),

@@ -6,7 +6,9 @@ follow the order of §16.2, the factors follow the order of §17. Thresholds are
 Floors answer reliability.md section 7, row 25: an average over claims hides one bad claim among many, and is undefined for a
 text without claims. So each finding below prevents LOW. A floor of a text is MEDIUM and not more: it costs budget and is visible,
 while policies that stop such an answer (block-fabrication, require-grounding) act on the findings themselves. The number of
-bad claims still decides whether the risk is HIGH or CRITICAL. A tool call acts, and one wrong amount is enough: an argument
+bad claims still decides whether the risk is HIGH or CRITICAL. Two findings weigh more by themselves. A claim that binds the
+source's own words otherwise (the tenant repairs what the landlord must) is HIGH: it reads as if it were the source, and the comparison
+that finds it is wrong about one faithful answer in a thousand. A tool call acts, and one wrong amount is enough: an argument
 that nothing shows is HIGH, a function that was not declared CRITICAL, whatever else the answer says.
 """
 
@@ -51,6 +53,7 @@ class Floor(Enum):
     HIDDEN_CHARACTERS = "HIDDEN_CHARACTERS"
     FABRICATION_FOUND = "FABRICATION_FOUND"
     DISTORTION_FOUND = "DISTORTION_FOUND"
+    MISBINDING_FOUND = "MISBINDING_FOUND"
     CONTRADICTION_FOUND = "CONTRADICTION_FOUND"
     ADDRESSES_JUDGE = "ADDRESSES_JUDGE"
     MISATTRIBUTION_FOUND = "MISATTRIBUTION_FOUND"
@@ -63,12 +66,13 @@ class Floor(Enum):
     UNSAID_TOOL_VALUE = "UNSAID_TOOL_VALUE"
 
 
-_OF_CALLS = {
+_SEVERE = {
+    Floor.MISBINDING_FOUND: HIGH_FROM,
     Floor.UNDECLARED_TOOL: CRITICAL_FROM,
     Floor.UNGROUNDED_ARGUMENT: HIGH_FROM,
     Floor.UNSAID_TOOL_VALUE: HIGH_FROM,
 }
-"""Least score of an answer whose tool calls have a finding; the other floors are the calibration's."""
+"""Least score of an answer with such a finding; the other floors are the calibration's."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ def compose(
         return Composite(1.0, 1.0, RiskLevel.CRITICAL, applied, held)
     base = math.fsum(weights[name] * _clamped(value) for name, value in values.items()) / share
     amplified = base * math.prod(calibration.factors[a] for a in applied)
-    floor = max((max(_OF_CALLS.get(one, 0.0), calibration.floor) for one in held), default=0.0)
+    floor = max((max(_SEVERE.get(one, 0.0), calibration.floor) for one in held), default=0.0)
     score = min(1.0, max(amplified, floor))
     score += max(0.0, _LOW_AT_MOST - score) * _clamped(doubt)
     return Composite(base, score, classify(score), applied, held)

@@ -39,6 +39,20 @@ async def test_a_swap_that_the_model_entails_is_not_grounded():
 
 
 @pytest.mark.models
+@pytest.mark.req("DPE-3", "DPE-14")
+async def test_one_swap_among_many_right_statements_makes_an_answer_high():
+    """It reads as if it were the source, and the reader takes it for one: a policy that stops HIGH stops it."""
+    right = ("The office opens at nine.", "Parking is free on Sundays.", "The lift stops at every floor.")
+    found = await report(
+        " ".join((*right, "The notary was paid by the broker.")), "The notary paid the broker.", *right
+    )
+
+    assert "MISBINDING_FOUND" in found.floors
+    assert found.risk_level == common_pb2.RISK_LEVEL_HIGH
+    assert (await report(" ".join(right), *right)).risk_level == common_pb2.RISK_LEVEL_LOW
+
+
+@pytest.mark.models
 @pytest.mark.req("DPE-3")
 async def test_a_finding_belongs_to_the_claim_that_it_is_about():
     """Of two claims of one sentence, only the one with the swapped roles is accused."""
