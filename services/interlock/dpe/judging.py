@@ -28,6 +28,9 @@ from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
 from interlock.dpe.values.extraction import extract
 
+_LONGEST_SENTENCE = 120
+"""Words of the longest sentence that anybody writes."""
+
 
 def judge_choice(
     reading: ChoiceReading,
@@ -58,7 +61,7 @@ def judge_choice(
     found = _judged(reading, evidence, flaws, said, calls, method=method)
     untold = found.lookups - beside.unmeasured
     if doubts is not Doubts.COUNT and method == "nli":
-        untold |= _cannot_tell(reading.checked, found, evidence, contradictions, misattributed) - beside.unmeasured
+        untold |= _cannot_tell(reading, found, evidence, contradictions, misattributed) - beside.unmeasured
     findings = _findings(
         reading, found, calls, beside, contradictions=len(counted(contradictions)) + between, mode=mode,
         misattributed=misattributed, cannot_tell=untold, doubts=doubts,
@@ -216,19 +219,20 @@ def _on_words(
 
 
 def _cannot_tell(
-    claims: Sequence[Claim],
+    reading: ChoiceReading,
     found: _Judged,
     evidence: Mapping[str, ClaimEvidence],
     contradictions: Sequence[Contradiction],
     misattributed: Sequence[Misattribution],
 ) -> frozenset[str]:
-    """Return the claims of which one cannot tell, by id."""
+    """Return the claims of which one cannot tell, by id. The parts of a text without an end are no statements to be in doubt of."""
     opposed = {name for each in contradictions for name in (each.claim_id, each.other_claim_id)}
     opposed |= {each.claim_id for each in misattributed}
     return frozenset(
         claim.claim_id
-        for claim in claims
-        if found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
+        for claim in reading.checked
+        if len(reading.sentences[claim.sentence_index].text.split()) <= _LONGEST_SENTENCE
+        and found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
         and not (found.fabrications[claim.claim_id] or found.distortions[claim.claim_id])
         and claim.claim_id not in opposed
         and doubt.cannot_tell(evidence[claim.claim_id])

@@ -25,13 +25,13 @@ from interlock.dpe.comparison import contradiction
 from interlock.dpe.comparison.bindings.reading import Passages
 from interlock.dpe.comparison.contradiction import Contradiction
 from interlock.dpe.document import Claim, Distortion, Fact
-from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined, within_reach
+from interlock.dpe.grounding import attribution, basis, bound, citations, fabrication, fidelity, joined
 from interlock.dpe.grounding.attribution import ClaimEvidence
 from interlock.dpe.grounding.beside.apart import Apart, apart
 from interlock.dpe.grounding.citations import Misattribution
 from interlock.dpe.grounding.doubt import Doubts
 from interlock.dpe.grounding.envelope import Envelope
-from interlock.dpe.grounding.placing import calculated
+from interlock.dpe.grounding.placing import calculated, within_reach
 from interlock.dpe.grounding.said import SaidEvidence
 from interlock.dpe.grounding.tools import calls as tool_calls
 from interlock.dpe.grounding.tools.calls import JudgedCall
@@ -111,7 +111,7 @@ class Pipeline:
             method=self.method, inference=self.inference, language=self.language,
         )  # fmt: skip
         evidence, fabricated = beside.evidence, beside.fabrications
-        fabricated = await self._out_of_reach(fabricated, answer, evidence, request)
+        fabricated = await self._out_of_reach(fabricated, answer, beside, request)
         # Stages 3b, 7, 8 and 9: they need the evidence and the contradictions.
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
@@ -203,17 +203,13 @@ class Pipeline:
             return await self.language.run(lambda _: find(answer.checked, index()), stage="3a")
 
     async def _out_of_reach(
-        self,
-        fabricated: Mapping[str, tuple[str, ...]],
-        answer: ReadAnswer,
-        evidence: Mapping[str, ClaimEvidence],
-        request: Request,
+        self, fabricated: Mapping[str, tuple[str, ...]], answer: ReadAnswer, beside: Apart, request: Request
     ) -> Mapping[str, tuple[str, ...]]:
-        if not fabricated:
-            return fabricated
+        judged = {claim.claim_id for claim in beside.judged}
         with timed("3a"):
             return await self.language.run(
-                lambda _: within_reach.beyond(fabricated, answer.readings, evidence, request), stage="3a"
+                lambda _: within_reach.beyond(fabricated, answer.readings, beside.evidence, request, judged=judged),
+                stage="3a",
             )
 
     async def _distortions(

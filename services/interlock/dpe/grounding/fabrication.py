@@ -44,6 +44,11 @@ _PLAIN_SITE = pattern(
     ignore_case=True,
 )
 _SCHEMES = ("https://", "http://", "www.", "doi.org/", "dx.doi.org/", "arxiv.org/abs/")
+_SHORTEST_PART = 3
+_AFTER_AN_ORDER = word_set(
+    "a an the this that these those its it them him her your you my our their all any each both every some one two into on onto in"
+    " with for from to at up off out over and or"
+)
 _DIGITS = pattern(r"\d+(?:[.,]\d+)*")
 _FIRM_DIGITS = 2
 """Significant digits of a figure that is not the same by chance."""
@@ -222,12 +227,19 @@ def _ungrounded_names(claim: Claim, reading: ValuesRead, envelope: EnvelopeIndex
 
 
 def _only_opens(tokens: Sequence[Lexeme], first: int, last: int) -> bool:
-    """Whether a span is one word whose capital says nothing, since it opens its sentence: *Swap*, *Headcount*.
+    """Whether a span is one word whose capital says nothing, since it opens its sentence, and in which the classifier saw no name.
 
-    The classifier saw no name in it. One of capitals or with a capital inside is a name of its own.
+    An order or a courtesy (*Swap running for …*, *Dab its pollen*, *Congratulations, …*), or a compound of common words.
     """
     word = tokens[first].text
-    return last - first == 1 and opens_sentence(tokens, first) and word.isalpha() and word[1:].islower()
+    if last - first != 1 or not opens_sentence(tokens, first) or not (word.isalpha() and word[1:].islower()):
+        return False
+    following = at(tokens, last)
+    if following.low in _AFTER_AN_ORDER or following.low.endswith("ing") or following.text in {",", "!"}:
+        return True
+    low = tokens[first].low
+    parts = ((low[:cut], low[cut:]) for cut in range(_SHORTEST_PART, len(low) - _SHORTEST_PART + 1))
+    return any(head in COMMON_WORDS and tail.removesuffix("s") in COMMON_WORDS for head, tail in parts)
 
 
 def _ner_spans(claim: Claim, reading: ValuesRead) -> list[tuple[int, int]]:

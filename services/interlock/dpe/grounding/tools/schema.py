@@ -38,7 +38,9 @@ _LOOKS_UP = word_set(
 _TELLS = _LOOKS_UP | word_set("return give tell report searche fetche")
 _CHANGES = word_set(
     "set update delete remove create add send write post put pay book cancel transfer scale apply insert replace move run execute"
-    " edit make save buy sell order close open start stop reset purge refund submit publish approve grant mark store"
+    " edit make save buy sell order restart reboot deploy kill drop disable enable rollback merge push commit upload drain rename charge"
+    " invite block ban unlock lock reset archive clear cancel trigger launch schedule notify email message reply call patch upsert close"
+    " open start stop reset purge refund submit publish approve grant mark store"
 )
 
 

@@ -1,15 +1,15 @@
-"""Figures that may follow from stated ones, and what an earlier answer said, are not invented (SPEC-005 §5.2).
+"""Figures that may follow from stated ones are not invented (SPEC-005 §5.2).
 
 Stage 3a calls a figure fabricated when neither a source nor the user states it. Most of the figures in good answers that nobody stated are
 derived: totals, differences, shares, dates, a table with a column of results. One that lies within reach of the figures around it
-(``values/reach.py``) is no fabrication. Neither is a name or a figure that an answer said before: it was judged when it was new.
+(``values/reach.py``) is no fabrication. Neither is one that an earlier answer derived in the same way.
 Calculation may still show that such a figure is right (``placing``), and a comparison that it is wrong (stage 3b). Otherwise one cannot
 tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from interlock.dpe.claims.reading import ChoiceReading
@@ -27,6 +27,7 @@ BESIDE = 1
 _EARLIER = 24
 _MOST_TEXT = 4000
 _MOST_TOLD = 12
+_AROUND = 6
 
 
 def beyond(
@@ -34,52 +35,55 @@ def beyond(
     readings: Sequence[ChoiceReading],
     evidence: Mapping[str, ClaimEvidence],
     request: Request,
+    *,
+    judged: Collection[str],
 ) -> dict[str, tuple[str, ...]]:
-    """Return the fabrications of each claim that are out of reach, by claim id. A claim without any is left out."""
+    """Return the fabrications of each claim that are out of reach, by claim id. A claim without any is left out.
+
+    *judged* are the ids of the claims that the sources are about and whose language the models read; of the others all are kept.
+    """
     if not fabricated:
         return {}
-    said = _Said([window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]])
-    told = [*read(request.query[-_MOST_TEXT:]).values, *said.values[-_MOST_TOLD:]]
+    said = _said([window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]])
+    told = [*read(request.query[-_MOST_TEXT:]).values, *said[-_MOST_TOLD:]]
     found: dict[str, tuple[str, ...]] = {}
     for reading in readings:
         for claim in reading.checked:
-            texts = fabricated.get(claim.claim_id)
-            if texts and (
-                left := tuple(_left(texts, claim, _Near.of(claim, reading, told), said, evidence.get(claim.claim_id)))
-            ):
-                found[claim.claim_id] = left
+            texts = fabricated.get(claim.claim_id, ())
+            if texts and claim.claim_id in judged:
+                near = _Near.of(claim, reading, told)
+                texts = tuple(_left(texts, claim, near, said, evidence.get(claim.claim_id)))
+            if texts:
+                found[claim.claim_id] = texts
     return found
 
 
-class _Said:
-    """What the last answers of the session said."""
+def _said(texts: Sequence[str]) -> list[Value]:
+    """Return the figures of earlier answers that follow from the figures around them there.
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self._folded = " ".join("\n".join(texts).casefold().split())
-        self.values = [value for text in texts for value in read(text).values]
-
-    def has(self, written: str) -> bool:
-        """Whether a name stands there as a whole."""
-        folded = " ".join(written.casefold().split())
-        at = self._folded.find(folded)
-        while at >= 0 and folded:
-            before, after = self._folded[at - 1 : at], self._folded[at + len(folded) : at + len(folded) + 1]
-            if not (before.isalnum() or after.isalnum()):
-                return True
-            at = self._folded.find(folded, at + 1)
-        return False
+    One that nothing bore out then is no evidence now: an invention does not become true by being repeated.
+    """
+    found: list[Value] = []
+    for text in texts:
+        values = read(text).values
+        for place, value in enumerate(values):
+            around = [*values[max(0, place - _AROUND) : place], *values[place + 1 : place + 1 + _AROUND]]
+            if in_reach(value, around, ()):
+                found.append(value)
+    return found
 
 
-def _left(texts: Sequence[str], claim: Claim, near: _Near, said: _Said, shown: ClaimEvidence | None) -> Iterator[str]:
-    """Yield what is neither within reach nor was said before."""
+def _left(
+    texts: Sequence[str], claim: Claim, near: _Near, said: Sequence[Value], shown: ClaimEvidence | None
+) -> Iterator[str]:
+    """Yield what is neither within reach nor was derived before."""
     own = read(claim.text).values
     for text in texts:
         values = [value for value in own if value.text == text] or list(read(text).values)
         if not values:
-            if any(map(str.isdigit, text)) or not said.has(text):
-                yield text
+            yield text
             continue
-        told = all(any(same(value, other) for other in said.values) for value in values)
+        told = all(any(same(value, other) for other in said) for value in values)
         if not told and not all(_reached(value, near, shown) for value in values):
             yield text
 
