@@ -253,7 +253,9 @@ class Pipeline:
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
         likely = await contradiction.probabilities(claims, pairs, self.inference)
-        return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely), stage="3c")
+        return await self.language.run(
+            lambda _: contradiction.contradictions(claims, pairs, likely, one_answer=True), stage="3c"
+        )
 
     # Stage 5
 

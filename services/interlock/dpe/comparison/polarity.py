@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
+from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage
@@ -24,6 +25,9 @@ _AUXILIARIES = word_set(
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
+_FAILING = frozenset({"fail", "fails", "failed", "failing"})
+_EXCLUDING = word_set("excluded excludes exclude unaffected spared exempt exempted prohibited forbidden banned waived")
+"""Words that say *not* of what they are about: not covered, not affected, not to be paid."""
 _JOINING = word_set("but and or although though while whereas because yet")
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
@@ -143,13 +147,21 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
     """Return the negators of a sentence that precede a word which both sentences have."""
     found: list[str] = []
     for index in range(sentence.first, sentence.last):
-        if is_negator(frame.tokens[index].low):
+        low = frame.tokens[index].low
+        if low in _EXCLUDING:
+            found.append(low)  # seepage is excluded: it is not covered
+        elif is_negator(low) and not _is_failure(frame, index):
             scope = [word for place, word in sentence.stems if place > index][:2]
-            if not scope and frame.tokens[index].low in _ELLIPTIC:
+            if not scope and low in _ELLIPTIC:
                 scope = [word for _, word in sentence.stems]  # a refund until Friday, after that none
             if any(word in words for word in scope):
-                found.append(frame.tokens[index].low)
+                found.append(low)
     return found
+
+
+def _is_failure(frame: Frame, index: int) -> bool:
+    """Whether *fail* tells of a failure and negates no verb: failed requests, the requests failed."""
+    return frame.tokens[index].low in _FAILING and at(frame.tokens, index + 1).low != "to"
 
 
 def _opposite_words(

@@ -37,6 +37,7 @@ _COUNTED_OFF = word_set(
     "distinct of"
 )
 _MOST_COUNTED_OFF = 12
+_EXACT = 1e-9
 _MOST_IN_WORDS = 5  # two, three … count what the answer has just named
 
 
@@ -162,7 +163,12 @@ def _without_unit(value: Value) -> Value:
 
 
 def _equal(value: Value, other: Value) -> bool:
-    return value.amount == other.amount
+    """Whether two amounts are one, of which one may be a fraction and the other a percentage: three fifths, 60%."""
+    if value.amount is None or other.amount is None:
+        return value.amount == other.amount
+    one, two = (each.amount * 100 if each.fraction and not each.unit else each.amount for each in (value, other))
+    same_kind = value.fraction == other.fraction and value.unit == other.unit
+    return value.amount == other.amount if same_kind else abs(one - two) < _EXACT
 
 
 def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:
