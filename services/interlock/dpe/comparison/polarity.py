@@ -13,6 +13,7 @@ from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage
+from interlock.dpe.values.quantities import Value, same
 
 NEGATORS = word_set(
     "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
@@ -45,7 +46,9 @@ def is_negator(word: str) -> bool:
 
 def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence states the opposite of its source."""
-    if alignment is not None and alignment.is_copy:
+    if (moved := _moved_otherwise(sentence, claim, fact)) is not None:
+        yield moved
+    elif alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
         claim_negators, source_negators = (
@@ -61,6 +64,26 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
                 " ".join(claim_negators) or shown[1],
                 certain=False,
             )
+
+
+def _moved_otherwise(sentence: FramedSentence, claim: Frame, fact: Frame) -> Cue | None:
+    """Return a cue where a figure by which something moves is the source's, and the direction the opposite: up by 25%."""
+    for value in sentence.values:
+        mine = _moves_by(claim, value)
+        theirs = [found for each in fact.values if same(value, each) and (found := _moves_by(fact, each))]
+        if mine and theirs and not any(DIRECTIONS[word] == DIRECTIONS[mine] for word in theirs):
+            opposite = [word for word in theirs if _are_opposite(mine, word)]
+            if opposite:
+                return Cue(NEGATION_FLIP, opposite[0], mine)
+    return None
+
+
+def _moves_by(frame: Frame, value: Value) -> str:
+    """Return the direction word before *by* and a figure, or an empty string: fell by a quarter."""
+    if at(frame.tokens, value.first - 1).low != "by" or value.moment is not None:
+        return ""
+    word = at(frame.tokens, value.first - 2).low
+    return word if word in DIRECTIONS else ""
 
 
 def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
