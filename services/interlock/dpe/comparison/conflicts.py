@@ -33,6 +33,7 @@ def sentence_conflicts(
     """Yield each value and name of a claim's sentence that its source states differently."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
     edited = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
+    edited = [pair for pair in edited if not _counts_off(pair[0], claim)]
     values = [(value, source) for value, source in edited if not _counts_beside(value, source, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]

@@ -26,6 +26,7 @@ _AUXILIARIES = word_set(
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
+_ADVERBS = {"up": "rose", "down": "fell"}
 _FAILING = frozenset({"fail", "fails", "failed", "failing"})
 _EXCLUDING = word_set("excluded excludes exclude unaffected spared exempt exempted prohibited forbidden banned waived")
 """Words that say *not* of what they are about: not covered, not affected, not to be paid."""
@@ -83,6 +84,7 @@ def _moves_by(frame: Frame, value: Value) -> str:
     if at(frame.tokens, value.first - 1).low != "by" or value.moment is not None:
         return ""
     word = at(frame.tokens, value.first - 2).low
+    word = _ADVERBS.get(word, word)
     return word if word in DIRECTIONS else ""
 
 

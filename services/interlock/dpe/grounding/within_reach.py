@@ -34,11 +34,12 @@ _MOST_TOLD = 12
 _MOST_OF_SENTENCE = 6
 _MOST_FACTS = 200
 _MOST_LISTED = 24
-_ROUNDS = 3
+_ROUNDS = 6
 _FIGURES = frozenset({"NUMBER_CHANGED", "MAGNITUDE_ALTERED"})
 _FACTORS = {"double": 2.0, "doubled": 2.0, "twice": 2.0, "triple": 3.0, "tripled": 3.0, "half": 0.5, "halved": 0.5}
 _COMPARES = DIFFERS | word_set("share rest own others other together total altogether all sum ratio makes leaves times")
 _UNIT = "(minute|hour|day|week|month|year)"
+_TOTALS = word_set("altogether total totals together sum all")
 _ONE_UNIT = pattern(
     rf"\banother {_UNIT}\b|\b(?:an?|one) {_UNIT} (?:later|earlier|before|after|afterwards|longer|more|ahead)\b",
     ignore_case=True,
@@ -55,14 +56,16 @@ def beyond(
     if not fabricated:
         return {}
     said = _Said([window.text[:_MOST_TEXT] for window in request.prior[-_EARLIER:]])
-    told = [*_values([request.query[-_MOST_TEXT:]]), *said.values[-_MOST_TOLD:]]
+    told = _values([request.query[-_MOST_TEXT:]])
     times = _times(request)
     judged = [(claim, reading) for reading in readings for claim in reading.checked if claim.claim_id in fabricated]
     nears = {claim.claim_id: _Near.of(claim, reading, told, times) for claim, reading in judged}
     found = dict(fabricated)
     for _ in range(_ROUNDS):
         # A figure without a basis is none for others until it is within reach itself: 155 minutes first, then the hour.
-        unknown = frozenset(text for texts in found.values() for text in texts)
+        unknown = frozenset(
+            text for name, texts in found.items() for text in texts if not _settled(text, evidence.get(name))
+        )
         before, found = found, {}
         for claim, _reading in judged:
             name, near = claim.claim_id, nears[claim.claim_id].without(unknown)
@@ -71,6 +74,11 @@ def beyond(
         if found == before:
             break
     return found
+
+
+def _settled(text: str, shown: ClaimEvidence | None) -> bool:
+    """Whether calculation accounts for a figure already."""
+    return shown is not None and text in shown.settled
 
 
 def derived(
@@ -143,13 +151,13 @@ def _left(texts: Sequence[str], claim: Claim, near: _Near, said: _Said, shown: C
                 yield text
             continue
         told = all(any(same(value, other) for other in said.values) for value in values)
-        if not told and not all(_reached(value, near, shown) for value in values):
+        if not told and not all(_reached(value, near, said, shown) for value in values):
             yield text
 
 
 @dataclass(frozen=True)
 class _Near:
-    """The figures of a claim's own sentence, and those beside it: in its neighbours, the question and the last answer."""
+    """The figures of a claim's own sentence, and those beside it: in its neighbours and the question."""
 
     own: Sequence[Value]
     beside: Sequence[Value]
@@ -170,21 +178,22 @@ class _Near:
     def of(claim: Claim, reading: ChoiceReading, told: Sequence[Value], times: Sequence[Value]) -> _Near:
         """Read the sentences around *claim*. *told* are the figures of the question and of the last answers."""
         row = cells_of(claim.text) is not None
+        words = frozenset(token.low for token in read(claim.text).tokens)
+        far = BESIDE + bool(words & _TOTALS)
         texts = [
             sentence.text
             for sentence in reading.sentences
-            if 0 < abs(sentence.index - claim.sentence_index) <= BESIDE and not row
+            if 0 < abs(sentence.index - claim.sentence_index) <= far and not row
         ]
         own = [reading.sentences[claim.sentence_index].text] if not row else []
         whole = [sentence.text for sentence in reading.sentences if sentence.index != claim.sentence_index]
         listed = _values(whole[:_MOST_LISTED]) if not row else []
-        words = frozenset(token.low for token in read(claim.text).tokens)
         return _Near(_values([claim.text, *own]), [*_values(texts), *told], listed, times, words)
 
 
-def _reached(value: Value, near: _Near, shown: ClaimEvidence | None) -> bool:
+def _reached(value: Value, near: _Near, said: _Said, shown: ClaimEvidence | None) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
-    if in_reach(value, [*near.own, *near.beside], ()):
+    if in_reach(value, [*near.own, *near.beside], ()) or in_reach(value, near.own, said.values[-_MOST_TOLD:]):
         return True
     if any(_halves(value, other) for other in near.own) or between_times(value, near.times) or _sums_up(value, near):
         return True

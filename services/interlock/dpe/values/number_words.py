@@ -6,16 +6,16 @@ from dataclasses import replace
 from interlock.dpe.text.lexing import END, NUMBER, WORD, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import PARTS, SCALES, TENS, UNITS, Number, scaled
+from interlock.dpe.values.units import MEASURES
 
 _AFTER_PART = word_set("past to hour mile year season an a")
-_VERBS_AFTER = word_set("is was has had are were will can may gets got needs fails failed and or but that of")
 
 
 def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read a share in words: half of, two-thirds of, a quarter of, one in five."""
     token = tokens[index]
-    if token.low in {"a", "one"} and at(tokens, index + 1).low == "in":
-        return _one_in(tokens, index)
+    if at(tokens, index + 1).low == "in" and (token.low in UNITS or token.low == "a"):
+        return _several_in(tokens, index)
     if token.low == "one" and at(tokens, index + 2).low == "in" and (share := _one_thing_in(tokens, index)):
         return share
     count, part = 1, index
@@ -56,12 +56,20 @@ def _one_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
     return Number(1 / among, 0.5 / among**2, below + 1, words=True, fraction=True)
 
 
+def _several_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
+    """Read one in five and seven in ten. More than one in a number of digits is a place or a time: three in 2019."""
+    several, among = UNITS.get(tokens[index].low, 1), UNITS.get(at(tokens, index + 2).low, 0)
+    if several <= 1:
+        return _one_in(tokens, index)
+    return Number(several / among, 0.5 / among, index + 3, words=True, fraction=True) if among > several else None
+
+
 def _one_thing_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read one plot in six. A unit or a name after the number makes it a place or a time: one goal in 10 minutes."""
     thing = at(tokens, index + 1)
     share = _one_in(tokens, index) if thing.kind == WORD and thing.text.islower() else None
     after = at(tokens, share.end) if share is not None else END
-    return share if share is not None and (after.kind != WORD or after.low in _VERBS_AFTER) else None
+    return share if share is not None and after.low not in MEASURES else None
 
 
 def _small_count(token: Lexeme) -> int:
