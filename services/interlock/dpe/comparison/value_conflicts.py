@@ -164,11 +164,13 @@ def _without_unit(value: Value) -> Value:
 
 def _equal(value: Value, other: Value) -> bool:
     """Whether two amounts are one, of which one may be a fraction and the other a percentage: three fifths, 60%."""
-    if value.amount is None or other.amount is None:
+    if value.amount is None or other.amount is None or (value.fraction == other.fraction and value.unit == other.unit):
         return value.amount == other.amount
-    one, two = (each.amount * 100 if each.fraction and not each.unit else each.amount for each in (value, other))
-    same_kind = value.fraction == other.fraction and value.unit == other.unit
-    return value.amount == other.amount if same_kind else abs(one - two) < _EXACT
+    return abs(_in_per_cent(value) - _in_per_cent(other)) < _EXACT
+
+
+def _in_per_cent(value: Value) -> float:
+    return (value.amount or 0.0) * (100.0 if value.fraction and not value.unit else 1.0)
 
 
 def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:

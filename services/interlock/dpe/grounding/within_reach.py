@@ -193,7 +193,7 @@ class _Near:
 
 def _reached(value: Value, near: _Near, said: _Said, shown: ClaimEvidence | None) -> bool:
     """Whether a figure follows from figures in and beside its sentence, or from one in it and one of its source."""
-    if in_reach(value, [*near.own, *near.beside], ()) or in_reach(value, near.own, said.values[-_MOST_TOLD:]):
+    if in_reach(value, [*near.own, *near.beside], said.values[-_MOST_TOLD:]):
         return True
     if any(_halves(value, other) for other in near.own) or between_times(value, near.times) or _sums_up(value, near):
         return True
