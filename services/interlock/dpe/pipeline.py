@@ -116,7 +116,7 @@ class Pipeline:
         said, calls, distorted, misattributed, qualities, cross_agent = await _together(
             self._said(answer, evidence, request),
             self._calls(request),
-            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence, base),
+            self._distortions(beside.judged if given is Basis.SOURCES else (), answer, evidence, base, request),
             self._citations(answer, base, request, evidence, given=given, mode=mode),
             self._qualities(answer, earlier, query, inside=inside, across=across, merged=merged),
             self._fan_in.report(request, query.sub_queries, query.vectors, merged),
@@ -154,7 +154,7 @@ class Pipeline:
             self._fabrications(answer, base.cut.texts, "", facts=base.facts),
             self._contradictions(answer, request),
         )
-        distorted = await self._distortions(answer.checked, answer, evidence, base)
+        distorted = await self._distortions(answer.checked, answer, evidence, base, request)
 
         def judge(_: Cancelled) -> Checked:
             flaws = fidelity.flaws(fabricated, distorted, base.cut.texts, evidence)
@@ -213,13 +213,19 @@ class Pipeline:
             )
 
     async def _distortions(
-        self, claims: Sequence[Claim], answer: ReadAnswer, evidence: Mapping[str, ClaimEvidence], base: Envelope
+        self,
+        claims: Sequence[Claim],
+        answer: ReadAnswer,
+        evidence: Mapping[str, ClaimEvidence],
+        base: Envelope,
+        request: Request,
     ) -> dict[str, tuple[Distortion, ...]]:
         with timed("3b"):
             bent = [claim for claim in claims if not evidence[claim.claim_id].copied]
             before = await fidelity.distortions(
                 bent, evidence, self.inference, self.language, sentences=answer.sentences
             )
+            before = within_reach.derived(before, answer.readings, request)
             return await bound.distortions(
                 bent, evidence, before, readings=answer.readings, parses=answer.parses, envelope=base,
                 known=self.passages, language=self.language,
@@ -250,7 +256,9 @@ class Pipeline:
     async def _contradictions_in(self, claims: Sequence[Claim]) -> list[Contradiction]:
         pairs = contradiction.neighbours(claims, await self.inference.embed([claim.text for claim in claims]))
         likely = await contradiction.probabilities(claims, pairs, self.inference)
-        return await self.language.run(lambda _: contradiction.contradictions(claims, pairs, likely), stage="3c")
+        return await self.language.run(
+            lambda _: contradiction.contradictions(claims, pairs, likely, one_answer=True), stage="3c"
+        )
 
     # Stage 5
 

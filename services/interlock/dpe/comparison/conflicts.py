@@ -33,6 +33,7 @@ def sentence_conflicts(
     """Yield each value and name of a claim's sentence that its source states differently."""
     edits = alignment.edits if alignment and alignment.is_copy else ()
     edited = [pair for edit in edits for pair in _edited_values(edit) if not _as_written(*pair, claim, fact)]
+    edited = [pair for pair in edited if not _counts_off(pair[0], claim)]
     values = [(value, source) for value, source in edited if not _counts_beside(value, source, claim, fact)]
     faithful = alignment is not None and alignment.copied >= _FAITHFUL_COPY
     names = [pair for edit in edits for pair in _edited_names(edit, claim, fact, faithful=faithful)]
@@ -45,6 +46,7 @@ def sentence_conflicts(
             (value, source)
             for value, source in contradicted_values(sentence, claim, fact)
             if value.first not in aligned
+            and not _counts_off(value, claim)
             and not _as_written(value, source, claim, fact)
             and not _counts_another(value, source, claim, fact)
         ]
@@ -119,6 +121,11 @@ def _counts_another(value: Value, source: Value, claim: Frame, fact: Frame) -> b
     claim_nouns, fact_nouns = _counted(value, claim), _counted(source, fact)
     before, other = at(claim.tokens, value.first - 1).low, at(fact.tokens, source.first - 1).low
     return bool(claim_nouns and fact_nouns) and not claim_nouns & fact_nouns and before != other
+
+
+def _counts_off(value: Value, claim: Frame) -> bool:
+    """Whether a number in words counts what the answer lists: two of them."""
+    return value.words and not value.unit and [at(claim.tokens, value.last + n).low for n in (0, 1)] == ["of", "them"]
 
 
 def _counted(value: Value, frame: Frame) -> frozenset[str]:

@@ -9,9 +9,11 @@ from collections.abc import Iterator, Sequence
 from interlock.dpe.comparison.alignment import Alignment, Edit, Element
 from interlock.dpe.comparison.cues import CONTEXT_STRIPPED, NEGATION_FLIP, Cue
 from interlock.dpe.comparison.hedges import CONDITIONS, STRICT, group_at, is_uncounted, kept
+from interlock.dpe.text.lexing import at
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.figures import APPROXIMATE
 from interlock.dpe.values.frames import DIRECTIONS, STOP, Frame, FramedSentence, coverage
+from interlock.dpe.values.quantities import Value, same
 
 NEGATORS = word_set(
     "not no never none neither nor without cannot nobody nothing nowhere unable fail fails failed failing lack "
@@ -24,6 +26,10 @@ _AUXILIARIES = word_set(
 _STRENGTHENERS = word_set(
     "will all always every definitely certainly completely fully is are was were has have had do does"
 )
+_ADVERBS = {"up": "rose", "down": "fell"}
+_FAILING = frozenset({"fail", "fails", "failed", "failing"})
+_EXCLUDING = word_set("excluded excludes exclude unaffected spared exempt exempted prohibited forbidden banned waived")
+"""Words that say *not* of what they are about: not covered, not affected, not to be paid."""
 _JOINING = word_set("but and or although though while whereas because yet")
 _ELLIPTIC = frozenset({"none", "nothing", "never", "not", "neither"})
 _AFTERWARDS = frozenset({"after", "afterwards", "afterward", "thereafter", "later", "then"})
@@ -41,7 +47,9 @@ def is_negator(word: str) -> bool:
 
 def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, fact: Frame) -> Iterator[Cue]:
     """Yield a cue when a claim's sentence states the opposite of its source."""
-    if alignment is not None and alignment.is_copy:
+    if (moved := _moved_otherwise(sentence, claim, fact)) is not None:
+        yield moved
+    elif alignment is not None and alignment.is_copy:
         yield from _flipped_edits(alignment)
     elif (source := _framed(sentence, fact)) is not None:
         claim_negators, source_negators = (
@@ -57,6 +65,27 @@ def flips(sentence: FramedSentence, alignment: Alignment | None, claim: Frame, f
                 " ".join(claim_negators) or shown[1],
                 certain=False,
             )
+
+
+def _moved_otherwise(sentence: FramedSentence, claim: Frame, fact: Frame) -> Cue | None:
+    """Return a cue where a figure by which something moves is the source's, and the direction the opposite: up by 25%."""
+    for value in sentence.values:
+        mine = _moves_by(claim, value)
+        theirs = [found for each in fact.values if same(value, each) and (found := _moves_by(fact, each))]
+        if mine and theirs and not any(DIRECTIONS[word] == DIRECTIONS[mine] for word in theirs):
+            opposite = [word for word in theirs if _are_opposite(mine, word)]
+            if opposite:
+                return Cue(NEGATION_FLIP, opposite[0], mine)
+    return None
+
+
+def _moves_by(frame: Frame, value: Value) -> str:
+    """Return the direction word before *by* and a figure, or an empty string: fell by a quarter."""
+    if at(frame.tokens, value.first - 1).low != "by" or value.moment is not None:
+        return ""
+    word = at(frame.tokens, value.first - 2).low
+    word = _ADVERBS.get(word, word)
+    return word if word in DIRECTIONS else ""
 
 
 def _framed(sentence: FramedSentence, fact: Frame) -> FramedSentence | None:
@@ -143,13 +172,21 @@ def _negators_near(sentence: FramedSentence, frame: Frame, words: frozenset[str]
     """Return the negators of a sentence that precede a word which both sentences have."""
     found: list[str] = []
     for index in range(sentence.first, sentence.last):
-        if is_negator(frame.tokens[index].low):
+        low = frame.tokens[index].low
+        if low in _EXCLUDING:
+            found.append(low)  # seepage is excluded: it is not covered
+        elif is_negator(low) and not _is_failure(frame, index):
             scope = [word for place, word in sentence.stems if place > index][:2]
-            if not scope and frame.tokens[index].low in _ELLIPTIC:
+            if not scope and low in _ELLIPTIC:
                 scope = [word for _, word in sentence.stems]  # a refund until Friday, after that none
             if any(word in words for word in scope):
-                found.append(frame.tokens[index].low)
+                found.append(low)
     return found
+
+
+def _is_failure(frame: Frame, index: int) -> bool:
+    """Whether *fail* tells of a failure and negates no verb: failed requests, the requests failed."""
+    return frame.tokens[index].low in _FAILING and at(frame.tokens, index + 1).low != "to"
 
 
 def _opposite_words(

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from interlock.dpe.text.known_names import may_be_one
 from interlock.dpe.text.names import Name
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.frames import Frame, FramedSentence, coverage, nearby, neighbours
 from interlock.dpe.values.quantities import DATE, ORDINAL, Value, comparable
 from interlock.dpe.values.units import TEMPERATURE
@@ -17,6 +18,10 @@ _NAME_FRAME = 0.65
 _COPY = 0.85
 _LOCAL = 0.34  # share of the words nearest to the slot
 _REACH = 6
+_TAKEN_OFF = word_set(
+    "off deduct deducted deducts subtract subtracted minus less paid spent withdrawn loss owe owed debit refund"
+)
+"""Words that carry the minus of an amount."""
 
 
 def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> Iterator[tuple[Value, Value]]:
@@ -25,7 +30,7 @@ def contradicted_values(sentence: FramedSentence, claim: Frame, fact: Frame) -> 
     strangers = [value for value in missing if _tells_cases_apart(value, fact)]
     for value in sentence.values:
         if value not in missing:
-            other = _sign_lost(value, sentence, fact)
+            other = _sign_lost(value, sentence, claim, fact)
         else:
             other = _in_its_place(value, sentence, claim, fact) if all(each is value for each in strangers) else None
         if other is not None:
@@ -71,7 +76,7 @@ def _may_replace(value: Value, other: Value, claim: Frame) -> bool:
     return next(claim.table.equals(other), None) is None
 
 
-def _sign_lost(value: Value, sentence: FramedSentence, fact: Frame) -> Value | None:
+def _sign_lost(value: Value, sentence: FramedSentence, claim: Frame, fact: Frame) -> Value | None:
     """Return the source's value of the opposite sign, unless a word gives the direction."""
     if not value.amount or value.unit == TEMPERATURE or value.vague:
         return None
@@ -79,7 +84,8 @@ def _sign_lost(value: Value, sentence: FramedSentence, fact: Frame) -> Value | N
     if not equal or any((other.amount or 0.0) * value.amount > 0 for other in equal):
         return None
     directed = any(word.startswith("±") for word in sentence.bag | fact.bag)
-    return None if directed else equal[0]
+    taken = any(token.low in _TAKEN_OFF for token in claim.tokens[sentence.first : sentence.last])
+    return None if directed or taken else equal[0]
 
 
 def replaced_name(name: Name, sentence: FramedSentence, claim: Frame, fact: Frame) -> Name | None:

@@ -37,6 +37,7 @@ _COUNTED_OFF = word_set(
     "distinct of"
 )
 _MOST_COUNTED_OFF = 12
+_EXACT = 1e-9
 _MOST_IN_WORDS = 5  # two, three … count what the answer has just named
 
 
@@ -162,7 +163,14 @@ def _without_unit(value: Value) -> Value:
 
 
 def _equal(value: Value, other: Value) -> bool:
-    return value.amount == other.amount
+    """Whether two amounts are one, of which one may be a fraction and the other a percentage: three fifths, 60%."""
+    if value.amount is None or other.amount is None or (value.fraction == other.fraction and value.unit == other.unit):
+        return value.amount == other.amount
+    return abs(_in_per_cent(value) - _in_per_cent(other)) < _EXACT
+
+
+def _in_per_cent(value: Value) -> float:
+    return (value.amount or 0.0) * (100.0 if value.fraction and not value.unit else 1.0)
 
 
 def _within(inner: tuple[int, int], outer: tuple[int, int]) -> bool:

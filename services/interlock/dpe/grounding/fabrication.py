@@ -20,7 +20,7 @@ from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.references.parts import PART_KINDS, plain_number
 from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.extraction import ValuesRead, read
-from interlock.dpe.values.forms import other_forms, tidied
+from interlock.dpe.values.forms import one_of, other_forms, tidied
 from interlock.dpe.values.frames import taken_by_values
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import Value
@@ -62,6 +62,8 @@ _SHOUTED = word_set(
 _DATED_BY_TODAY = pattern(
     r"\b(?:today|tonight|tomorrow|yesterday|weekend|mon|tue|tues|wed|thu|thur|thurs|fri|sat|sun)\b"
 )
+_OF_A_CELL = frozenset({":", "|", "="})
+_WHOLE = ("for a", "for one", "after a", "within a", "of a", "in a", "than a", "for an", "after an", "within an")
 _KINDS_OF_PLACES = word_set("prefecture province county city district region island islands river valley canton oblast")
 
 
@@ -375,4 +377,8 @@ def _has_other_form(value: Value, reading: ValuesRead, envelope: EnvelopeIndex) 
             return True  # closed on Mondays, for a Monday
         return envelope.dates_by_today  # Friday may be what "tomorrow" means; stage 3b and NLI decide
     before, after = at(reading.tokens, value.first - 1).low, at(reading.tokens, value.last).low
-    return any(envelope.values.has(form) for form in other_forms(value, before, after))
+    if value.moment is not None and before in _OF_A_CELL and value.text.isdigit():
+        return f"{int(value.text):,}" in envelope.figures  # students: 1860, which looks like a year
+    if any(envelope.values.has(form) for form in other_forms(value, before, after)):
+        return True
+    return any(f" {article} {unit}" in envelope.text for unit in one_of(value) for article in _WHOLE)

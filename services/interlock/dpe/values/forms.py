@@ -10,13 +10,20 @@ from dataclasses import replace
 from typing import Any
 
 from interlock.dpe.text.patterns import pattern
-from interlock.dpe.values.quantities import NUMBER, ORDINAL, QUANTITY, Value
+from interlock.dpe.values.moments import Moment
+from interlock.dpe.values.quantities import DATE, NUMBER, ORDINAL, QUANTITY, Value
+from interlock.dpe.values.units import TIME
 
 _YEAR_S = 31_557_600.0
 _OLDEST = 120
 _HIGHEST_COUNT = 200
 _AGE_BEFORE = frozenset({",", "(", "age", "aged", "at", "was", "is", "just", "only"})
 _AGE_AFTER = frozenset({",", ")", ".", ";", "", "-"})
+_CLOCK_BEFORE = frozenset({"at", "from", "until", "till", "by", "to", "since", "between"})
+_NEAR_CLOCK = {"after": 1, "past": 1, "before": -1, "around": 0, "about": 0}
+_NEAR_MINUTES = 15
+_HOURS, _HOUR = 12, 60
+_WHOLE_UNITS = {"hour": 3600.0, "day": 86_400.0, "week": 604_800.0, "year": _YEAR_S}
 _PARTED = pattern(r"([\p{L}\d]) (?:-|--|\x{2013}) ([\p{L}\d])")
 _CUT_GROUP = pattern(r"\b(\d{1,3}), (\d{3})\b")
 _SHORT_YEARS = pattern(r"\b(1[89]|20)(\d\d) -- (\d\d)\b")
@@ -58,6 +65,24 @@ def other_forms(value: Value, before: str, after: str) -> Iterator[Value]:
         yield replace(value, kind=ORDINAL)
         if value.amount <= _OLDEST and before in _AGE_BEFORE and after in _AGE_AFTER:
             yield _in_years(value)
+        yield from _on_the_clock(value, before)
+
+
+def _on_the_clock(value: Value, before: str) -> Iterator[Value]:
+    """Yield the times of day that a bare hour may mean: at seven, for 19:00; shortly after eleven, for 11:05."""
+    hour = int(value.amount or 0)
+    if not (1 <= hour <= _HOURS) or value.scale != 1.0 or (before not in _CLOCK_BEFORE and before not in _NEAR_CLOCK):
+        return
+    side = _NEAR_CLOCK.get(before, 0)
+    for half in (hour % _HOURS, hour % _HOURS + _HOURS):
+        for off in range(_NEAR_MINUTES + 1 if side else 1):
+            yield replace(value, kind=DATE, amount=None, moment=Moment(minute=half * _HOUR + side * off), plain=False)
+
+
+def one_of(value: Value) -> Iterator[str]:
+    """Yield the unit of which a period is exactly one: *year* for twelve months, *day* for 24 hours."""
+    if value.unit == TIME and value.amount and value.amount != value.factor and not value.vague:
+        yield from (name for name, seconds in _WHOLE_UNITS.items() if abs(value.amount - seconds) < 1.0)
 
 
 def _in_years(value: Value) -> Value:

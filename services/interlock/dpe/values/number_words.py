@@ -3,15 +3,21 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from interlock.dpe.text.lexing import NUMBER, WORD, Lexeme, at
+from interlock.dpe.text.lexing import END, NUMBER, WORD, Lexeme, at
+from interlock.dpe.text.wordlists import word_set
 from interlock.dpe.values.numerals import PARTS, SCALES, TENS, UNITS, Number, scaled
+from interlock.dpe.values.units import MEASURES
+
+_AFTER_PART = word_set("past to hour mile year season an a")
 
 
 def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read a share in words: half of, two-thirds of, a quarter of, one in five."""
     token = tokens[index]
-    if token.low in {"a", "one", "an"} and at(tokens, index + 1).low == "in" and token.low != "an":
-        return _one_in(tokens, index)
+    if at(tokens, index + 1).low == "in" and (token.low in UNITS or token.low == "a"):
+        return _several_in(tokens, index)
+    if token.low == "one" and at(tokens, index + 2).low == "in" and (share := _one_thing_in(tokens, index)):
+        return share
     count, part = 1, index
     if token.low in {"a", "an"} or (token.low in UNITS and 0 < UNITS[token.low] < 10):
         count = UNITS.get(token.low, 1)
@@ -23,6 +29,10 @@ def read_share(tokens: Sequence[Lexeme], index: int) -> Number | None:
         return None
     follows = at(tokens, part + 1).low
     takes_of = follows == "of" and at(tokens, part + 2).kind != NUMBER
+    # It fell by a quarter: of what it was. By a quarter past eight is a time.
+    takes_of = takes_of or (
+        at(tokens, index - 1).low == "by" and part > index and follows not in _AFTER_PART and word != "second"
+    )
     if not takes_of and not (word.endswith("s") and count > 1):
         return None
     if (
@@ -38,11 +48,28 @@ def _one_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
     """Read one in five, one in every 10: a share of a small count."""
     if tokens[index].low != "one":
         return None
-    below = index + 3 if at(tokens, index + 2).low == "every" else index + 2
+    into = index + 1 if at(tokens, index + 1).low == "in" else index + 2  # one plot in six
+    below = into + 2 if at(tokens, into + 1).low == "every" else into + 1
     among = _small_count(at(tokens, below))
     if among < 2 or 1900 <= among <= 2100:
         return None
     return Number(1 / among, 0.5 / among**2, below + 1, words=True, fraction=True)
+
+
+def _several_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
+    """Read one in five and seven in ten. More than one in a number of digits is a place or a time: three in 2019."""
+    several, among = UNITS.get(tokens[index].low, 1), UNITS.get(at(tokens, index + 2).low, 0)
+    if several <= 1:
+        return _one_in(tokens, index)
+    return Number(several / among, 0.5 / among, index + 3, words=True, fraction=True) if among > several else None
+
+
+def _one_thing_in(tokens: Sequence[Lexeme], index: int) -> Number | None:
+    """Read one plot in six. A unit or a name after the number makes it a place or a time: one goal in 10 minutes."""
+    thing = at(tokens, index + 1)
+    share = _one_in(tokens, index) if thing.kind == WORD and thing.text.islower() else None
+    after = at(tokens, share.end) if share is not None else END
+    return share if share is not None and after.low not in MEASURES else None
 
 
 def _small_count(token: Lexeme) -> int:

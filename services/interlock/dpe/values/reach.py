@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, permutations
 
 from interlock.dpe.values.moments import Moment
 from interlock.dpe.values.quantities import ORDINAL, Value
-from interlock.dpe.values.units import PERCENT, TIME
+from interlock.dpe.values.units import PERCENT, TIME, TIMES
 
 MOST_NEAR = 12
 MOST_FAR = 32
 _DAY, _MONTH, _YEAR = 86_400.0, 2_629_800.0, 31_557_600.0
 _DAY_MINUTES = 1440
+_PAIR = 2
 _HOUR = 60
 
 
@@ -33,11 +34,27 @@ def in_reach(target: Value, near: Iterable[Value], far: Iterable[Value]) -> bool
     return any(_rounds_to(result, target) for result in _results(target, close, every))
 
 
+def between_times(target: Value, values: Iterable[Value]) -> bool:
+    """Whether a duration is the one between two stated times of day, to the minute."""
+    minutes = dict.fromkeys(value.moment.minute for value in values if value.moment is not None)
+    stated = [minute for minute in minutes if minute is not None][:MOST_FAR]
+    if target.unit != TIME or not target.amount or target.factor > 60 * _HOUR:
+        return False
+    spans = {abs(a - b) for a, b in permutations(stated, 2)}
+    return any(_rounds_to(each * 60.0, target) for span in spans for each in (span, _DAY_MINUTES - span))
+
+
+def scaled(target: Value, factor: float, values: Iterable[Value]) -> bool:
+    """Whether a figure is a stated one times *factor*, which the words name: double, half."""
+    figures = (value for value in values if value.amount and value.unit in {"", target.unit})
+    return bool(target.amount) and any(_rounds_to(_as(each, target) * factor, target) for each in figures)
+
+
 def _distinct(values: Iterable[Value], target: Value) -> list[Value]:
     """Return the exact values that are no notation of the target, each once."""
     found: dict[tuple[object, ...], Value] = {}
     for value in values:
-        stated = value.amount is not None or value.moment is not None
+        stated = value.amount is not None or (value.moment is not None and value.moment != target.moment)
         if stated and not value.vague and not value.label and value.text != target.text:
             found.setdefault((value.amount, value.unit, value.moment), value)
     return list(found.values())
@@ -45,41 +62,77 @@ def _distinct(values: Iterable[Value], target: Value) -> list[Value]:
 
 def _results(target: Value, near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]:
     """Yield what one operation gives, in base units of the target."""
-    own = [value for value in every if value.amount and _fits(value, target)]
     for a in near:
         if not a.amount:
             continue
         for b in every:
-            if b is a or not b.amount:
-                continue
+            if b is a or not b.amount or (target.unit and not (a.unit or b.unit or b in near)):
+                continue  # two bare figures, one of them far off, make no days
             yield from _of_two(a, b, target)
             yield from _of_two(b, a, target)
-    if len(own) > 2:
-        yield sum(value.amount or 0.0 for value in own)
+    yield from _of_many(target, near, every)
     if target.unit == TIME or not target.unit:
         yield from _durations(near, every)
 
 
 def _of_two(a: Value, b: Value, target: Value) -> Iterator[float]:
     """Yield the results of two operands in this order whose unit can be the target's."""
-    one, other = a.amount or 0.0, b.amount or 0.0
+    one, other = _as(a, target), _as(b, target)
     if _fits(a, target) and _fits(b, target):
         yield one + other
         yield abs(one - other)
     if _fits(a, target):
         if b.unit == PERCENT:
-            yield from (one * other / 100, one * (1 + other / 100), one * (1 - other / 100))
+            share = (b.amount or 0.0) / 100
+            yield from (one * share, one * (1 + share), one * (1 - share))
         elif b.unit != a.unit or not a.unit:
-            factor = other / b.factor
+            factor = _stated(b)
             yield one * factor
             yield one / factor
-    if a.unit == b.unit and not (a.moment or b.moment):
-        if target.unit == PERCENT:
-            yield from (one / other * 100, abs(one - other) / other * 100)
-        elif not target.unit:
-            yield one / other
-    if not target.unit and a.unit != b.unit:
-        yield one / a.factor / (other / b.factor)
+    yield from _ratios(a, b, target)
+
+
+def _ratios(a: Value, b: Value, target: Value) -> Iterator[float]:
+    """Yield how many times, or what share, one amount is of another."""
+    one, other = a.amount or 0.0, b.amount or 0.0
+    if a.moment or b.moment:
+        return
+    bare = not target.unit or target.unit == TIMES
+    if a.unit == b.unit and target.unit == PERCENT:
+        yield from (one / other * 100, abs(one - other) / other * 100)
+    elif a.unit == b.unit and bare:
+        yield one / other
+    elif bare:
+        yield _stated(a) / _stated(b)
+
+
+def _of_many(target: Value, near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]:
+    """Yield the sum of all that fits, what the other parts leave of a whole, and a price for several with one for another."""
+    if target.unit == TIMES:  # every 6 hours: four times a day
+        spans = [value.amount for value in every if value.unit == TIME and value.amount]
+        yield from (whole / span for span in spans for whole in (3600.0, _DAY, 7 * _DAY, _MONTH, _YEAR))
+    for group in (near, every):
+        own = [_as(value, target) for value in group if value.amount and _fits(value, target)]
+        if len(own) > _PAIR:
+            yield sum(own)
+    alike = [value for value in near if value.amount and value.unit == target.unit]
+    if target.unit and len(alike) > 1:
+        total = sum(value.amount or 0.0 for value in alike)
+        yield from (2 * (whole.amount or 0.0) - total for whole in alike)
+        counts = [_stated(value) for value in near if value.amount and value.unit in {"", TIMES}]
+        for a, b in permutations(alike, 2):
+            yield from ((a.amount or 0.0) * n + (b.amount or 0.0) for n in counts if 1 < n <= MOST_NEAR)
+
+
+def _stated(value: Value) -> float:
+    return (value.amount or 0.0) / value.factor
+
+
+def _as(value: Value, target: Value) -> float:
+    """Return an amount as the target counts it: a bare 30 beside minutes is 30 minutes."""
+    if value.unit == target.unit:
+        return value.amount or 0.0
+    return (value.amount or 0.0) * target.factor if not value.unit else _stated(value)
 
 
 def _fits(value: Value, target: Value) -> bool:
@@ -106,7 +159,7 @@ def _durations(near: Sequence[Value], every: Sequence[Value]) -> Iterator[float]
                 days = abs((other - one).days)
                 for span in (days, days + 1):
                     yield from (span * _DAY, float(span), round(span / 30.4375) * _MONTH, round(span / 30.4375) / 1.0)
-                    yield round(span / 365.25) * _YEAR
+                    yield from (round(span / 365.25) * _YEAR, round(span / 365.25) / 1.0)
             if a.moment.minute is not None and b.moment.minute is not None:
                 between = abs(a.moment.minute - b.moment.minute)
                 yield from (between * 60.0, (_DAY_MINUTES - between) * 60.0)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from interlock.dpe.text.lexing import SYMBOL, Lexeme, at
+from interlock.dpe.text.lexing import NUMBER, SYMBOL, Lexeme, at
 from interlock.dpe.text.wordlists import word_set
 
 PERCENT = "%"
 POINTS = "percentage points"
 TIMES = "times"
+_MULTIPLIES = frozenset({"×", "x", "*"})
 POUND = "pound"  # of weight or of money: the text rarely says which
 TIME = "time"
 TEMPERATURE = "temperature"
@@ -159,6 +160,8 @@ _SPACED = frozenset({"year", "month", "week", "day", "hour", "minute", "mile", "
 def read_unit(tokens: Sequence[Lexeme], index: int) -> tuple[Unit, int] | None:
     """Return the unit at a token with the index after it, or ``None``."""
     mark, follows = at(tokens, index), at(tokens, index + 1)
+    if mark.text in _MULTIPLIES and (follows.kind == NUMBER or follows.text in CURRENCIES):
+        return None  # 300 × £22: the sign of a product
     if mark.text == "-" and (
         (mark.glued and follows.glued) or (follows.low in _SPACED and at(tokens, index + 2).text == "-")
     ):

@@ -62,7 +62,8 @@ class ValueTable:
             if value.bound or value.approximate:
                 yield from (other for other in row.around(size, reach) if same(value, other))
         for row in self._wide:
-            yield from (other for other in row.around(size, BEYOND_BOUND * _SLACK) if same(value, other))
+            for scale in (1.0, 100.0, 0.01):
+                yield from (other for other in row.around(size * scale, BEYOND_BOUND * _SLACK) if same(value, other))
 
 
 def _row(values: dict[float, Value]) -> _Row:

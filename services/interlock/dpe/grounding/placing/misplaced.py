@@ -94,6 +94,8 @@ def _of_another(
 
 def _states(value: Value, record: Scope) -> bool:
     """Whether a record states a value as the value of a field that could be meant: $10 is no field of 10 seats and $25."""
+    if value.moment is not None and any(value.text == operand.value.text for operand in record.operands):
+        return True  # since 2021, beside the output of 2024
     measured = any(slot.values and comparable(value, slot.values[0]) for slot in record.slots)
     if value.unit and measured:
         return any(_equal(value, operand.value) for operand in record.operands)

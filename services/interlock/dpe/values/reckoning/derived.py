@@ -42,7 +42,9 @@ DIFFERS = (
     )
 )
 _SHARES = word_set("margin share of percent rate ratio part proportion portion fraction makes accounts")
-_SUMS = word_set("total totals totalling totaling together altogether combined sum sums all overall both adds add in")
+_SUMS = word_set(
+    "total totals totalling totaling together altogether combined sum sums all overall both adds add in between"
+)
 _PRODUCTS = word_set(
     "× x * times for both each all every total totals per apiece together comes altogether annual annually yearly year week month"
     " paid charged charge pay cost costs sum"
