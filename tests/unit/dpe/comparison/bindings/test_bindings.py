@@ -27,7 +27,6 @@ KNOWN_GAPS = frozenset(
         "Sam Ode is mentored by Rita Paz.",  # "mentors" is taken for a noun
         "Ned Orr is the ambassador to Chile.",  # gapping: X as … and Y as …
         "Only the buyer may extend the order.",  # the source says "it"
-        "Alkali turns the paper red.",  # the source says "it"
         "Ines Roca won the prize for chemistry.",  # gapping
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not
