@@ -25,7 +25,7 @@ _WAYS = {"up": "increase+", "down": "increase-", "on": "enable", "off": "disable
 _MORE = {"more": "increase+", "greater": "increase+", "higher": "increase+", "fewer": "increase-", "less": "increase-"}
 _UNITS = word_set("million billion thousand percent chf eur usd gbp kes hour minute day week month year second time")
 _NOT = word_set("not n't never no nor none neither without cannot nobody nothing")
-_MARKS = word_set("than only except unless instead")
+_MARKS = word_set("than only except unless instead i we")
 _RELATIVE = word_set("who which that")
 _PLAIN = word_set("also too as well so then while whereas although yes there here just even still most very be have do")
 
@@ -116,7 +116,8 @@ def _clause(verb: Any) -> Clause:
 
 def _resolved(subject: Any) -> tuple[Filler, ...]:
     related = subject.lower_ in _RELATIVE and subject.head.dep_ == "relcl"
-    return fillers(subject.head.head if related else subject)
+    named = (f for c in subject.children if c.dep_ == "appos" and c.pos_ == "PROPN" for f in fillers(c)[:1])
+    return fillers(subject.head.head) if related else (*fillers(subject), *named)
 
 
 def _names(tokens: list[Any]) -> Iterator[Filler]:
@@ -170,7 +171,7 @@ def sense(token: Any) -> str:
         return key(_WAYS[low])
     if low in _MORE and not _compares(token):
         return _MORE[low]
-    if token.pos_ == "PROPN" and low not in _GROUPS:
+    if token.pos_ == "PROPN" and not (low in _GROUPS and token.i == token.sent.start):
         return key_of(token)
     return sense_of(low) if low in _GROUPS or low in DIRECTIONS else sense_of(_graded(lemma))
 

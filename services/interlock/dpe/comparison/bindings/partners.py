@@ -17,7 +17,9 @@ from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.text.wordlists import word_set
 
 _LEAST = 2
+_LEAST_OF_OTHERS = 3  # of a name that does not act
 _MOST_PLACES = 3
+_SPEAKING = frozenset({"i", "we"})
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
 )
@@ -36,7 +38,7 @@ def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     """Return whom a clause of *claim* puts in the place of another, or ``None``. A row of a table is no clause."""
     told = [_Told(clause, n, each) for n, each in enumerate(evidence.passages) for clause in each.clauses]
     for clause in claim.clauses if "|" not in claim.text else ():
-        if clause.hypothetical or len(clause.senses) < _LEAST:
+        if clause.hypothetical or len(clause.senses) < _LEAST or clause.marks & _SPEAKING:
             continue
         for mine in _parties(clause):
             found = _other(mine, clause, claim, told)
@@ -91,7 +93,8 @@ def _has(clause: Clause, mine: Filler) -> bool:
 def _tells(mine: Filler, clause: Clause, own: list[_Told], exclusive: frozenset[str]) -> bool:
     """Whether a claim says enough that no source says of its party: of a noun more than a number or a date."""
     named = frozenset(word for name in clause.names for word in name.all)
-    if len(exclusive) < _LEAST or not exclusive - named:
+    acting = any(same(mine, f) for f in clause.actors)
+    if len(exclusive) < _LEAST or len(exclusive - named) < (1 if acting else _LEAST_OF_OTHERS):
         return False
     told = [sense for sense in exclusive if not any(c.isdigit() for c in sense) and sense not in _MONTHS]
     if _is_name(mine):
@@ -112,11 +115,13 @@ def _are_two(mine: Filler, its: Filler) -> bool:
 
 
 def _is_name(filler: Filler) -> bool:
-    return filler.kind is FillerKind.NAME or bool(filler.words and filler.words <= filler.proper)
+    """Whether a filler names somebody, and is no defined term: *the Landlord*."""
+    proper = bool(filler.words and filler.words <= filler.proper) and not filler.text.lower().startswith("the ")
+    return filler.kind is FillerKind.NAME or proper
 
 
 def _names(claim: ReadSentence, clause: Clause, mine: Filler, its: Filler) -> bool:
     """Whether a claim names the other one itself: in its clause, or, for one who does not act, in its sentence."""
     acting = any(same(mine, f) for f in clause.actors)
     own = its.words - mine.words
-    return bool(own & clause.words) or (not acting and any(own & each.words for each in claim.clauses))
+    return 2 * len(own & clause.words) > len(own) or (not acting and any(own & each.words for each in claim.clauses))

@@ -41,7 +41,7 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     for clause in claim.clauses:
         if clause.hypothetical:
             continue
-        told = [(other, each) for each in evidence.passages for other in each.clauses]
+        told = [(other, each) for each in evidence.passages if "|" not in each.text for other in each.clauses]
         for other, each in told:
             for mine, its in _opposed(clause, other):
                 if _is_told(mine, clause, other, told):
