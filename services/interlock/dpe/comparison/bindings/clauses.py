@@ -173,11 +173,12 @@ def sense(token: Any) -> str:
         return _MORE[low]
     if token.pos_ == "PROPN" and not (low in _GROUPS and token.i == token.sent.start):
         return key_of(token)
-    return sense_of(low) if low in _GROUPS or low in DIRECTIONS else sense_of(_graded(lemma))
+    grouped = next((word for word in (low, lemma) if word in _GROUPS), low if low in DIRECTIONS else _graded(lemma))
+    return sense_of(grouped)
 
 
 def _compares(token: Any) -> bool:
-    return token.i + 1 < len(token.doc) and token.nbor().lower_ == "than"
+    return bool(token.i + 1 < len(token.doc) and token.nbor().lower_ == "than")
 
 
 @cache

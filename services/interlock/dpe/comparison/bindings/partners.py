@@ -18,7 +18,7 @@ from interlock.dpe.text.wordlists import word_set
 
 _LEAST = 2
 _LEAST_OF_OTHERS = 3  # of a name that does not act
-_MOST_PLACES = 3
+_MOST_PLACES = 6  # who is in so many clauses may be in any
 _SPEAKING = frozenset({"i", "we"})
 _MONTHS = frozenset(
     map(key, word_set("january february march april may june july august september october november december"))
@@ -55,7 +55,7 @@ def _parties(clause: Clause) -> Iterator[Filler]:
 
 def _other(mine: Filler, clause: Clause, claim: ReadSentence, told: list[_Told]) -> Misbinding | None:
     own = [each for each in told if _has(each.clause, mine)]
-    if not own or len(own) > _MOST_PLACES * _LEAST:
+    if not own or len(own) > _MOST_PLACES:
         return None
     said = clause.senses - mine.all - mine.deep
     best = max(told, key=lambda each: len(said & each.clause.senses) if "|" not in each.sentence.text else 0)

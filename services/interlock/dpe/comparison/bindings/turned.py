@@ -13,7 +13,7 @@ from interlock.dpe.text.wordlists import lines, word_set
 
 _LEAST = 2
 _SIDES = frozenset("+-")
-_CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old"})
+_CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old", "win"})
 _CONVERSE_PAIRS = frozenset(
     frozenset(map(sense_of, pair.split("=")))
     for pair in ("lend=borrow", "import=export", "buy=sell", "credit=debit", "give=receive", "teach=learn")
