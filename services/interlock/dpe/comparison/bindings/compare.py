@@ -8,10 +8,12 @@ from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.exchanged import exchanged
 from interlock.dpe.comparison.bindings.findings import Misbinding
 from interlock.dpe.comparison.bindings.frames import PredicateFrame
+from interlock.dpe.comparison.bindings.partners import partnered
 from interlock.dpe.comparison.bindings.passages import ReadSentence
 from interlock.dpe.comparison.bindings.polarity import reversed_predicate, turned_setting
 from interlock.dpe.comparison.bindings.roles import moved
 from interlock.dpe.comparison.bindings.scopes import raised, unbounded
+from interlock.dpe.comparison.bindings.turned import turned_word
 
 
 def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]) -> list[Misbinding]:
@@ -24,6 +26,8 @@ def compare(claimed: ReadSentence, evidence: Evidence, mentioned: frozenset[str]
     ]
     if not found and (swap := exchanged(claimed, evidence)) is not None:
         found.append(replace(swap, about=claimed.content))
+    if not found and (other := partnered(claimed, evidence) or turned_word(claimed, evidence)) is not None:
+        found.append(replace(other, about=claimed.content))
     limit = unbounded(claimed, evidence, mentioned)
     return [*found, *([replace(limit, about=claimed.content)] if limit is not None else [])]
 

@@ -49,7 +49,7 @@ _SORTS = {
         )
     ),
 }
-_GENERAL = frozenset(
+GENERAL = frozenset(
     map(
         key,
         word_set(
@@ -229,7 +229,7 @@ class Evidence:
 
 
 def _is_general(filler: Filler) -> bool:
-    return filler.head in _GENERAL and filler.words == {filler.head}
+    return filler.head in GENERAL and filler.words == {filler.head}
 
 
 def _side_by_side(one: PredicateFrame, other: PredicateFrame) -> bool:

@@ -107,6 +107,13 @@ def fillers(token: Any) -> tuple[Filler, ...]:
     return tuple(_one(each) for each in members(token))
 
 
+def named(token: Any) -> tuple[Filler, ...]:
+    """Return the filler that a noun heads; the name that stands beside a noun for it: *the Irish group Corrib Dairies*."""
+    beside = [c for c in token.children if c.dep_ == "appos" and c.pos_ == "PROPN" and not _is_bare_label(c)]
+    listed = any(c.dep_ == "conj" for c in token.children)
+    return fillers(beside[0])[:1] if token.pos_ == "NOUN" and len(beside) == 1 and not listed else fillers(token)
+
+
 def members(token: Any) -> Iterator[Any]:
     """Yield a token and the tokens coordinated with it. A coordination with a verb is a misparse."""
     yield token

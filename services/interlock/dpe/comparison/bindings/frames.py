@@ -26,6 +26,7 @@ from interlock.dpe.text.wordlists import word_set
 
 _AS_ROLE = word_set("join serve work act appoint name hire elect nominate confirm")
 _MARKS = {"before": "precede", "after": "precede", "because": predicates.CAUSE}
+_PHRASAL = {("take", "over"): "buy", ("hand", "over"): "give", ("draw", "up"): "plan"}
 _ORDERED = word_set("before after")
 _MOST_FRAMES = 60
 
@@ -90,8 +91,10 @@ def _predicate(lemma: str, slots: Slots, verb: Any) -> str:
     """Return the predicate of a verb: *report to* is no saying, nor is any other that reports nothing."""
     if predicates.converse(lemma, frozenset(slots))[1] or (lemma in predicates.REPORTING and not _says(lemma, verb)):
         return lemma
-    particle = next((c.lower_ for c in verb.children if c.dep_ == "prt" and c.lower_ in PARTICLES), "")
-    return f"{lemma} {particle}" if particle else predicates.canonical(lemma)
+    particle = next((c.lower_ for c in verb.children if c.dep_ == "prt"), "")
+    if (lemma, particle) in _PHRASAL and "object" in slots:
+        return _PHRASAL[lemma, particle]
+    return f"{lemma} {particle}" if particle in PARTICLES else predicates.canonical(lemma)
 
 
 def _of_verb(verb: Any) -> Iterator[PredicateFrame]:

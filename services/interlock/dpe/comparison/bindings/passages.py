@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from interlock.dpe.comparison.bindings.clauses import Clause, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
@@ -22,6 +23,7 @@ class ReadSentence:
     degree_word: str
     content: frozenset[str]
     fact_id: str = ""
+    clauses: tuple[Clause, ...] = ()
 
 
 def passage(sentence: Any) -> ReadSentence:
@@ -30,4 +32,5 @@ def passage(sentence: Any) -> ReadSentence:
     content = frozenset(
         key_of(t) for t in sentence if t.is_alpha and t.lower_ not in STOP and t.pos_ not in {"PRON", "AUX"}
     )
-    return ReadSentence(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content)
+    found = clauses(sentence)
+    return ReadSentence(sentence.text.strip(), frames(sentence), limits(sentence), held, word, content, clauses=found)

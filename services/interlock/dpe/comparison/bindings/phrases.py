@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, named
 from interlock.dpe.text.wordlists import word_set
 
 CAUSES = frozenset({"because of", "due to"})
@@ -54,4 +54,4 @@ def _named(preposition: Any) -> tuple[str, Any]:
 def _filled(preposition: Any) -> tuple[Filler, ...]:
     nouns = (c for c in preposition.children if c.dep_ == "pobj" and c.lower_ not in _HEADS_OF_PARTS)
     clauses = (c for c in preposition.children if c.dep_ == "pcomp" and c.pos_ == "VERB")
-    return (*(filler for noun in nouns for filler in fillers(noun)), *map(clause, clauses))
+    return (*(filler for noun in nouns for filler in named(noun)), *map(clause, clauses))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key_of
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, clause, fillers, key_of, named
 from interlock.dpe.comparison.bindings.moods import PASSIVE_SUBJECTS, SUBJECTS, has_subject
 from interlock.dpe.comparison.bindings.phrases import phrases_of
 from interlock.dpe.text.wordlists import word_set
@@ -96,7 +96,7 @@ def _resolved(subject: Any) -> tuple[Filler, ...]:
     """Return the fillers of a subject: of a relative pronoun, its antecedent."""
     if subject.lower_ in _RELATIVE and subject.head.dep_ == "relcl":
         return _borrowed(fillers(subject.head.head))
-    return (clause(subject),) if subject.pos_ in {"VERB", "AUX"} else fillers(subject)
+    return (clause(subject),) if subject.pos_ in {"VERB", "AUX"} else named(subject)
 
 
 def _borrowed(filled: tuple[Filler, ...]) -> tuple[Filler, ...]:

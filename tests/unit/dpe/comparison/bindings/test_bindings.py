@@ -27,7 +27,6 @@ KNOWN_GAPS = frozenset(
         "Sam Ode is mentored by Rita Paz.",  # "mentors" is taken for a noun
         "Ned Orr is the ambassador to Chile.",  # gapping: X as … and Y as …
         "Only the buyer may extend the order.",  # the source says "it"
-        "Alkali turns the paper red.",  # the source says "it"
         "Ines Roca won the prize for chemistry.",  # gapping
         "The east wing opens on Thursday.",  # gapping
         "The white model is waterproof.",  # ellipsis: … is not
@@ -36,7 +35,6 @@ KNOWN_GAPS = frozenset(
         "Shares of Borealis gained 5%.",  # shares of Altura, and Borealis without them
         "Guests are picked up at the castle.",  # drops them off
         "The visitor exchanged yen for dollars.",  # an exchange is taken for mutual
-        "The bridge is open to lorries.",  # the parser makes nothing of "closed to"
         "Kim Berg is an auditor in Oslo.",  # keys and values in prose
     }
 )

@@ -1,0 +1,127 @@
+"""Partners: what a source says of one, and a claim of another whom the sources know for something else (SPEC-005 §5.3).
+
+Clauses are compared as bags of senses, so that the finding does not depend on the claim's choice of predicate: the source's clause
+that a claim's follows most closely names somebody else, and all that is said of the claim's one shares less with the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from interlock.dpe.comparison.bindings.clauses import Clause
+from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
+from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
+from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.text.wordlists import word_set
+
+_LEAST = 2
+_LEAST_OF_OTHERS = 3  # of a name that does not act
+_MOST_PLACES = 6  # who is in so many clauses may be in any
+_SPEAKING = frozenset({"i", "we"})
+_MONTHS = frozenset(
+    map(key, word_set("january february march april may june july august september october november december"))
+)
+
+
+@dataclass(frozen=True)
+class _Told:
+    """A clause of a source, its number and its sentence."""
+
+    clause: Clause
+    number: int
+    sentence: ReadSentence
+
+
+def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return whom a clause of *claim* puts in the place of another, or ``None``. A row of a table is no clause."""
+    told = [_Told(clause, n, each) for n, each in enumerate(evidence.passages) for clause in each.clauses]
+    for clause in claim.clauses if "|" not in claim.text else ():
+        if clause.hypothetical or len(clause.senses) < _LEAST or clause.marks & _SPEAKING:
+            continue
+        for mine in _parties(clause):
+            found = _other(mine, clause, claim, told)
+            if found is not None:
+                return found
+    return None
+
+
+def _parties(clause: Clause) -> Iterator[Filler]:
+    """Yield the names in a clause, then who acts in it."""
+    yield from dict.fromkeys(clause.names)
+    yield from (f for f in clause.actors if f.kind is FillerKind.NOUN and not f.quantifier and not f.amount)
+
+
+def _other(mine: Filler, clause: Clause, claim: ReadSentence, told: list[_Told]) -> Misbinding | None:
+    own = [each for each in told if _has(each.clause, mine)]
+    if not own or len(own) > _MOST_PLACES:
+        return None
+    said = clause.senses - mine.all - mine.deep
+    best = max(told, key=lambda each: len(said & each.clause.senses) if "|" not in each.sentence.text else 0)
+    shared = said & best.clause.senses
+    exclusive = shared - {sense for each in own for sense in each.clause.senses}
+    if not _tells(mine, clause, own, exclusive) or _has(best.clause, mine) or 2 * len(shared) < len(said):
+        return None
+    if best.clause.pronoun and {each.number for each in own} & {best.number, best.number - 1}:
+        return None  # it may be about one who stands in its sentence or just before
+    for its in _rivals(mine, clause, best.clause):
+        if _are_two(mine, its) and not _names(claim, clause, mine, its):
+            return Misbinding(
+                ENTITY_SUBSTITUTED, "partner", its.text, mine.text, best.sentence.text, best.sentence.fact_id
+            )
+    return None
+
+
+def _rivals(mine: Filler, clause: Clause, source: Clause) -> Iterator[Filler]:
+    """Yield who may stand in the place of a party: who acts, for one who acts or for a name where no other name acts."""
+    acting = any(same(mine, f) for f in clause.actors)
+    if acting:
+        yield from source.actors
+    elif any(map(_is_name, clause.actors)):
+        yield from (f for f in source.names if f not in source.actors)
+    else:
+        yield from source.names
+
+
+def _has(clause: Clause, mine: Filler) -> bool:
+    if mine.kind is FillerKind.NAME:
+        return bool(mine.words & clause.words)
+    return mine.words <= clause.words or any(same(mine, f) for f in clause.actors)
+
+
+def _tells(mine: Filler, clause: Clause, own: list[_Told], exclusive: frozenset[str]) -> bool:
+    """Whether a claim says enough that no source says of its party: of a noun more than a number or a date."""
+    named = frozenset(word for name in clause.names for word in name.all)
+    acting = any(same(mine, f) for f in clause.actors)
+    if len(exclusive) < _LEAST or len(exclusive - named) < (1 if acting else _LEAST_OF_OTHERS):
+        return False
+    told = [sense for sense in exclusive if not any(c.isdigit() for c in sense) and sense not in _MONTHS]
+    if _is_name(mine):
+        return True
+    return len(told) >= _LEAST and any(same(mine, f) for each in own for f in each.clause.actors)
+
+
+def _are_two(mine: Filler, its: Filler) -> bool:
+    if (
+        _is_name(mine) is not _is_name(its)
+        or {mine.head, its.head} & GENERAL
+        or (its.indefinite and not mine.indefinite)
+    ):
+        return False
+    if mine.kind is FillerKind.NOUN and mine.head == its.head:
+        return bool(mine.words - its.words) and bool(its.words - mine.words)
+    return not mine.words & its.words
+
+
+def _is_name(filler: Filler) -> bool:
+    """Whether a filler names somebody, and is no defined term: *the Landlord*."""
+    proper = bool(filler.words and filler.words <= filler.proper) and not filler.text.lower().startswith("the ")
+    return filler.kind is FillerKind.NAME or proper
+
+
+def _names(claim: ReadSentence, clause: Clause, mine: Filler, its: Filler) -> bool:
+    """Whether a claim names the other one itself: in its clause, or, for one who does not act, in its sentence."""
+    acting = any(same(mine, f) for f in clause.actors)
+    own = its.words - mine.words
+    return 2 * len(own & clause.words) > len(own) or (not acting and any(own & each.words for each in claim.clauses))

@@ -1,0 +1,93 @@
+"""Turned words: a clause that says of the same things the opposite of a word of its source (SPEC-005 §5.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from interlock.dpe.comparison.bindings import predicates
+from interlock.dpe.comparison.bindings.clauses import Clause, sense_of
+from interlock.dpe.comparison.bindings.evidence import Evidence
+from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
+from interlock.dpe.comparison.bindings.passages import ReadSentence
+from interlock.dpe.text.wordlists import lines, word_set
+
+_LEAST = 2
+_SIDES = frozenset("+-")
+_CONVERSE = frozenset({"buy", "husband", "son", "mother", "join", "male", "old", "win"})
+_CONVERSE_PAIRS = frozenset(
+    frozenset(map(sense_of, pair.split("=")))
+    for pair in ("lend=borrow", "import=export", "buy=sell", "credit=debit", "give=receive", "teach=learn")
+)
+_ORDERED = frozenset(map(sense_of, word_set("before after ahead behind above below first last early late")))
+_KINDS = frozenset({"opposite", "antonym"})
+
+
+def _pairs() -> frozenset[frozenset[str]]:
+    """Read the pairs of opposites, as clauses have their senses."""
+    return frozenset(
+        frozenset(sense_of(word) for word in pair.split("="))
+        for line in lines("predicates.txt")
+        for kind, _, words in (line.partition("|"),)
+        if kind in _KINDS
+        for pair in words.split()
+    )
+
+
+_PAIRS = _pairs()
+
+
+def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
+    """Return the word of a source that a clause of *claim* turns into its opposite, or ``None``."""
+    for clause in claim.clauses:
+        if clause.hypothetical:
+            continue
+        told = [(other, each) for each in evidence.passages if "|" not in each.text for other in each.clauses]
+        for other, each in told:
+            for mine, its in _opposed(clause, other):
+                if _is_told(mine, clause, other, told):
+                    continue
+                return Misbinding(NEGATION_FLIP, "predicate", its, mine, each.text, each.fact_id)
+    return None
+
+
+def _opposed(claim: Clause, source: Clause) -> Iterator[tuple[str, str]]:
+    shared = claim.senses & source.senses
+    if not _is_of_one(claim, source, shared):
+        return
+    mine, its = claim.senses - shared, source.senses - shared
+    for one in mine:
+        for other in its:
+            if _are_opposite(one, other):
+                yield one, other
+
+
+def _is_of_one(claim: Clause, source: Clause, shared: frozenset[str]) -> bool:
+    """Whether two clauses are about one thing. What is compared with another must be the same."""
+    mine, its = claim.senses - shared, source.senses - shared
+    least = _LEAST if len(mine) > 1 else 1
+    if len(shared) < least or claim.negated != source.negated or source.hypothetical:
+        return False
+    if "than" in claim.marks & source.marks:
+        return False
+    about = frozenset(word for actor in claim.actors for word in actor.all)
+    compared = "than" in claim.marks | source.marks or bool(_ORDERED & (mine | its))
+    acting = frozenset(word for actor in source.actors for word in actor.all)
+    if compared and not about <= acting:
+        return False
+    if about and not about & (acting if len(shared) < _LEAST else source.words):
+        return False
+    return 2 * len(shared) >= min(len(mine), len(its))
+
+
+def _are_opposite(one: str, other: str) -> bool:
+    if one[-1:] in _SIDES and other[-1:] in _SIDES:
+        return one[:-1] == other[:-1] and one != other and one[:-1] not in _CONVERSE
+    if frozenset({one, other}) in _CONVERSE_PAIRS:
+        return False
+    return frozenset({one, other}) in _PAIRS or predicates.opposite(one, other)
+
+
+def _is_told(mine: str, claim: Clause, source: Clause, told: list[tuple[Clause, ReadSentence]]) -> bool:
+    """Whether another clause of a source uses the claim's own word of as much of what it tells."""
+    shared = len(claim.senses & source.senses)
+    return any(mine in each.senses and len(claim.senses & each.senses - {mine}) >= shared - 1 for each, _ in told)
