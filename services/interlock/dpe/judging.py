@@ -12,6 +12,7 @@ from interlock.domain.risk.composite import Amplifier, Calibration
 from interlock.domain.risk.grounding import GroundingMode
 from interlock.dpe.claims.reading import ChoiceReading
 from interlock.dpe.comparison.contradiction import Contradiction, counted
+from interlock.dpe.comparison.cues import NEGATION_FLIP
 from interlock.dpe.document import Claim, Distortion, NliScores
 from interlock.dpe.grounding import attribution, doubt, entailment, omission
 from interlock.dpe.grounding.attribution import Attribution, ClaimEvidence
@@ -102,7 +103,7 @@ def _findings(
         attributions=found.attributions,
         fabrications=len({text for texts in found.fabrications.values() for text in texts}),
         distortions=sum(map(bool, found.distortions.values())),
-        misbindings=sum(any(one.slot for one in each) for each in found.distortions.values()),
+        misbindings=sum(any(map(_is_misbinding, each)) for each in found.distortions.values()),
         contradictions=contradictions,
         weakest=_weakest(found, mode, beside.unmeasured | cannot_tell),
         weakest_of_all=_weakest(found, mode, beside.unmeasured),
@@ -117,6 +118,11 @@ def _findings(
         unread=beside.unread_most(found.attributions),
         calls=_findings_of(calls),
     )
+
+
+def _is_misbinding(found: Distortion) -> bool:
+    """Whether a filler or a limit is in another slot. A predicate that looks turned is so too often in a faithful answer."""
+    return bool(found.slot) and found.type != NEGATION_FLIP
 
 
 def _weakest(found: _Judged, mode: GroundingMode, apart: frozenset[str]) -> NliScores | None:

@@ -7,8 +7,8 @@ Floors answer reliability.md section 7, row 25: an average over claims hides one
 text without claims. So each finding below prevents LOW. A floor of a text is MEDIUM and not more: it costs budget and is visible,
 while policies that stop such an answer (block-fabrication, require-grounding) act on the findings themselves. The number of
 bad claims still decides whether the risk is HIGH or CRITICAL. Two findings weigh more by themselves. A claim that binds the
-source's own words otherwise (the tenant repairs what the landlord must) is HIGH: it reads as if it were the source, and the comparison
-that finds it is wrong about one faithful answer in a thousand. A tool call acts, and one wrong amount is enough: an argument
+source's own words otherwise (the tenant repairs what the landlord must) is HIGH: it reads as if it were the source. On everyday answers
+that were held back its finding stands six times as often on a bent answer as on a faithful one. A tool call acts, and one wrong amount is enough: an argument
 that nothing shows is HIGH, a function that was not declared CRITICAL, whatever else the answer says.
 """
 
