@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
@@ -12,7 +12,7 @@ from interlock.domain.budget import Micros
 from interlock.domain.errors import Refused
 from interlock.domain.ids import SessionId
 from interlock.domain.session.caller import CallerAsk, CallerView, caller_id_of, rebuild, view_of
-from interlock.domain.session.session_refusals import CALLER_UNVERIFIED
+from interlock.domain.session.session_refusals import CALLER_UNVERIFIED, refusal
 from interlock.domain.session.token import Token, caller_of
 from interlock.runtime.clock import Clock, iso8601
 from interlock.session import metrics
@@ -23,7 +23,34 @@ SECOND_US = 1_000_000
 MARGIN_PERIODS = 2
 """How many periods before the present one are asked for: a window counts for the one in which it was opened."""
 
+MOST_SEEN = 65_536
+"""Callers whose spent budget this process remembers; the one longest unseen is dropped."""
+
 log = structlog.get_logger()
+
+
+class Seen:
+    """What this process last saw callers to have spent, so that a store which was set back in place is noticed.
+
+    A budget is spent and never given back within its period. A store that tells of less under the same server was set back, by
+    an old backup or a replica that was behind.
+    """
+
+    def __init__(self, most: int = MOST_SEEN) -> None:
+        self._most = most
+        self._spent: dict[SessionId, tuple[int, int]] = {}
+
+    def note(self, view: CallerView) -> None:
+        """Remember what *view* tells, whatever was known before."""
+        self._spent.pop(view.caller_id, None)
+        self._spent[view.caller_id] = (view.number, view.cap - view.left)
+        if len(self._spent) > self._most:
+            del self._spent[next(iter(self._spent))]
+
+    def spent(self, view: CallerView) -> Micros:
+        """Return the most that is known to be spent in the period of *view*."""
+        period, spent = self._spent.get(view.caller_id, (view.number, 0))
+        return Micros(max(view.cap - view.left, min(view.cap, spent) if period == view.number else 0))
 
 
 @dataclass(frozen=True)
@@ -33,6 +60,19 @@ class Callers:
     store: Store
     rules: SessionRules
     clock: Clock
+    seen: Seen = field(default_factory=Seen)
+
+    def witness(self, view: CallerView | None) -> None:
+        """Remember what a settlement told of a caller. Refused with CALLER_BUDGET_UNVERIFIED when the store knew of more before.
+
+        The settlement stands, and asked for again once the caller was rebuilt from the audit log it is told as it was.
+        """
+        if view is None:
+            return
+        if self.seen.spent(view) > view.cap - view.left:
+            log.warning("caller.set_back", caller_id=view.caller_id, period=view.number)
+            raise refusal(CALLER_UNVERIFIED)
+        self.seen.note(view)
 
     def of_scope(self, scope: str) -> CallerAsk | None:
         """Return what a new root session of *scope* asks of its caller; ``None`` where callers have no budget."""
@@ -77,7 +117,9 @@ class Callers:
         state = await self.store.restore_caller(caller_id, rebuild(ask.number, ask.cap, charged))
         metrics.CALLERS_RESTORED.inc()
         log.info("caller.restored", caller_id=caller_id, period=state.now.number, left_micros=state.now.left)
-        return view_of(caller_id, state)
+        view = view_of(caller_id, state)
+        self.seen.note(view)
+        return view
 
     async def read(self, scope: str) -> CallerView | None:
         """Return the budget of a caller as it is stored; a period that is over is told as the next one, still full."""

@@ -183,6 +183,7 @@ class Ledger:
         begun = time.perf_counter()
         with naming(ask.root_session_id, ask.session_id), self.callers.naming_id(ask.caller_id):
             committed = await self._committed(ask)
+            self.callers.witness(committed.caller)
         await failpoints.reached("session.after_settle")
         metrics.SETTLE.observe(time.perf_counter() - begun)
         metrics.note_settled(ask.seal, committed)

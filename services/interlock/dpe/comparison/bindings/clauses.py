@@ -53,7 +53,7 @@ _PAIRED = frozenset(
 
 
 @dataclass(frozen=True)
-class Clause:
+class SenseBag:
     """A clause: who acts in it, the names in it, the senses of its other words, and how often it denies.
 
     ``words`` has the keys of all its words as they are written, and ``marks`` those that compare
@@ -70,7 +70,7 @@ class Clause:
     pronoun: bool = False
 
 
-def clauses(sentence: Any) -> tuple[Clause, ...]:
+def clauses(sentence: Any) -> tuple[SenseBag, ...]:
     """Return the clauses of a parsed sentence, a spaCy span."""
     return tuple(_clause(token) for token in sentence if _is_head(token))
 
@@ -95,14 +95,14 @@ def _own(token: Any) -> Iterator[Any]:
             yield from _own(child)
 
 
-def _clause(verb: Any) -> Clause:
+def _clause(verb: Any) -> SenseBag:
     tokens = sorted(_own(verb), key=lambda t: int(t.i))
     subjects = [c for c in verb.children if c.dep_ in SUBJECTS | PASSIVE_SUBJECTS]
     agents = [n for c in tokens if c.dep_ == "agent" for n in c.children if n.dep_ == "pobj"]
     actors = tuple(f for s in (*subjects, *agents) for f in _resolved(s))
     told = [t for t in tokens if _tells(t)]
     apposed = {t.i for c in tokens if c.dep_ == "appos" for t in c.subtree}
-    return Clause(
+    return SenseBag(
         actors=tuple(f for f in actors if f.kind in {FillerKind.NAME, FillerKind.NOUN}),
         names=tuple(_names(tokens)) + tuple(f for f in actors if f.kind is FillerKind.NAME),
         senses=frozenset(sense(t) for t in told if t.i not in apposed and not _is_frame(t)),

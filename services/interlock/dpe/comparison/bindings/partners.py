@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from interlock.dpe.comparison.bindings.clauses import Clause
+from interlock.dpe.comparison.bindings.clauses import SenseBag
 from interlock.dpe.comparison.bindings.evidence import GENERAL, Evidence
 from interlock.dpe.comparison.bindings.fillers import Filler, FillerKind, key, same
 from interlock.dpe.comparison.bindings.findings import ENTITY_SUBSTITUTED, Misbinding
@@ -29,7 +29,7 @@ _MONTHS = frozenset(
 class _Told:
     """A clause of a source, its number and its sentence."""
 
-    clause: Clause
+    clause: SenseBag
     number: int
     sentence: ReadSentence
 
@@ -47,13 +47,13 @@ def partnered(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _parties(clause: Clause) -> Iterator[Filler]:
+def _parties(clause: SenseBag) -> Iterator[Filler]:
     """Yield the names in a clause, then who acts in it."""
     yield from dict.fromkeys(clause.names)
     yield from (f for f in clause.actors if f.kind is FillerKind.NOUN and not f.quantifier and not f.amount)
 
 
-def _other(mine: Filler, clause: Clause, claim: ReadSentence, told: list[_Told]) -> Misbinding | None:
+def _other(mine: Filler, clause: SenseBag, claim: ReadSentence, told: list[_Told]) -> Misbinding | None:
     own = [each for each in told if _has(each.clause, mine)]
     if not own or len(own) > _MOST_PLACES:
         return None
@@ -73,7 +73,7 @@ def _other(mine: Filler, clause: Clause, claim: ReadSentence, told: list[_Told])
     return None
 
 
-def _rivals(mine: Filler, clause: Clause, source: Clause) -> Iterator[Filler]:
+def _rivals(mine: Filler, clause: SenseBag, source: SenseBag) -> Iterator[Filler]:
     """Yield who may stand in the place of a party: who acts, for one who acts or for a name where no other name acts."""
     acting = any(same(mine, f) for f in clause.actors)
     if acting:
@@ -84,13 +84,13 @@ def _rivals(mine: Filler, clause: Clause, source: Clause) -> Iterator[Filler]:
         yield from source.names
 
 
-def _has(clause: Clause, mine: Filler) -> bool:
+def _has(clause: SenseBag, mine: Filler) -> bool:
     if mine.kind is FillerKind.NAME:
         return bool(mine.words & clause.words)
     return mine.words <= clause.words or any(same(mine, f) for f in clause.actors)
 
 
-def _tells(mine: Filler, clause: Clause, own: list[_Told], exclusive: frozenset[str]) -> bool:
+def _tells(mine: Filler, clause: SenseBag, own: list[_Told], exclusive: frozenset[str]) -> bool:
     """Whether a claim says enough that no source says of its party: of a noun more than a number or a date."""
     named = frozenset(word for name in clause.names for word in name.all)
     acting = any(same(mine, f) for f in clause.actors)
@@ -120,7 +120,7 @@ def _is_name(filler: Filler) -> bool:
     return filler.kind is FillerKind.NAME or proper
 
 
-def _names(claim: ReadSentence, clause: Clause, mine: Filler, its: Filler) -> bool:
+def _names(claim: ReadSentence, clause: SenseBag, mine: Filler, its: Filler) -> bool:
     """Whether a claim names the other one itself: in its clause, or, for one who does not act, in its sentence."""
     acting = any(same(mine, f) for f in clause.actors)
     own = its.words - mine.words

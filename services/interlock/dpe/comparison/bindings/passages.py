@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from interlock.dpe.comparison.bindings.clauses import Clause, clauses
+from interlock.dpe.comparison.bindings.clauses import SenseBag, clauses
 from interlock.dpe.comparison.bindings.fillers import key_of
 from interlock.dpe.comparison.bindings.frames import PredicateFrame, frames
 from interlock.dpe.comparison.bindings.limits import Limit, degree, limits
@@ -23,7 +23,7 @@ class ReadSentence:
     degree_word: str
     content: frozenset[str]
     fact_id: str = ""
-    clauses: tuple[Clause, ...] = ()
+    clauses: tuple[SenseBag, ...] = ()
 
 
 def passage(sentence: Any) -> ReadSentence:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from interlock.dpe.comparison.bindings import predicates
-from interlock.dpe.comparison.bindings.clauses import Clause, sense_of
+from interlock.dpe.comparison.bindings.clauses import SenseBag, sense_of
 from interlock.dpe.comparison.bindings.evidence import Evidence
 from interlock.dpe.comparison.bindings.findings import NEGATION_FLIP, Misbinding
 from interlock.dpe.comparison.bindings.passages import ReadSentence
@@ -50,7 +50,7 @@ def turned_word(claim: ReadSentence, evidence: Evidence) -> Misbinding | None:
     return None
 
 
-def _opposed(claim: Clause, source: Clause) -> Iterator[tuple[str, str]]:
+def _opposed(claim: SenseBag, source: SenseBag) -> Iterator[tuple[str, str]]:
     shared = claim.senses & source.senses
     if not _is_of_one(claim, source, shared):
         return
@@ -61,7 +61,7 @@ def _opposed(claim: Clause, source: Clause) -> Iterator[tuple[str, str]]:
                 yield one, other
 
 
-def _is_of_one(claim: Clause, source: Clause, shared: frozenset[str]) -> bool:
+def _is_of_one(claim: SenseBag, source: SenseBag, shared: frozenset[str]) -> bool:
     """Whether two clauses are about one thing. What is compared with another must be the same."""
     mine, its = claim.senses - shared, source.senses - shared
     least = _LEAST if len(mine) > 1 else 1
@@ -87,7 +87,7 @@ def _are_opposite(one: str, other: str) -> bool:
     return frozenset({one, other}) in _PAIRS or predicates.opposite(one, other)
 
 
-def _is_told(mine: str, claim: Clause, source: Clause, told: list[tuple[Clause, ReadSentence]]) -> bool:
+def _is_told(mine: str, claim: SenseBag, source: SenseBag, told: list[tuple[SenseBag, ReadSentence]]) -> bool:
     """Whether another clause of a source uses the claim's own word of as much of what it tells."""
     shared = len(claim.senses & source.senses)
     return any(mine in each.senses and len(claim.senses & each.senses - {mine}) >= shared - 1 for each, _ in told)
