@@ -164,12 +164,12 @@ async def measure(names: Sequence[str], *, show: bool) -> dict[str, dict[str, ob
     pipeline = open_pipeline(settings)
     found: dict[str, dict[str, object]] = {}
     try:
-        for folder, title in ((scenario.FOLDER, "seen"), (scenario.HELD, "held")):
+        for folder, title in ((scenario.FOLDER, "of the suite"), (scenario.DEV, "dev"), (scenario.HELD, "held")):
             counts: Counter[str] = Counter()
             for path in sorted(Path(folder).glob("*.yaml")):
                 if not names or path.stem in names:
                     counts += await judged(
-                        scenario.load(path.stem, folder), pipeline, settings, show=show and title == "seen"
+                        scenario.load(path.stem, folder), pipeline, settings, show=show and title != "held"
                     )
             if counts:
                 found |= figures(title, counts)

@@ -14,8 +14,9 @@ from typing import Any
 import yaml
 
 FOLDER = Path(__file__).parent / "scenarios"
-HELD = Path(__file__).parent / "held"
-"""Conversations that no rule of the judge was written on; ``python -m bench conversations`` prints figures on them, and no row."""
+DEV, HELD = Path(__file__).parent / "dev", Path(__file__).parent / "held"
+"""Conversations that only ``python -m bench conversations`` has: some that rules of the judge were written on, and some that none was,
+of which it prints figures and no row."""
 
 TYPES = {"string": "string", "number": "number", "integer": "integer", "boolean": "boolean"}
 
