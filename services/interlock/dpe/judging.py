@@ -29,8 +29,8 @@ from interlock.dpe.request import SOURCE
 from interlock.dpe.risk import RiskFindings, assess
 from interlock.dpe.values.extraction import extract
 
-_LONGEST_SENTENCE = 120
-"""Words of the longest sentence that anybody writes."""
+_MOST_WORDS, _MOST_LETTERS = 120, 1500
+"""The longest sentence that anybody writes."""
 
 
 def judge_choice(
@@ -118,6 +118,11 @@ def _findings(
         unread=beside.unread_most(found.attributions),
         calls=_findings_of(calls),
     )
+
+
+def _is_written(sentence: str) -> bool:
+    """Whether a text may be a sentence that somebody wrote, and no run of words or signs without an end."""
+    return len(sentence) <= _MOST_LETTERS and len(sentence.split()) <= _MOST_WORDS
 
 
 def _is_misbinding(found: Distortion) -> bool:
@@ -237,7 +242,7 @@ def _cannot_tell(
     return frozenset(
         claim.claim_id
         for claim in reading.checked
-        if len(reading.sentences[claim.sentence_index].text.split()) <= _LONGEST_SENTENCE
+        if _is_written(reading.sentences[claim.sentence_index].text)
         and found.attributions[claim.claim_id] is not Attribution.CONTEXT_GROUNDED
         and not (found.fabrications[claim.claim_id] or found.distortions[claim.claim_id])
         and claim.claim_id not in opposed

@@ -20,7 +20,7 @@ from interlock.dpe.inference.ner import KINDS as NAMED
 from interlock.dpe.text.content_words import content_words
 from interlock.dpe.text.patterns import pattern
 from interlock.dpe.text.wordlists import word_set
-from interlock.dpe.values.cells import cells_of, label_of, restated
+from interlock.dpe.values.cells import cells_of, restated
 from interlock.dpe.values.frames import DIRECTIONS, Frame, stem
 from interlock.dpe.values.quantities import ORDINAL, Value, comparable, same
 
@@ -28,6 +28,7 @@ CONTRADICTED_ABOVE = 0.75
 SEVERITIES = ("CRITICAL", "HIGH", "MEDIUM", "LOW")
 KINDS = {"numeric": "CRITICAL", "logical": "HIGH", "temporal": "HIGH", "stance": "MEDIUM", "minor": "LOW"}
 _RULED = 0.76  # the probability of a rule's finding, above the threshold however unsure the model is
+_FIELD_WORDS = 5  # more behind a colon is a sentence
 _MINOR = 0.10  # two approximate figures within this share of each other are a minor inconsistency
 _NEARLY_SAME_WORDS = 0.75
 _SILENT = pattern(
@@ -231,7 +232,8 @@ def _same_slot(one: str, other: str, first: _Features, second: _Features) -> boo
 
 
 def _is_labelled(text: str) -> bool:
-    return label_of(text) is not None or cells_of(text) is not None or ": " in text
+    """Whether a claim is a field, a row or an item behind its lead; a whole sentence behind a colon is none of these."""
+    return cells_of(text) is not None or 0 < len(text.partition(": ")[2].split()) <= _FIELD_WORDS
 
 
 def _same_names(one: Claim, other: Claim) -> bool:
