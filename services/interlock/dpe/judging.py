@@ -223,7 +223,7 @@ def _on_words(
         for claim in claims
         if claim.claim_id not in {*grounded, *flaws.fabrications, *flaws.distortions}
         and claim.claim_id in said.by_claim
-        and not doubt.is_denied(evidence[claim.claim_id])
+        and not doubt.is_denied(evidence[claim.claim_id], above=attribution.DENIED_ABOVE)
         and attribution.attribute(claim, said.by_claim[claim.claim_id], flawed=False, method=method)
         is Attribution.CONTEXT_GROUNDED
     ]

@@ -1,4 +1,4 @@
-"""Claims of which one cannot tell: the evidence neither shows them nor speaks against them (judge.md, lever 7).
+"""Claims of which one cannot tell: the evidence neither shows them nor speaks against them (docs/adr/0020-cannot-tell.md).
 
 A model that reads sentence pairs is unsure about advice, explanations and merged facts, whoever is right. Such a claim is not
 grounded, and it accuses nobody: it is counted in the report, and what it costs is a setting. Something speaks against a claim
@@ -37,9 +37,9 @@ ABOUT = 0.50
 """Cosine from which a source is so much about a claim that it would support it."""
 
 
-def is_denied(evidence: ClaimEvidence) -> bool:
+def is_denied(evidence: ClaimEvidence, *, above: float = SURELY_DENIED) -> bool:
     """Whether a source denies a claim. The model also calls texts contradictory that share no subject."""
-    return evidence.plain_scores.contradiction > SURELY_DENIED and evidence.similarity >= NEAR
+    return evidence.plain_scores.contradiction > above and evidence.similarity >= NEAR
 
 
 def cannot_tell(evidence: ClaimEvidence) -> bool:

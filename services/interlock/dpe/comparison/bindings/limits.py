@@ -28,7 +28,6 @@ _QUANTITIES = {
     "all": 4, "every": 4, "each": 4, "any": 4, "most": 3, "majority": 3, "many": 2, "half": 2, "several": 2,
     "some": 1, "few": 1, "minority": 1, "one": 1,
 }  # fmt: skip
-_ROUGHLY = word_set("nearly almost not virtually practically")
 
 
 class LimitKind(Enum):
